@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# The front door. CMake and Ninja do the work (CMakeLists.txt, scripts/build); this file only names
+# what a person wants to do.
+
+PREFIX ?= /usr/local
+SEEDS ?= 1000
+FROM ?= 1
+SEED ?=
+FUZZ_SECONDS ?= 60
+
+.PHONY: all demo test test-all bench sim mutants fuzz tsan install format clean help
+
+all:
+	@scripts/build release
+
+demo:
+	@scripts/bootstrap --demo
+	@scripts/build release --quiet verbatim
+	@build/verbatim demo
+
+test:
+	@scripts/bootstrap || { echo "0 passed, 1 failed"; exit 1; }
+	@tests/run
+
+test-all:
+	@scripts/bootstrap || { echo "0 passed, 1 failed"; exit 1; }
+	@tests/run --all
+
+bench:
+	@scripts/build release --quiet benches
+	@for program in $(basename $(filter-out bench/support_%,$(wildcard bench/*.c))); do build/$$program || exit 1; done
+
+sim:
+	@scripts/build release --quiet verbatim
+	@build/verbatim sim $(if $(SEED),--seed $(SEED),--from $(FROM) --seeds $(SEEDS))
+
+mutants:
+	@if [ -x tests/mutants/run ]; then tests/mutants/run all; else echo "there are no mutants yet"; fi
+
+fuzz:
+	@scripts/build fuzz --quiet
+	@tests/fuzz/run $(FUZZ_SECONDS)
+
+tsan:
+	@tests/run tsan/
+
+install:
+	@scripts/build release --quiet verbatim
+	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+
+format:
+	@scripts/format
+
+clean:
+	rm -rf build
+
+help:
+	@echo "make                  build (release, gcc) into build/"
+	@echo "make demo             install what is missing, build, show the main job"
+	@echo "make test             install what is missing, build, run the tests (what CI runs)"
+	@echo "make test-all         the same with all seeds, mutants and cases; hours"
+	@echo "make bench            measure speed and memory"
+	@echo "make sim              simulated worlds: SEEDS=1000 FROM=1, or replay one with SEED=7"
+	@echo "make mutants          plant every known fault and see that the tests catch it"
+	@echo "make fuzz             run each fuzz target for FUZZ_SECONDS=60"
+	@echo "make tsan             the thread tests under the thread sanitizer"
+	@echo "make install          into PREFIX=/usr/local, below DESTDIR="
+	@echo "make format           format all C files"
+	@echo "make clean            remove build/"

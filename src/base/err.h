@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What our own functions return, and the check for our own bugs. errno does not exist below src/abi:
+ * each value here names the errno that the verbs library will turn it into.
+ */
+#ifndef VB_BASE_ERR_H
+#define VB_BASE_ERR_H
+
+#include <stdlib.h>
+
+typedef enum vb_err {
+	VB_OK = 0,
+	VB_ENOMEM, /* no memory, or a queue is full */
+	VB_EINVAL, /* the caller's argument is wrong */
+	VB_EBUSY, /* the object still has children or users */
+	VB_ENOSPC, /* a table of the adapter is full */
+	VB_EOPNOTSUPP, /* the adapter does not do this and does not advertise it */
+	VB_EFAULT, /* application memory could not be reached */
+} vb_err;
+
+#define VB_MUST_USE __attribute__((warn_unused_result))
+
+/* A bug of ours, never a peer's or a program's: stop at once rather than corrupt memory. */
+#define VB_CHECK(condition)       \
+	do {                      \
+		if (!(condition)) \
+			abort();  \
+	} while (0)
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How requests end: the completion of a send request or a receive, and what it says. */
+#include "nic/qp_priv.h"
+
+static uint8_t completion_opcode(enum vb_wr_opcode opcode)
+{
+	switch (opcode) {
+	case VB_WR_SEND:
+	case VB_WR_SEND_IMM:
+	case VB_WR_SEND_INV:
+		return VB_COMPLETION_SEND;
+	case VB_WR_WRITE:
+	case VB_WR_WRITE_IMM:
+		return VB_COMPLETION_WRITE;
+	case VB_WR_READ:
+		return VB_COMPLETION_READ;
+	case VB_WR_COMPARE_SWAP:
+		return VB_COMPLETION_COMPARE_SWAP;
+	case VB_WR_FETCH_ADD:
+		return VB_COMPLETION_FETCH_ADD;
+	case VB_WR_LOCAL_INV:
+		return VB_COMPLETION_LOCAL_INV;
+	case VB_WR_BIND_MW:
+		return VB_COMPLETION_BIND_MW;
+	case VB_WR_ATOMIC_WRITE:
+		return VB_COMPLETION_ATOMIC_WRITE;
+	}
+	return VB_COMPLETION_SEND;
+}
+
+void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status)
+{
+	const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, index);
+	bool failed = status != VB_STATUS_SUCCESS;
+
+	if (failed)
+		vb_nic_count(qp->nic, status == VB_STATUS_WR_FLUSH_ERR
+					      ? VB_COUNTER_REQ_CQE_FLUSH_ERROR
+					      : VB_COUNTER_REQ_CQE_ERROR);
+	if (!failed && !(wqe->flags & VB_SEND_SIGNALED))
+		return; /* its slot is freed by the next completion of this queue */
+	vb_cq_push(qp->send_cq,
+		   &(struct vb_completion){
+			   .wr_id = wqe->wr_id,
+			   .status = (uint8_t)status,
+			   .opcode = completion_opcode((enum vb_wr_opcode)wqe->opcode),
+			   .byte_length = wqe->length,
+			   .qpn = qp->number.v,
+			   .qp = qp,
+			   .slot_end = index + 1,
+			   .frees_slot = true,
+		   },
+		   false);
+}
+
+/* What the packet that ended the message adds to a receive's completion. */
+static void describe_message(struct vb_completion *completion, const struct vb_packet *packet)
+{
+	if (packet->traits & VB_HAS_IMM) {
+		completion->flags |= VB_COMPLETION_HAS_IMM;
+		completion->imm = packet->imm;
+	}
+	if (packet->traits & VB_HAS_IETH) {
+		completion->flags |= VB_COMPLETION_HAS_INV;
+		completion->imm = packet->invalidate_key;
+	}
+	if (packet->traits & VB_HAS_DETH) {
+		completion->flags |= VB_COMPLETION_HAS_GRH;
+		completion->source_qpn = packet->deth.source.v;
+	}
+	if (packet->traits & VB_IS_WRITE)
+		completion->opcode = VB_COMPLETION_RECV_WRITE_IMM;
+}
+
+void vb_qp_complete_receive(struct vb_qp *qp, enum vb_status status, const struct vb_packet *packet,
+			    uint32_t byte_length)
+{
+	struct vb_receive *receive = &qp->responder.receive;
+	struct vb_cq *cq = receive->srq && receive->srq->cq ? receive->srq->cq : qp->recv_cq;
+	struct vb_completion completion = {
+		.wr_id = receive->wr_id,
+		.status = (uint8_t)status,
+		.opcode = VB_COMPLETION_RECV,
+		.byte_length = byte_length,
+		.qpn = qp->number.v,
+		.pkey_index = qp->attr.pkey_index,
+		.is_receive = true,
+		.qp = qp,
+		.slot_end = receive->slot_end,
+		.frees_slot = !receive->srq,
+	};
+
+	if (packet)
+		describe_message(&completion, packet);
+	if (status != VB_STATUS_SUCCESS)
+		vb_nic_count(qp->nic, status == VB_STATUS_WR_FLUSH_ERR
+					      ? VB_COUNTER_RESP_CQE_FLUSH_ERROR
+					      : VB_COUNTER_RESP_CQE_ERROR);
+	receive->is_used = false;
+	receive->srq = NULL;
+	vb_cq_push(cq, &completion, packet && packet->bth.solicited);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion queues. `produced` is the engine's and `consumed` the poller's; resize and purge change both and
+ * therefore need the CQ's lock beside the ownership of the engine.
+ */
+#include "nic/cq.h"
+
+#include "nic/qp_priv.h"
+#include "nic/rings.h"
+
+#include "base/bytes.h"
+
+#include <string.h>
+
+vb_err vb_cq_create(struct vb_nic *nic, uint32_t depth, void *owner_context, struct vb_cq **cq_out)
+{
+	uint32_t ring = power_of_two_above(depth);
+	struct vb_cq *cq;
+	vb_err err = VB_ENOMEM;
+
+	if (!depth || depth > nic->limits.cq_depth)
+		return VB_EINVAL;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return VB_ENOMEM;
+	cq->entries = calloc(ring, sizeof(*cq->entries));
+	if (!cq->entries)
+		goto free_cq;
+	err = vb_nic_add_timer(nic);
+	if (err)
+		goto free_entries;
+	cq->nic = nic;
+	cq->depth = depth;
+	cq->mask = ring - 1;
+	vb_link_init(&cq->overrun);
+	vb_timer_init(&cq->timer, VB_TIMER_CQ);
+	vb_event_source_init(&cq->source, VB_SOURCE_CQ, owner_context);
+	nic->object_count++;
+	*cq_out = cq;
+	return VB_OK;
+free_entries:
+	free(cq->entries);
+free_cq:
+	free(cq);
+	return err;
+}
+
+vb_err vb_cq_destroy(struct vb_cq *cq)
+{
+	struct vb_nic *nic = cq->nic;
+
+	if (cq->user_count)
+		return VB_EBUSY;
+	vb_timer_remove(&nic->timers, &cq->timer);
+	nic->timer_count--;
+	vb_link_remove(&cq->overrun);
+	vb_event_source_fini(&cq->source);
+	nic->object_count--;
+	free(cq->entries);
+	free(cq);
+	return VB_OK;
+}
+
+uint32_t vb_cq_depth(const struct vb_cq *cq)
+{
+	return cq->depth;
+}
+
+bool vb_cq_has_overrun(const struct vb_cq *cq)
+{
+	return cq->has_overrun;
+}
+
+uint32_t vb_cq_waiting(const struct vb_cq *cq)
+{
+	return atomic_load_explicit(&cq->produced, memory_order_acquire) -
+	       atomic_load_explicit(&cq->consumed, memory_order_relaxed);
+}
+
+vb_err vb_cq_resize(struct vb_cq *cq, uint32_t depth)
+{
+	uint32_t waiting = vb_cq_waiting(cq);
+	struct vb_completion *entries;
+	uint32_t first;
+	uint32_t mask;
+
+	if (!depth || depth > cq->nic->limits.cq_depth || depth < waiting)
+		return VB_EINVAL;
+	mask = power_of_two_above(depth) - 1;
+	entries = calloc((size_t)mask + 1, sizeof(*entries));
+	if (!entries)
+		return VB_ENOMEM;
+	first = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
+	for (uint32_t i = first; i != first + waiting; i++)
+		entries[i & mask] = cq->entries[i & cq->mask];
+	free(cq->entries);
+	cq->entries = entries;
+	cq->mask = mask;
+	cq->depth = depth;
+	return VB_OK;
+}
+
+vb_err vb_cq_moderate(struct vb_cq *cq, uint16_t count, uint16_t period_us)
+{
+	cq->moderation_count = count;
+	cq->moderation_period_us = period_us;
+	return VB_OK;
+}
+
+static void raise_armed(struct vb_cq *cq)
+{
+	cq->moderated = 0;
+	vb_timer_stop(&cq->timer);
+	atomic_store_explicit(&cq->armed, VB_ARMED_NOT, memory_order_relaxed);
+	vb_event_raise(cq->nic, &cq->source, VB_EVENT_COMPLETION);
+}
+
+/* An armed CQ got what it was armed for: now, or a little later together with others. */
+static void on_awaited(struct vb_cq *cq)
+{
+	bool by_count = cq->moderation_count > 1;
+
+	cq->moderated++;
+	if (!cq->moderation_period_us || !by_count || cq->moderated >= cq->moderation_count) {
+		raise_armed(cq);
+		return;
+	}
+	if (cq->moderated == 1)
+		vb_timer_start(&cq->nic->timers, &cq->timer,
+			       cq->nic->now_ns + cq->moderation_period_us * 1000ull);
+}
+
+void vb_cq_on_timer(struct vb_cq *cq)
+{
+	if (cq->moderated)
+		raise_armed(cq);
+}
+
+void vb_cq_push(struct vb_cq *cq, const struct vb_completion *completion, bool solicited)
+{
+	uint32_t produced = atomic_load_explicit(&cq->produced, memory_order_relaxed);
+	struct vb_completion *entry;
+	uint32_t armed;
+
+	if (cq->has_overrun)
+		return;
+	if (produced - atomic_load_explicit(&cq->consumed, memory_order_acquire) >= cq->depth) {
+		cq->has_overrun = true;
+		vb_link_append(&cq->nic->overruns, &cq->overrun);
+		vb_event_raise(cq->nic, &cq->source, VB_EVENT_CQ_ERR);
+		return;
+	}
+	entry = &cq->entries[produced & cq->mask];
+	*entry = *completion;
+	entry->timestamp_ns = cq->nic->now_ns;
+	atomic_store_explicit(&cq->produced, produced + 1, memory_order_release);
+	/*
+	 * Pairs with the fence in vb_cq_arm(): either we see the arming here, or the program's poll after
+	 * arming sees this completion.
+	 */
+	atomic_thread_fence(memory_order_seq_cst);
+	armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
+	if (armed == VB_ARMED_NEXT ||
+	    (armed == VB_ARMED_SOLICITED && (solicited || completion->status != VB_STATUS_SUCCESS)))
+		on_awaited(cq);
+}
+
+void vb_cq_arm(struct vb_cq *cq, bool solicited_only)
+{
+	uint32_t wanted = solicited_only ? VB_ARMED_SOLICITED : VB_ARMED_NEXT;
+
+	/* A request for any completion is not taken back by one for solicited completions only. */
+	if (wanted == VB_ARMED_NEXT ||
+	    atomic_load_explicit(&cq->armed, memory_order_relaxed) == VB_ARMED_NOT)
+		atomic_store_explicit(&cq->armed, wanted, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+uint32_t vb_cq_poll(struct vb_cq *cq, struct vb_completion *completions, uint32_t capacity)
+{
+	uint32_t consumed = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
+	uint32_t count = min32(capacity, atomic_load_explicit(&cq->produced, memory_order_acquire) -
+						 consumed);
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct vb_completion *entry = &cq->entries[(consumed + i) & cq->mask];
+
+		completions[i] = *entry;
+		if (entry->frees_slot)
+			atomic_store_explicit(entry->is_receive ? &entry->qp->rq.freed
+								: &entry->qp->sq.freed,
+					      entry->slot_end, memory_order_release);
+	}
+	if (count)
+		atomic_store_explicit(&cq->consumed, consumed + count, memory_order_release);
+	return count;
+}
+
+void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp)
+{
+	uint32_t first = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
+	uint32_t end = atomic_load_explicit(&cq->produced, memory_order_relaxed);
+	uint32_t kept = first;
+
+	for (uint32_t i = first; i != end; i++) {
+		const struct vb_completion *entry = &cq->entries[i & cq->mask];
+
+		if (entry->qp != qp)
+			cq->entries[kept++ & cq->mask] = *entry;
+	}
+	atomic_store_explicit(&cq->produced, kept, memory_order_release);
+}

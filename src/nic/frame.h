@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A packet as it passes between the engine and a link. Both directions carry the UDP payload (BTH to ICRC)
+ * and, beside it, the flow: a link on sockets has the kernel make the IP header from it, the simulator
+ * and captures write one out.
+ */
+#ifndef VB_NIC_FRAME_H
+#define VB_NIC_FRAME_H
+
+#include "base/dma.h"
+#include "wire/flow.h"
+#include "wire/packet.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VB_SGE_MAX 32
+#define VB_INLINE_MAX 512
+#define VB_SLOT_PREFIX VB_PACKET_HEADERS_MAX
+
+struct vb_bytes {
+	const uint8_t *data;
+	uint32_t length;
+};
+
+/* A received packet, borrowed for the call: `head` and then the `rest` parts, in this order. */
+struct vb_frame {
+	struct vb_flow flow;
+	uint16_t ip_id; /* what the IPv4 header says, or the link's best guess (see vb_icrc_mode) */
+	struct vb_bytes head; /* holds at least all transport headers */
+	const struct vb_bytes *rest; /* may be NULL when rest_count is 0 */
+	uint32_t rest_count;
+};
+
+struct vb_span {
+	vb_dma_addr address;
+	uint32_t length;
+};
+
+/*
+ * A packet to send: `head` (headers, and a small payload), spans into application memory, `tail` (pad and ICRC).
+ * The spans are valid until the next call into the engine. The link reads them only with vb_dma_read() or
+ * a system call: the program may have unmapped the memory.
+ */
+struct vb_slot {
+	struct vb_flow flow;
+	uint16_t ip_id; /* that the ICRC was computed for: the index in a batch */
+	bool continues; /* same flow as the slot before and not longer: may be sent as the next segment of its batch */
+	uint8_t span_count;
+	uint8_t tail_length;
+	uint16_t head_length;
+	uint32_t length; /* of the whole UDP payload */
+	uint8_t tail[8];
+	struct vb_span spans[VB_SGE_MAX];
+	uint8_t head[VB_PACKET_HEADERS_MAX + VB_INLINE_MAX];
+};
+
+/* Copies the whole UDP payload to `to` (slot->length bytes); false if application memory was not there. */
+bool vb_slot_gather(const struct vb_slot *slot, uint8_t *to);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory regions, memory windows and device memory. A key is a row of the key table; the row holds the whole
+ * truth about what it opens.
+ */
+#ifndef VB_NIC_MEMORY_H
+#define VB_NIC_MEMORY_H
+
+#include "base/err.h"
+#include "nic/request.h"
+#include "nic/tables.h"
+
+struct vb_dm;
+struct vb_mr;
+struct vb_mw;
+struct vb_nic;
+struct vb_pd;
+
+struct vb_mr_init {
+	vb_dma_addr address;
+	uint64_t length; /* UINT64_MAX with address 0 and ON_DEMAND: all memory (implicit on-demand paging) */
+	uint64_t iova; /* without ZERO_BASED: what remote and local requests call the first byte */
+	uint32_t access;
+};
+
+/*
+ * The caller owns the region. VB_EINVAL: a right that does not exist, REMOTE_WRITE or REMOTE_ATOMIC without
+ * LOCAL_WRITE, a range that wraps around. Destroying one with windows bound to it: VB_EBUSY.
+ */
+VB_MUST_USE vb_err vb_mr_create(struct vb_pd *pd, const struct vb_mr_init *init,
+				struct vb_mr **mr_out);
+VB_MUST_USE vb_err vb_mr_create_null(struct vb_pd *pd, struct vb_mr **mr_out);
+vb_err vb_mr_destroy(struct vb_mr *mr);
+
+uint32_t vb_mr_key(const struct vb_mr *mr); /* lkey and rkey are one */
+
+enum vb_rereg_flag {
+	VB_REREG_TRANSLATION = 1 << 0,
+	VB_REREG_PD = 1 << 1,
+	VB_REREG_ACCESS = 1 << 2,
+};
+
+/* Changes what the flags name, keeping the key. On failure nothing has changed. */
+VB_MUST_USE vb_err vb_mr_reregister(struct vb_mr *mr, uint32_t flags, struct vb_pd *pd,
+				    const struct vb_mr_init *init);
+
+enum vb_mw_type { VB_MW_TYPE_1 = 1, VB_MW_TYPE_2 = 2 };
+
+/* A window, not bound yet. It is bound by a VB_WR_BIND_MW request. Destroying a bound one unbinds it. */
+VB_MUST_USE vb_err vb_mw_create(struct vb_pd *pd, enum vb_mw_type type, struct vb_mw **mw_out);
+vb_err vb_mw_destroy(struct vb_mw *mw);
+uint32_t vb_mw_key(const struct vb_mw *mw);
+enum vb_mw_type vb_mw_type(const struct vb_mw *mw);
+
+/*
+ * Memory on the adapter, from the area in the configuration. VB_ENOMEM when it does not fit, VB_EBUSY from destroy while
+ * a region lies on it.
+ */
+VB_MUST_USE vb_err vb_dm_create(struct vb_nic *nic, uint64_t length, uint32_t log_align,
+				struct vb_dm **dm_out);
+vb_err vb_dm_destroy(struct vb_dm *dm);
+
+/* Copies between the program's memory and the device's. Offset and length: multiples of 4 within it, else VB_EINVAL. */
+VB_MUST_USE vb_err vb_dm_copy_in(struct vb_dm *dm, uint64_t offset, const void *from,
+				 uint64_t length);
+VB_MUST_USE vb_err vb_dm_copy_out(struct vb_dm *dm, uint64_t offset, void *to, uint64_t length);
+
+/* A region on a part of it, addressed from 0. init->address is the offset; access must have ZERO_BASED. */
+VB_MUST_USE vb_err vb_mr_create_on_dm(struct vb_pd *pd, struct vb_dm *dm,
+				      const struct vb_mr_init *init, struct vb_mr **mr_out);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The memory-protection check, and how windows change hands. There is no other way to an address. */
+#ifndef VB_NIC_MEMORY_PRIV_H
+#define VB_NIC_MEMORY_PRIV_H
+
+#include "base/list.h"
+#include "nic/memory.h"
+#include "nic/verdict_priv.h"
+
+struct vb_mr {
+	struct vb_pd *pd;
+	struct vb_key_row *row;
+	uint32_t window_count;
+	struct vb_dm *dm;
+};
+
+struct vb_mw {
+	struct vb_pd *pd;
+	struct vb_key_row *row;
+	struct vb_mr *mr; /* the region it is bound to, or NULL */
+};
+
+struct vb_dm {
+	struct vb_nic *nic;
+	struct vb_link link;
+	vb_dma_addr address;
+	uint64_t length;
+	uint32_t region_count;
+};
+
+/* Who asks for memory, and for what. */
+struct vb_memory_request {
+	uint32_t key;
+	uint32_t pd;
+	uint32_t qpn; /* remote access: type 2 windows are for one QP only. 0 for a local access (an lkey) */
+	uint32_t rights; /* enum vb_access that must all be there; 0 for a local read */
+	uint64_t address;
+	uint64_t length;
+};
+
+struct vb_memory {
+	vb_dma_addr address;
+	bool is_null; /* a null region: reads as 0 (address is then the zero page), writes vanish */
+};
+
+/* VB_PASS and *memory, or VB_ACCESS_REFUSED. */
+enum vb_verdict vb_memory_resolve(const struct vb_nic *nic, const struct vb_memory_request *request,
+				  struct vb_memory *memory);
+
+/* Finds a free row and gives it a fresh key; the row's other fields are 0. NULL when the table is full. */
+struct vb_key_row *vb_key_row_claim(struct vb_nic *nic, uint32_t kind);
+void vb_key_row_release(struct vb_nic *nic, struct vb_key_row *row);
+
+/* Bracket every change of a row: readers in other processes look at the generation. */
+void vb_key_row_change_begin(struct vb_key_row *row);
+void vb_key_row_change_end(struct vb_key_row *row);
+
+/* Executes a bind request of a QP. The status of its completion. */
+enum vb_status vb_mw_bind(struct vb_qp *qp, const struct vb_bind *bind);
+
+/*
+ * Invalidates a key for LOCAL_INV or SEND_INV: only a bound type 2 window of this QP's PD and bound to
+ * this QP. False if it is not one.
+ */
+bool vb_mw_can_invalidate(const struct vb_qp *qp, uint32_t key);
+void vb_mw_invalidate(struct vb_qp *qp, uint32_t key);
+
+#endif

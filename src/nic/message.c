@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Executing the packets of SENDs and WRITEs, the same for RC, XRC and UC. Each function either passes and has
+ * done its work, or returns why not and has changed nothing that a repetition of the packet would miss.
+ */
+#include "nic/unreliable_priv.h"
+
+/* FIRST and MIDDLE carry exactly the path MTU, LAST 1 byte to the MTU, ONLY 0 to the MTU. */
+static bool is_length_right(const struct vb_qp *qp, const struct vb_packet *packet)
+{
+	uint32_t mtu = qp->attr.path_mtu;
+
+	if (!(packet->traits & VB_IS_LAST))
+		return packet->payload_length == mtu;
+	if (!(packet->traits & VB_IS_FIRST) && !packet->payload_length)
+		return false;
+	return packet->payload_length <= mtu;
+}
+
+static bool is_in_sequence(const struct vb_qp *qp, const struct vb_packet *packet)
+{
+	switch ((enum vb_message)qp->responder.message) {
+	case VB_MESSAGE_NONE:
+		return packet->traits & VB_IS_FIRST;
+	case VB_MESSAGE_SEND:
+		return packet->traits & VB_IS_SEND && !(packet->traits & VB_IS_FIRST);
+	case VB_MESSAGE_WRITE:
+		return packet->traits & VB_IS_WRITE && !(packet->traits & VB_IS_FIRST);
+	}
+	return false;
+}
+
+/* The right that the QP must grant for this request; the specification makes its lack an invalid request. */
+static uint32_t right_of(const struct vb_packet *packet)
+{
+	if (packet->traits & (VB_IS_WRITE | VB_IS_ATOMIC_WRITE))
+		return VB_ACCESS_REMOTE_WRITE;
+	if (packet->traits & VB_IS_READ)
+		return VB_ACCESS_REMOTE_READ;
+	if (packet->traits & VB_IS_ATOMIC)
+		return VB_ACCESS_REMOTE_ATOMIC;
+	return 0;
+}
+
+enum vb_verdict vb_message_check(const struct vb_qp *qp, const struct vb_packet *packet)
+{
+	if (!is_in_sequence(qp, packet) || !is_length_right(qp, packet))
+		return VB_INVALID_REQUEST;
+	if (right_of(packet) & ~qp->attr.access)
+		return VB_INVALID_REQUEST;
+	return VB_PASS;
+}
+
+enum vb_verdict vb_message_send(struct vb_qp *qp, const struct vb_frame *frame,
+				const struct vb_packet *packet)
+{
+	struct vb_responder *responder = &qp->responder;
+	struct vb_payload payload = vb_payload_of(frame, packet);
+	enum vb_verdict verdict;
+
+	if (packet->traits & VB_IS_FIRST) {
+		verdict = vb_qp_take_receive(qp, packet->srqn);
+		if (verdict != VB_PASS)
+			return verdict;
+		responder->received = 0;
+		responder->cursor = (struct vb_cursor){ 0, 0 };
+		responder->message = VB_MESSAGE_SEND;
+	}
+	if (packet->payload_length > responder->receive.length - responder->received)
+		return VB_RECEIVE_TOO_SHORT;
+	if (packet->traits & VB_HAS_IETH && !vb_mw_can_invalidate(qp, packet->invalidate_key))
+		return VB_ACCESS_REFUSED;
+	if (vb_scatter(qp, responder->receive.sges, responder->receive.sge_count,
+		       &responder->cursor, &payload, packet->payload_length) != VB_PASS)
+		return VB_RECEIVE_REFUSED;
+	responder->received += packet->payload_length;
+	if (!(packet->traits & VB_IS_LAST))
+		return VB_PASS;
+	responder->message = VB_MESSAGE_NONE;
+	responder->msn = (responder->msn + 1) & 0xffffff;
+	if (packet->traits & VB_HAS_IETH)
+		vb_mw_invalidate(qp, packet->invalidate_key);
+	vb_qp_complete_receive(qp, VB_STATUS_SUCCESS, packet, responder->received);
+	return VB_PASS;
+}
+
+static struct vb_memory_request write_request(const struct vb_qp *qp, uint64_t address,
+					      uint32_t rkey, uint32_t length)
+{
+	return (struct vb_memory_request){
+		.key = rkey,
+		.pd = qp->pd_number,
+		.qpn = qp->number.v,
+		.rights = VB_ACCESS_REMOTE_WRITE,
+		.address = address,
+		.length = length,
+	};
+}
+
+/* A WRITE is checked against its whole length at its first packet. A length of 0 checks no key. */
+static enum vb_verdict check_whole_write(const struct vb_qp *qp, const struct vb_reth *reth)
+{
+	struct vb_memory_request whole = write_request(qp, reth->address, reth->rkey, reth->length);
+	struct vb_memory memory;
+
+	if (reth->length > VB_MESSAGE_LENGTH_MAX)
+		return VB_INVALID_REQUEST;
+	return reth->length ? vb_memory_resolve(qp->nic, &whole, &memory) : VB_PASS;
+}
+
+/* Places a packet's data; the key is checked again, for it may be gone since the first packet. */
+static enum vb_verdict place_write(struct vb_qp *qp, const struct vb_frame *frame,
+				   const struct vb_packet *packet, const struct vb_reth *rest)
+{
+	struct vb_memory_request part =
+		write_request(qp, rest->address, rest->rkey, packet->payload_length);
+	struct vb_payload payload = vb_payload_of(frame, packet);
+	enum vb_verdict verdict;
+	struct vb_memory memory;
+
+	if (!packet->payload_length)
+		return VB_PASS;
+	verdict = vb_memory_resolve(qp->nic, &part, &memory);
+	if (verdict != VB_PASS)
+		return verdict;
+	return vb_payload_place(&payload, &memory, packet->payload_length) ? VB_PASS
+									   : VB_OPERATION_FAILED;
+}
+
+enum vb_verdict vb_message_write(struct vb_qp *qp, const struct vb_frame *frame,
+				 const struct vb_packet *packet)
+{
+	struct vb_responder *responder = &qp->responder;
+	bool is_first = packet->traits & VB_IS_FIRST;
+	bool is_last = packet->traits & VB_IS_LAST;
+	struct vb_reth rest = { responder->write_address, responder->write_key,
+				responder->write_left };
+	enum vb_verdict verdict = VB_PASS;
+
+	if (is_first) {
+		rest = packet->reth;
+		verdict = check_whole_write(qp, &rest);
+	}
+	if (verdict != VB_PASS)
+		return verdict;
+	if (is_last ? packet->payload_length != rest.length : packet->payload_length >= rest.length)
+		return VB_INVALID_REQUEST;
+	if (packet->traits & VB_HAS_IMM)
+		verdict = vb_qp_take_receive(qp, packet->srqn);
+	if (verdict == VB_PASS)
+		verdict = place_write(qp, frame, packet, &rest);
+	if (verdict != VB_PASS)
+		return verdict;
+	responder->write_address = rest.address + packet->payload_length;
+	responder->write_key = rest.rkey;
+	responder->write_left = rest.length - packet->payload_length;
+	responder->received = (is_first ? 0 : responder->received) + packet->payload_length;
+	responder->message = is_last ? VB_MESSAGE_NONE : VB_MESSAGE_WRITE;
+	if (!is_last)
+		return VB_PASS;
+	vb_nic_count(qp->nic, VB_COUNTER_RX_WRITE_REQUESTS);
+	responder->msn = (responder->msn + 1) & 0xffffff;
+	if (packet->traits & VB_HAS_IMM)
+		vb_qp_complete_receive(qp, VB_STATUS_SUCCESS, packet, responder->received);
+	return VB_PASS;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The adapter as a whole: its making, its tables, and the calls of its owner that send and wait. */
+#include "nic/qp_priv.h"
+
+#include "base/bytes.h"
+
+#define QP_DEPTH_DEFAULT 32768u
+#define CQ_DEPTH_DEFAULT 4194303u
+#define SRQ_DEPTH_DEFAULT 65536u
+#define READS_DEFAULT 128u
+#define FLIGHT_PACKETS_DEFAULT 1024u
+#define PORT_MTU_DEFAULT 4096u
+#define HOP_LIMIT_DEFAULT 64
+
+/* A QP sends so many packets before it is the next one's turn: enough to make one segmented send. */
+#define TURN_PACKETS 64u
+
+static bool is_power_of_two(uint32_t v)
+{
+	return v && !(v & (v - 1));
+}
+
+static vb_err check_config(const struct vb_nic_config *config)
+{
+	uint64_t qpn_end = (uint64_t)config->qpn_first + config->qpn_count;
+
+	if (!config->key_rows || !is_power_of_two(config->key_row_count) ||
+	    config->key_row_count > 1u << 24)
+		return VB_EINVAL;
+	if (!config->qp_rows || !is_power_of_two(config->qp_row_count) ||
+	    config->qp_row_count > 1u << 24)
+		return VB_EINVAL;
+	if (qpn_end > VB_QPN_MULTICAST.v || config->reads_max > 255)
+		return VB_EINVAL;
+	return VB_OK;
+}
+
+static uint32_t or_default(uint32_t value, uint32_t otherwise)
+{
+	return value ? value : otherwise;
+}
+
+static void init_limits(struct vb_nic *nic)
+{
+	const struct vb_nic_config *config = &nic->config;
+
+	nic->limits = (struct vb_nic_limits){
+		.qp_depth = or_default(config->qp_depth_max, QP_DEPTH_DEFAULT),
+		.cq_depth = or_default(config->cq_depth_max, CQ_DEPTH_DEFAULT),
+		.srq_depth = or_default(config->srq_depth_max, SRQ_DEPTH_DEFAULT),
+		.sge = VB_SGE_MAX,
+		.inline_length = VB_INLINE_MAX,
+		.reads = or_default(config->reads_max, READS_DEFAULT),
+		.qp_count = config->qp_row_count,
+		.key_count = config->key_row_count,
+	};
+}
+
+static void init_config(struct vb_nic *nic, const struct vb_nic_config *config)
+{
+	struct vb_nic_config *own = &nic->config;
+
+	*own = *config;
+	if (own->qpn_first < 2)
+		own->qpn_first = 2;
+	if (!own->qpn_count)
+		own->qpn_count = VB_QPN_MULTICAST.v - own->qpn_first;
+	own->flight_packets_max = or_default(own->flight_packets_max, FLIGHT_PACKETS_DEFAULT);
+	own->port_mtu = or_default(own->port_mtu, PORT_MTU_DEFAULT);
+	init_limits(nic);
+}
+
+vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out)
+{
+	struct vb_nic *nic;
+	vb_err err = check_config(config);
+
+	if (err)
+		return err;
+	nic = calloc(1, sizeof(*nic));
+	if (!nic)
+		return VB_ENOMEM;
+	nic->qps = calloc(config->qp_row_count, sizeof(struct vb_qp *));
+	if (!nic->qps)
+		goto free_nic;
+	nic->windows = calloc(config->key_row_count, sizeof(struct vb_mw *));
+	if (!nic->windows)
+		goto free_qps;
+	nic->srqs = calloc(VB_SRQ_ROWS, sizeof(struct vb_srq *));
+	if (!nic->srqs)
+		goto free_windows;
+	init_config(nic, config);
+	vb_prng_init(&nic->prng, config->seed);
+	vb_timers_init(&nic->timers);
+	vb_link_init(&nic->active);
+	vb_link_init(&nic->eventful);
+	vb_link_init(&nic->overruns);
+	vb_link_init(&nic->groups);
+	vb_link_init(&nic->device_memories);
+	nic->qpn_next = nic->config.qpn_first +
+			(uint32_t)vb_prng_below(&nic->prng, nic->config.qpn_count);
+	nic->srqn_next = (uint32_t)vb_prng_below(&nic->prng, 1u << 24);
+	nic->pkeys[0] = VB_PKEY_DEFAULT;
+	*nic_out = nic;
+	return VB_OK;
+free_windows:
+	free(nic->windows);
+free_qps:
+	free(nic->qps);
+free_nic:
+	free(nic);
+	return VB_ENOMEM;
+}
+
+vb_err vb_nic_destroy(struct vb_nic *nic)
+{
+	if (nic->object_count)
+		return VB_EBUSY;
+	vb_timers_fini(&nic->timers);
+	free(nic->srqs);
+	free(nic->windows);
+	free(nic->qps);
+	free(nic);
+	return VB_OK;
+}
+
+struct vb_nic_limits vb_nic_limits(const struct vb_nic *nic)
+{
+	return nic->limits;
+}
+
+vb_err vb_nic_set_gid(struct vb_nic *nic, uint32_t index, const struct vb_gid *gid)
+{
+	if (index >= VB_GID_COUNT)
+		return VB_EINVAL;
+	nic->gids[index] = *gid;
+	return VB_OK;
+}
+
+vb_err vb_nic_set_pkey(struct vb_nic *nic, uint32_t index, uint16_t pkey)
+{
+	if (index >= VB_PKEY_COUNT)
+		return VB_EINVAL;
+	nic->pkeys[index] = pkey;
+	return VB_OK;
+}
+
+const struct vb_gid *vb_nic_gid(const struct vb_nic *nic, uint32_t index)
+{
+	return index < VB_GID_COUNT ? &nic->gids[index] : NULL;
+}
+
+uint16_t vb_nic_pkey(const struct vb_nic *nic, uint32_t index)
+{
+	return index < VB_PKEY_COUNT ? nic->pkeys[index] : 0;
+}
+
+const struct vb_counters *vb_nic_counters(const struct vb_nic *nic)
+{
+	return &nic->counters;
+}
+
+bool vb_nic_fill_flow(const struct vb_nic *nic, const struct vb_address *address,
+		      struct vb_flow *flow)
+{
+	const struct vb_gid *source = vb_nic_gid(nic, address->source_index);
+
+	if (!source || vb_gid_is_zero(source) || vb_gid_is_zero(&address->destination))
+		return false;
+	if (vb_gid_is_ipv4(source) != vb_gid_is_ipv4(&address->destination))
+		return false; /* one header cannot carry both */
+	*flow = (struct vb_flow){
+		.source = *source,
+		.destination = address->destination,
+		.flow_label = address->flow_label,
+		.traffic_class = address->traffic_class,
+		.hop_limit = address->hop_limit ? address->hop_limit : HOP_LIMIT_DEFAULT,
+	};
+	return true;
+}
+
+vb_err vb_nic_add_timer(struct vb_nic *nic)
+{
+	vb_err err = vb_timers_reserve(&nic->timers, nic->timer_count + 1);
+
+	if (!err)
+		nic->timer_count++;
+	return err;
+}
+
+/* Takes the doorbells in the order in which they were rung. */
+static void take_doorbells(struct vb_nic *nic)
+{
+	struct vb_qp *stack;
+	struct vb_qp *ordered = NULL;
+
+	if (!atomic_load_explicit(&nic->doorbells, memory_order_relaxed))
+		return;
+	stack = atomic_exchange_explicit(&nic->doorbells, NULL, memory_order_acquire);
+	while (stack) {
+		struct vb_qp *next = stack->next_rung;
+
+		__builtin_prefetch(&stack->requester);
+		stack->next_rung = ordered;
+		ordered = stack;
+		stack = next;
+	}
+	while (ordered) {
+		struct vb_qp *qp = ordered;
+
+		ordered = qp->next_rung;
+		/* Pairs with the exchange in vb_qp_ring(): what is posted after this rings again. */
+		atomic_exchange_explicit(&qp->is_rung, 0, memory_order_seq_cst);
+		vb_qp_on_doorbell(qp);
+	}
+}
+
+uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *slots,
+			 uint32_t capacity)
+{
+	uint32_t count = 0;
+
+	nic->now_ns = now_ns;
+	nic->batch.last = NULL;
+	take_doorbells(nic);
+	while (count < capacity && vb_link_is_linked(&nic->active)) {
+		struct vb_qp *qp = VB_CONTAINER(nic->active.next, struct vb_qp, active);
+		uint32_t turn_end = min32(capacity, count + TURN_PACKETS);
+
+		vb_link_remove(&qp->active);
+		while (count < turn_end && vb_qp_emit(qp, &slots[count])) {
+			nic->counters.counts[VB_COUNTER_TX_BYTES] += slots[count].length;
+			count++;
+		}
+		if (count == turn_end)
+			vb_qp_schedule(qp); /* it may have more */
+	}
+	nic->counters.counts[VB_COUNTER_TX_PACKETS] += count;
+	vb_nic_settle(nic);
+	return count;
+}
+
+void vb_nic_expire(struct vb_nic *nic, uint64_t now_ns)
+{
+	struct vb_timer *timer;
+
+	nic->now_ns = now_ns;
+	while ((timer = vb_timers_take_due(&nic->timers, now_ns))) {
+		switch ((enum vb_timer_kind)timer->kind) {
+		case VB_TIMER_QP:
+			vb_qp_on_timer(VB_CONTAINER(timer, struct vb_qp, timer));
+			break;
+		case VB_TIMER_CQ:
+			vb_cq_on_timer(VB_CONTAINER(timer, struct vb_cq, timer));
+			break;
+		}
+	}
+	vb_nic_settle(nic);
+}
+
+uint64_t vb_nic_deadline(const struct vb_nic *nic)
+{
+	return vb_timers_deadline(&nic->timers);
+}
+
+bool vb_nic_has_work(const struct vb_nic *nic)
+{
+	return vb_link_is_linked(&nic->active) ||
+	       atomic_load_explicit(&nic->doorbells, memory_order_acquire);
+}
+
+/* Whether a QP's completions go to the CQ: directly, or through an SRQ of its XRC domain. */
+static bool uses_cq(const struct vb_nic *nic, const struct vb_qp *qp, const struct vb_cq *cq)
+{
+	if (qp->send_cq == cq || qp->recv_cq == cq)
+		return true;
+	if (!qp->xrcd)
+		return false;
+	for (uint32_t i = 0; i < VB_SRQ_ROWS; i++)
+		if (nic->srqs[i] && nic->srqs[i]->xrcd == qp->xrcd && nic->srqs[i]->cq == cq)
+			return true;
+	return false;
+}
+
+/* Nothing keeps a list of a CQ's QPs: it is needed only here. */
+static void fail_users_of(struct vb_nic *nic, const struct vb_cq *cq)
+{
+	for (uint32_t i = 0; i < nic->config.qp_row_count; i++)
+		if (nic->qps[i] && uses_cq(nic, nic->qps[i], cq))
+			vb_qp_enter_error(nic->qps[i]);
+}
+
+void vb_nic_settle(struct vb_nic *nic)
+{
+	/* Failing a QP fills its other CQ with flushes, which may run over in turn. */
+	while (vb_link_is_linked(&nic->overruns)) {
+		struct vb_cq *cq = VB_CONTAINER(nic->overruns.next, struct vb_cq, overrun);
+
+		vb_link_remove(&cq->overrun);
+		fail_users_of(nic, cq);
+	}
+}

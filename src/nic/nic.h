@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The boundary of the engine. Frames, doorbells and the time go in; frames, completions, events and the next
+ * deadline come out. One thread at a time owns an engine; there are no locks, clocks or callbacks inside.
+ * `now_ns` never decreases and is the only time there is.
+ */
+#ifndef VB_NIC_NIC_H
+#define VB_NIC_NIC_H
+
+#include "base/err.h"
+#include "base/timer.h"
+#include "nic/counters.h"
+#include "nic/event.h"
+#include "nic/frame.h"
+#include "nic/tables.h"
+
+#include <stdint.h>
+
+struct vb_nic;
+
+enum vb_icrc_mode {
+	VB_ICRC_STRICT, /* right for the frame's ip_id */
+	VB_ICRC_SOLVED, /* right for some ip_id */
+	VB_ICRC_OFF, /* not computed on transmit, not checked on receive */
+};
+
+#define VB_GID_COUNT 128
+#define VB_PKEY_COUNT 16
+#define VB_PKEY_DEFAULT 0xffff
+
+struct vb_nic_config {
+	/* Tables in the caller's memory, all zero at first; the counts are powers of two. See nic/tables.h. */
+	struct vb_key_row *key_rows;
+	uint32_t key_row_count;
+	struct vb_qp_row *qp_rows;
+	uint32_t qp_row_count;
+
+	uint64_t seed; /* keys, first QPN: unguessable if this is */
+	uint32_t qpn_first; /* QPNs are taken from this range, which excludes 0, 1 and 0xffffff … */
+	uint32_t qpn_count; /* … 0 for all from qpn_first on */
+
+	enum vb_icrc_mode icrc_mode;
+	uint32_t batch_segments_max; /* how many slots may form a batch (see vb_slot.continues); 0 or 1: none */
+	uint32_t port_mtu; /* largest payload of a packet, and so of a UD message; 0: 4096 */
+	uint32_t flight_packets_max; /* unacknowledged request packets a QP may have out; 0: a default */
+
+	vb_dma_addr
+		zero_page; /* 4096 bytes of 0 in application memory, what a null region reads as */
+	vb_dma_addr device_memory; /* memory on the adapter, handed out by vb_dm_create(); may be 0 */
+	uint64_t device_memory_length;
+
+	/* Limits, 0 for the default. What a program asks for beyond them is VB_EINVAL. */
+	uint32_t qp_depth_max;
+	uint32_t cq_depth_max;
+	uint32_t srq_depth_max;
+	uint32_t reads_max; /* max_rd_atomic and max_dest_rd_atomic */
+};
+
+/* The largest values that the adapter takes; what device attributes report. */
+struct vb_nic_limits {
+	uint32_t qp_depth;
+	uint32_t cq_depth;
+	uint32_t srq_depth;
+	uint32_t sge;
+	uint32_t inline_length;
+	uint32_t reads;
+	uint32_t qp_count;
+	uint32_t key_count;
+};
+
+/* The caller owns it and ends it with vb_nic_destroy(), when all its objects are gone (else VB_EBUSY). */
+VB_MUST_USE vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out);
+vb_err vb_nic_destroy(struct vb_nic *nic);
+
+struct vb_nic_limits vb_nic_limits(const struct vb_nic *nic);
+
+/* The tables of the port. An all-zero GID is an empty entry. VB_EINVAL for an index beyond the table. */
+VB_MUST_USE vb_err vb_nic_set_gid(struct vb_nic *nic, uint32_t index, const struct vb_gid *gid);
+VB_MUST_USE vb_err vb_nic_set_pkey(struct vb_nic *nic, uint32_t index, uint16_t pkey);
+const struct vb_gid *vb_nic_gid(const struct vb_nic *nic,
+				uint32_t index); /* NULL beyond the table */
+uint16_t vb_nic_pkey(const struct vb_nic *nic, uint32_t index); /* 0 beyond the table */
+
+/* Takes in frames, in this order. Each is executed, answered later, or counted under one drop reason. */
+void vb_nic_receive(struct vb_nic *nic, uint64_t now_ns, const struct vb_frame *frames,
+		    uint32_t count);
+
+/* Fills up to `capacity` slots with packets to send; returns how many. 0 means nothing to send now. */
+uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *slots,
+			 uint32_t capacity);
+
+/* Lets timers fire. Needed when now_ns >= vb_nic_deadline(), harmless else. */
+void vb_nic_expire(struct vb_nic *nic, uint64_t now_ns);
+
+/* Nothing will happen by itself before this time; VB_NEVER if nothing is under way. */
+uint64_t vb_nic_deadline(const struct vb_nic *nic);
+
+/* True if vb_nic_transmit() might have something: packets, or doorbells not looked at yet. */
+bool vb_nic_has_work(const struct vb_nic *nic);
+
+/* Takes out up to `capacity` events, oldest object first; returns how many. */
+uint32_t vb_nic_take_events(struct vb_nic *nic, struct vb_event *events, uint32_t capacity);
+
+const struct vb_counters *vb_nic_counters(const struct vb_nic *nic);
+
+#endif

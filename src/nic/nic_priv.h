@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The adapter's own state and the objects that are not queues. Everything here belongs to the engine's owner,
+ * but for the doorbell stack.
+ */
+#ifndef VB_NIC_NIC_PRIV_H
+#define VB_NIC_NIC_PRIV_H
+
+#include "base/list.h"
+#include "base/prng.h"
+#include "base/timer.h"
+#include "nic/nic.h"
+#include "nic/pd.h"
+#include "nic/qp.h"
+
+#include <stdatomic.h>
+
+#define VB_SRQ_ROWS 65536
+
+/* What a timer of the engine belongs to. */
+enum vb_timer_kind { VB_TIMER_QP, VB_TIMER_CQ };
+
+/* The part of an object that events come from. */
+enum vb_event_source_kind { VB_SOURCE_QP, VB_SOURCE_CQ, VB_SOURCE_SRQ };
+
+struct vb_event_source {
+	struct vb_link link;
+	uint32_t pending; /* one bit an enum vb_event_kind */
+	enum vb_event_source_kind kind;
+	void *owner_context;
+};
+
+/* The run of slots that may become one segmented send (see vb_slot.continues). */
+struct vb_batch {
+	const struct vb_slot *last; /* NULL when none is open */
+	uint32_t segment_length;
+	uint32_t total_length;
+	uint32_t count;
+};
+
+struct vb_nic {
+	struct vb_nic_config config;
+	struct vb_nic_limits limits;
+	uint64_t now_ns;
+	struct vb_prng prng;
+
+	_Atomic(struct vb_qp *)
+		doorbells; /* QPs whose rings have news: pushed by any thread, taken whole */
+	struct vb_link active; /* QPs that may have something to send */
+	struct vb_link eventful; /* objects with pending events, oldest first */
+	struct vb_link overruns; /* CQs that ran over and whose QPs are still to be told */
+	struct vb_timers timers;
+	uint32_t timer_count;
+	struct vb_batch batch;
+
+	struct vb_qp **qps; /* beside qp_rows: whose row it is */
+	struct vb_mw **windows; /* beside key_rows: the window whose row it is, or NULL */
+	struct vb_srq **srqs; /* by the low bits of the SRQ number */
+	uint32_t qpn_next;
+	uint32_t srqn_next;
+	uint32_t pd_next;
+	uint32_t qp_count;
+	uint32_t key_count;
+	uint32_t object_count; /* everything that must be gone before the adapter */
+
+	struct vb_link groups; /* multicast */
+	struct vb_link device_memories; /* by address */
+	struct vb_gid gids[VB_GID_COUNT];
+	uint16_t pkeys[VB_PKEY_COUNT];
+	struct vb_counters counters;
+};
+
+struct vb_pd {
+	struct vb_nic *nic;
+	uint32_t number;
+	uint32_t child_count;
+};
+
+struct vb_xrcd {
+	struct vb_nic *nic;
+	uint32_t user_count;
+};
+
+struct vb_ah {
+	struct vb_pd *pd;
+	struct vb_address address;
+};
+
+static inline void vb_nic_count(struct vb_nic *nic, enum vb_counter counter)
+{
+	nic->counters.counts[counter]++;
+}
+
+static inline void vb_nic_drop(struct vb_nic *nic, enum vb_drop drop)
+{
+	nic->counters.drops[drop]++;
+}
+
+/* Room in the timer heap for one more object that has a timer. */
+VB_MUST_USE vb_err vb_nic_add_timer(struct vb_nic *nic);
+
+/* Handles what calls inside the engine have left to do: QPs of a CQ that ran over. Ends every boundary call. */
+void vb_nic_settle(struct vb_nic *nic);
+
+void vb_event_source_init(struct vb_event_source *source, enum vb_event_source_kind kind,
+			  void *owner_context);
+void vb_event_raise(struct vb_nic *nic, struct vb_event_source *source, enum vb_event_kind kind);
+void vb_event_source_fini(struct vb_event_source *source);
+
+/* The flow of a packet to that address, before the UDP source port is set. False if the GID entry is empty. */
+bool vb_nic_fill_flow(const struct vb_nic *nic, const struct vb_address *address,
+		      struct vb_flow *flow);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Payload on its way between packets and application memory. Every SGE is resolved for every packet anew:
+ * a region may be deregistered while a message is under way.
+ */
+#include "nic/payload_priv.h"
+
+#include "base/bytes.h"
+
+/* Up to this size a copy into the slot is cheaper than another span for the link and the CRC. */
+#define COPY_MAX 256
+
+struct vb_payload vb_payload_of(const struct vb_frame *frame, const struct vb_packet *packet)
+{
+	return (struct vb_payload){
+		.piece = { frame->head.data + packet->header_length,
+			   frame->head.length - packet->header_length },
+		.rest = frame->rest,
+		.rest_count = frame->rest_count,
+	};
+}
+
+/* The next bytes that lie together, `want` at most. */
+static struct vb_bytes next_piece(struct vb_payload *payload, uint32_t want)
+{
+	struct vb_bytes piece;
+
+	while (!payload->piece.length) {
+		VB_CHECK(payload->rest_count);
+		payload->piece = *payload->rest++;
+		payload->rest_count--;
+	}
+	piece = (struct vb_bytes){ payload->piece.data, min32(want, payload->piece.length) };
+	payload->piece.data += piece.length;
+	payload->piece.length -= piece.length;
+	return piece;
+}
+
+bool vb_payload_place(struct vb_payload *payload, const struct vb_memory *memory, uint32_t length)
+{
+	vb_dma_addr to = memory->address;
+
+	while (length) {
+		struct vb_bytes piece = next_piece(payload, length);
+
+		if (!memory->is_null && !vb_dma_write(to, piece.data, piece.length))
+			return false;
+		to += piece.length;
+		length -= piece.length;
+	}
+	return true;
+}
+
+void vb_payload_read(struct vb_payload *payload, uint8_t *to, uint32_t length)
+{
+	while (length) {
+		struct vb_bytes piece = next_piece(payload, length);
+
+		memcpy(to, piece.data, piece.length);
+		to += piece.length;
+		length -= piece.length;
+	}
+}
+
+struct vb_cursor vb_cursor_at(const struct vb_sge *sges, uint32_t sge_count, uint64_t offset)
+{
+	struct vb_cursor cursor = { 0, 0 };
+
+	while (cursor.sge_index < sge_count && offset >= sges[cursor.sge_index].length)
+		offset -= sges[cursor.sge_index++].length;
+	cursor.sge_offset = (uint32_t)offset;
+	return cursor;
+}
+
+/* The memory of the SGE at the cursor, as much as `length` wants of it; the cursor moves on. */
+static enum vb_verdict next_buffer(const struct vb_qp *qp, const struct vb_sge *sges,
+				   uint32_t sge_count, struct vb_cursor *cursor, uint32_t length,
+				   uint32_t rights, struct vb_memory *memory, uint32_t *part_out)
+{
+	const struct vb_sge *sge;
+	enum vb_verdict verdict;
+	uint32_t part;
+
+	while (cursor->sge_index < sge_count &&
+	       cursor->sge_offset == sges[cursor->sge_index].length) {
+		cursor->sge_index++;
+		cursor->sge_offset = 0;
+	}
+	VB_CHECK(cursor->sge_index < sge_count);
+	sge = &sges[cursor->sge_index];
+	part = min32(length, sge->length - cursor->sge_offset);
+	verdict = vb_memory_resolve(qp->nic,
+				    &(struct vb_memory_request){
+					    .key = sge->lkey,
+					    .pd = qp->pd_number,
+					    .rights = rights,
+					    .address = sge->address + cursor->sge_offset,
+					    .length = part,
+				    },
+				    memory);
+	cursor->sge_offset += part;
+	*part_out = part;
+	return verdict;
+}
+
+enum vb_verdict vb_scatter(const struct vb_qp *qp, const struct vb_sge *sges, uint32_t sge_count,
+			   struct vb_cursor *cursor, struct vb_payload *payload, uint32_t length)
+{
+	while (length) {
+		struct vb_memory memory;
+		enum vb_verdict verdict;
+		uint32_t part;
+
+		verdict = next_buffer(qp, sges, sge_count, cursor, length, VB_ACCESS_LOCAL_WRITE,
+				      &memory, &part);
+		if (verdict != VB_PASS)
+			return verdict;
+		if (!vb_payload_place(payload, &memory, part))
+			return VB_OPERATION_FAILED;
+		length -= part;
+	}
+	return VB_PASS;
+}
+
+enum vb_verdict vb_gather(const struct vb_qp *qp, const struct vb_sge *sges, uint32_t sge_count,
+			  struct vb_cursor *cursor, uint32_t length, struct vb_slot *slot)
+{
+	bool copy = length <= COPY_MAX;
+
+	while (length) {
+		struct vb_memory memory;
+		enum vb_verdict verdict;
+		uint32_t part;
+
+		verdict = next_buffer(qp, sges, sge_count, cursor, length, 0, &memory, &part);
+		if (verdict != VB_PASS)
+			return verdict;
+		if (!vb_slot_add_memory(slot, memory.address, part, copy))
+			return VB_OPERATION_FAILED;
+		length -= part;
+	}
+	return VB_PASS;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The payload of a received packet, which may lie in several pieces, and the ways of payload between packets
+ * and application memory: gather for sending, scatter for receiving.
+ */
+#ifndef VB_NIC_PAYLOAD_PRIV_H
+#define VB_NIC_PAYLOAD_PRIV_H
+
+#include "nic/qp_priv.h"
+
+/* What is left to read of a payload. Copy it to read it twice. */
+struct vb_payload {
+	struct vb_bytes piece;
+	const struct vb_bytes *rest;
+	uint32_t rest_count;
+};
+
+struct vb_payload vb_payload_of(const struct vb_frame *frame, const struct vb_packet *packet);
+
+/* Moves `length` bytes on into memory that was resolved. False if the memory was not there. */
+bool vb_payload_place(struct vb_payload *payload, const struct vb_memory *memory, uint32_t length);
+
+/* Moves `length` bytes on into the engine's own memory. */
+void vb_payload_read(struct vb_payload *payload, uint8_t *to, uint32_t length);
+
+/* The cursor for a byte offset into a list of SGEs. */
+struct vb_cursor vb_cursor_at(const struct vb_sge *sges, uint32_t sge_count, uint64_t offset);
+
+/*
+ * Moves `length` bytes on into the buffers of an SGL from the cursor on, and the cursor with it. VB_ACCESS_REFUSED for a
+ * bad lkey, VB_OPERATION_FAILED for memory that is not there. The SGL has room (the caller checked).
+ */
+enum vb_verdict vb_scatter(const struct vb_qp *qp, const struct vb_sge *sges, uint32_t sge_count,
+			   struct vb_cursor *cursor, struct vb_payload *payload, uint32_t length);
+
+/* The same the other way: adds `length` bytes of the SGL to the slot, by span or, if short, by copy. */
+enum vb_verdict vb_gather(const struct vb_qp *qp, const struct vb_sge *sges, uint32_t sge_count,
+			  struct vb_cursor *cursor, uint32_t length, struct vb_slot *slot);
+
+/* Building a slot: begin writes the headers (and sets the pad), then payload is added, then finish does pad and ICRC. */
+void vb_slot_begin(struct vb_slot *slot, const struct vb_flow *flow, struct vb_packet *packet);
+void vb_slot_add_bytes(struct vb_slot *slot, const uint8_t *bytes, uint32_t length);
+bool vb_slot_add_memory(struct vb_slot *slot, vb_dma_addr address, uint32_t length, bool copy);
+bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot, const struct vb_packet *packet);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Protection domains, XRC domains and address handles: small objects that others refer to. */
+#include "nic/nic_priv.h"
+
+vb_err vb_pd_create(struct vb_nic *nic, struct vb_pd **pd_out)
+{
+	struct vb_pd *pd = calloc(1, sizeof(*pd));
+
+	if (!pd)
+		return VB_ENOMEM;
+	pd->nic = nic;
+	pd->number = ++nic->pd_next; /* 0 is nobody's: unbound windows have it */
+	nic->object_count++;
+	*pd_out = pd;
+	return VB_OK;
+}
+
+vb_err vb_pd_destroy(struct vb_pd *pd)
+{
+	if (pd->child_count)
+		return VB_EBUSY;
+	pd->nic->object_count--;
+	free(pd);
+	return VB_OK;
+}
+
+vb_err vb_xrcd_create(struct vb_nic *nic, struct vb_xrcd **xrcd_out)
+{
+	struct vb_xrcd *xrcd = calloc(1, sizeof(*xrcd));
+
+	if (!xrcd)
+		return VB_ENOMEM;
+	xrcd->nic = nic;
+	nic->object_count++;
+	*xrcd_out = xrcd;
+	return VB_OK;
+}
+
+vb_err vb_xrcd_destroy(struct vb_xrcd *xrcd)
+{
+	if (xrcd->user_count)
+		return VB_EBUSY;
+	xrcd->nic->object_count--;
+	free(xrcd);
+	return VB_OK;
+}
+
+vb_err vb_ah_create(struct vb_pd *pd, const struct vb_address *address, struct vb_ah **ah_out)
+{
+	struct vb_flow flow;
+	struct vb_ah *ah;
+
+	if (!vb_nic_fill_flow(pd->nic, address, &flow))
+		return VB_EINVAL;
+	ah = calloc(1, sizeof(*ah));
+	if (!ah)
+		return VB_ENOMEM;
+	ah->pd = pd;
+	ah->address = *address;
+	pd->child_count++;
+	*ah_out = ah;
+	return VB_OK;
+}
+
+vb_err vb_ah_destroy(struct vb_ah *ah)
+{
+	ah->pd->child_count--;
+	free(ah);
+	return VB_OK;
+}
+
+const struct vb_address *vb_ah_address(const struct vb_ah *ah)
+{
+	return &ah->address;
+}

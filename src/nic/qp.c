@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Making and ending QPs, finding them by number, and what makes them move: doorbell, timer, a turn to send. */
+#include "nic/qp_priv.h"
+
+#include "nic/rc_priv.h"
+#include "nic/unreliable_priv.h"
+
+#include "base/bytes.h"
+
+#define SLOT_ALIGN 64u
+
+struct vb_qp *vb_qp_find(const struct vb_nic *nic, vb_qpn number)
+{
+	struct vb_qp *qp = nic->qps[number.v & (nic->config.qp_row_count - 1)];
+
+	return qp && qp->number.v == number.v ? qp : NULL;
+}
+
+/* The next QPN of the range whose row is free. Counting up makes a number come back only after all others. */
+static bool claim_number(struct vb_nic *nic, struct vb_qp *qp, vb_qpn wanted)
+{
+	const struct vb_nic_config *config = &nic->config;
+	uint32_t number = wanted.v;
+	uint32_t tries = wanted.v ? 1 : config->qpn_count;
+
+	for (; tries; tries--) {
+		uint32_t index;
+
+		if (!wanted.v) {
+			number = nic->qpn_next++;
+			if (nic->qpn_next >= config->qpn_first + config->qpn_count)
+				nic->qpn_next = config->qpn_first;
+		}
+		index = number & (config->qp_row_count - 1);
+		if (nic->qps[index])
+			continue;
+		nic->qps[index] = qp;
+		qp->number.v = number;
+		qp->row = &config->qp_rows[index];
+		return true;
+	}
+	return false;
+}
+
+static bool has_send_queue(enum vb_qp_type type)
+{
+	return type != VB_QP_XRC_RECV;
+}
+
+static bool has_recv_queue(const struct vb_qp_init *init)
+{
+	return !init->srq && init->type != VB_QP_XRC_RECV && init->type != VB_QP_XRC_SEND;
+}
+
+static vb_err check_objects(const struct vb_pd *pd, const struct vb_qp_init *init)
+{
+	bool needs_send_cq = false;
+	bool needs_recv_cq = false;
+
+	switch (init->type) {
+	case VB_QP_RC:
+	case VB_QP_UC:
+	case VB_QP_UD:
+		needs_send_cq = true;
+		needs_recv_cq = true;
+		break;
+	case VB_QP_XRC_SEND:
+		needs_send_cq = true;
+		break;
+	case VB_QP_XRC_RECV:
+		break;
+	default:
+		return VB_EOPNOTSUPP;
+	}
+	if (needs_send_cq && (!init->send_cq || init->send_cq->nic != pd->nic))
+		return VB_EINVAL;
+	if (needs_recv_cq && (!init->recv_cq || init->recv_cq->nic != pd->nic))
+		return VB_EINVAL;
+	if ((init->type == VB_QP_XRC_RECV) != (init->xrcd != NULL))
+		return VB_EINVAL;
+	if (init->srq && (!needs_recv_cq || init->srq->xrcd || init->srq->pd->nic != pd->nic))
+		return VB_EINVAL;
+	return VB_OK;
+}
+
+static vb_err check_capacity(const struct vb_nic *nic, const struct vb_qp_init *init)
+{
+	const struct vb_nic_limits *limits = &nic->limits;
+
+	if (has_send_queue(init->type) &&
+	    (init->send_depth > limits->qp_depth || init->send_sge_max > limits->sge ||
+	     init->inline_max > limits->inline_length))
+		return VB_EINVAL;
+	if (has_recv_queue(init) &&
+	    (init->recv_depth > limits->qp_depth || init->recv_sge_max > limits->sge))
+		return VB_EINVAL;
+	if (init->qpn.v && (init->qpn.v != 1 || init->type != VB_QP_UD))
+		return VB_EINVAL;
+	return VB_OK;
+}
+
+static uint32_t send_stride(const struct vb_qp_init *init)
+{
+	uint32_t data =
+		max32(init->send_sge_max * (uint32_t)sizeof(struct vb_sge), init->inline_max);
+	uint32_t size = (uint32_t)sizeof(struct vb_wqe) + data;
+
+	return (size + SLOT_ALIGN - 1) & ~(SLOT_ALIGN - 1);
+}
+
+static vb_err init_queues(struct vb_qp *qp, const struct vb_qp_init *init)
+{
+	vb_err err = VB_OK;
+
+	if (has_send_queue(init->type))
+		err = vb_queue_init(&qp->sq, init->send_depth, init->send_sge_max,
+				    send_stride(init));
+	if (err)
+		return err;
+	if (has_recv_queue(init))
+		err = vb_queue_init(&qp->rq, init->recv_depth, init->recv_sge_max,
+				    (uint32_t)(sizeof(struct vb_rwqe) +
+					       init->recv_sge_max * sizeof(struct vb_sge)));
+	if (err)
+		goto fini_sq;
+	if (init->srq || init->type == VB_QP_XRC_RECV) {
+		qp->responder.receive.copy = calloc(
+			init->srq ? init->srq->queue.sge_max : VB_SGE_MAX, sizeof(struct vb_sge));
+		if (!qp->responder.receive.copy) {
+			err = VB_ENOMEM;
+			goto fini_rq;
+		}
+	}
+	return VB_OK;
+fini_rq:
+	vb_queue_fini(&qp->rq);
+fini_sq:
+	vb_queue_fini(&qp->sq);
+	return err;
+}
+
+static void fini_queues(struct vb_qp *qp)
+{
+	free(qp->responder.receive.copy);
+	vb_queue_fini(&qp->rq);
+	vb_queue_fini(&qp->sq);
+}
+
+static void count_users(struct vb_qp *qp, uint32_t change)
+{
+	qp->pd->child_count += change;
+	if (qp->send_cq)
+		qp->send_cq->user_count += change;
+	if (qp->recv_cq)
+		qp->recv_cq->user_count += change;
+	if (qp->srq)
+		qp->srq->user_count += change;
+	if (qp->xrcd)
+		qp->xrcd->user_count += change;
+	qp->nic->qp_count += change;
+}
+
+vb_err vb_qp_create(struct vb_pd *pd, const struct vb_qp_init *init, struct vb_qp **qp_out)
+{
+	struct vb_nic *nic = pd->nic;
+	struct vb_qp *qp;
+	vb_err err = check_objects(pd, init);
+
+	if (!err)
+		err = check_capacity(nic, init);
+	if (err)
+		return err;
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return VB_ENOMEM;
+	err = init_queues(qp, init);
+	if (err)
+		goto free_qp;
+	err = vb_nic_add_timer(nic);
+	if (err)
+		goto fini_queues;
+	if (!claim_number(nic, qp, init->qpn)) {
+		err = VB_ENOSPC;
+		goto remove_timer;
+	}
+	qp->nic = nic;
+	qp->pd = pd;
+	qp->pd_number = pd->number;
+	qp->type = (uint8_t)init->type;
+	qp->send_cq = has_send_queue(init->type) ? init->send_cq : NULL;
+	qp->recv_cq = init->type == VB_QP_XRC_SEND || init->type == VB_QP_XRC_RECV ? NULL
+										   : init->recv_cq;
+	qp->srq = init->srq;
+	qp->xrcd = init->xrcd;
+	qp->signal_all = init->signal_all;
+	qp->inline_max = init->inline_max;
+	vb_link_init(&qp->active);
+	vb_timer_init(&qp->timer, VB_TIMER_QP);
+	vb_event_source_init(&qp->source, VB_SOURCE_QP, init->owner_context);
+	count_users(qp, 1);
+	vb_qp_publish(qp);
+	*qp_out = qp;
+	return VB_OK;
+remove_timer:
+	nic->timer_count--;
+fini_queues:
+	fini_queues(qp);
+free_qp:
+	free(qp);
+	return err;
+}
+
+/* Takes a rung QP off the doorbell stack; posting to a QP that is being destroyed is the program's error. */
+static void unring(struct vb_qp *qp)
+{
+	struct vb_nic *nic = qp->nic;
+	struct vb_qp *stack;
+
+	if (!atomic_load_explicit(&qp->is_rung, memory_order_acquire))
+		return;
+	stack = atomic_exchange_explicit(&nic->doorbells, NULL, memory_order_acquire);
+	while (stack) {
+		struct vb_qp *next = stack->next_rung;
+
+		atomic_exchange_explicit(&stack->is_rung, 0, memory_order_seq_cst);
+		if (stack != qp)
+			vb_qp_ring(stack);
+		stack = next;
+	}
+}
+
+vb_err vb_qp_destroy(struct vb_qp *qp)
+{
+	struct vb_nic *nic = qp->nic;
+
+	if (qp->group_count)
+		return VB_EBUSY;
+	vb_qp_reset(qp);
+	unring(qp);
+	vb_link_remove(&qp->active);
+	vb_timer_remove(&nic->timers, &qp->timer);
+	nic->timer_count--;
+	vb_event_source_fini(&qp->source);
+	count_users(qp, UINT32_MAX); /* one less */
+	nic->qps[qp->number.v & (nic->config.qp_row_count - 1)] = NULL;
+	qp->number.v = 0;
+	vb_qp_publish(qp);
+	fini_queues(qp);
+	free(qp->responder.resources);
+	free(qp);
+	return VB_OK;
+}
+
+/* Forgets everything that was posted, received or under way. */
+void vb_qp_reset(struct vb_qp *qp)
+{
+	struct vb_sge *copy = qp->responder.receive.copy;
+	struct vb_resource *resources = qp->responder.resources;
+
+	if (qp->send_cq)
+		vb_cq_purge(qp->send_cq, qp);
+	if (qp->recv_cq)
+		vb_cq_purge(qp->recv_cq, qp);
+	if (qp->xrcd)
+		vb_srq_purge_xrc(qp->nic, qp);
+	vb_timer_stop(&qp->timer);
+	vb_queue_reset(&qp->sq);
+	vb_queue_reset(&qp->rq);
+	qp->requester = (struct vb_requester){ 0 };
+	qp->responder = (struct vb_responder){ 0 };
+	qp->responder.receive.copy = copy;
+	qp->responder.resources = resources;
+	vb_qp_set_state(qp, VB_STATE_RESET);
+}
+
+void vb_qp_set_state(struct vb_qp *qp, enum vb_qp_state state)
+{
+	/* Pairs with the fence in vb_qp_post_recv(): the flush after this sees every receive that does not ring. */
+	atomic_store_explicit(&qp->state, (uint8_t)state, memory_order_seq_cst);
+	vb_qp_publish(qp);
+}
+
+void vb_qp_publish(struct vb_qp *qp)
+{
+	struct vb_qp_row *row = qp->row;
+	enum vb_qp_state state = vb_qp_state_now(qp);
+
+	__atomic_store_n(&row->generation, row->generation + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	row->qpn = qp->number.v;
+	row->pd = qp->pd_number;
+	row->access = qp->attr.access;
+	row->peer_qpn = qp->peer.v;
+	row->peer = qp->flow.destination;
+	row->local = qp->flow.source;
+	row->accepts = state >= VB_STATE_RTR && state != VB_STATE_ERR && qp->number.v;
+	__atomic_store_n(&row->generation, row->generation + 1, __ATOMIC_RELEASE);
+}
+
+void vb_qp_schedule(struct vb_qp *qp)
+{
+	if (!vb_link_is_linked(&qp->active))
+		vb_link_append(&qp->nic->active, &qp->active);
+}
+
+void vb_qp_on_doorbell(struct vb_qp *qp)
+{
+	switch (vb_qp_state_now(qp)) {
+	case VB_STATE_ERR:
+		vb_qp_flush_send(qp);
+		vb_qp_flush_recv(qp);
+		break;
+	case VB_STATE_SQE:
+		vb_qp_flush_send(qp);
+		break;
+	case VB_STATE_RTS:
+	case VB_STATE_SQD:
+		vb_qp_schedule(qp);
+		break;
+	case VB_STATE_RESET:
+	case VB_STATE_INIT:
+	case VB_STATE_RTR:
+		break;
+	}
+}
+
+void vb_qp_on_timer(struct vb_qp *qp)
+{
+	if (vb_qp_is_reliable(qp))
+		vb_rc_on_timer(qp);
+}
+
+bool vb_qp_emit(struct vb_qp *qp, struct vb_slot *slot)
+{
+	switch ((enum vb_qp_type)qp->type) {
+	case VB_QP_RC:
+	case VB_QP_XRC_SEND:
+	case VB_QP_XRC_RECV:
+		return vb_rc_emit_reply(qp, slot) || vb_rc_emit_request(qp, slot);
+	case VB_QP_UC:
+		return vb_uc_emit(qp, slot);
+	case VB_QP_UD:
+		return vb_ud_emit(qp, slot);
+	}
+	return false;
+}
+
+vb_qpn vb_qp_number(const struct vb_qp *qp)
+{
+	return qp->number;
+}
+
+enum vb_qp_type vb_qp_type(const struct vb_qp *qp)
+{
+	return (enum vb_qp_type)qp->type;
+}
+
+enum vb_qp_state vb_qp_state(const struct vb_qp *qp)
+{
+	return vb_qp_state_now(qp);
+}
+
+void vb_qp_capacity(const struct vb_qp *qp, struct vb_qp_init *init)
+{
+	init->send_depth = qp->sq.depth;
+	init->recv_depth = qp->rq.depth;
+	init->send_sge_max = qp->sq.sge_max;
+	init->recv_sge_max = qp->rq.sge_max;
+	init->inline_max = qp->inline_max;
+	init->signal_all = qp->signal_all;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A queue pair inside. The requester is the half that sends requests and takes responses, the responder the one that
+ * executes the peer's. Fields that every packet touches stand together.
+ */
+#ifndef VB_NIC_QP_PRIV_H
+#define VB_NIC_QP_PRIV_H
+
+#include "nic/memory_priv.h"
+#include "nic/nic_priv.h"
+#include "nic/queue_priv.h"
+#include "wire/packet.h"
+
+/* A place in a list of SGEs. */
+struct vb_cursor {
+	uint32_t sge_index;
+	uint32_t sge_offset;
+};
+
+struct vb_requester {
+	uint32_t send_index; /* the request whose packets go out next */
+	uint32_t done_index; /* the oldest one not complete */
+	vb_psn next_psn; /* of the next packet to send; goes back to repeat */
+	vb_psn new_psn; /* one beyond the highest ever sent */
+	vb_psn unacked; /* the oldest that the peer has not acknowledged */
+	vb_psn recovered; /* where the last implied NAK sent us back to … */
+	bool has_recovered; /* … and whether nothing was acknowledged since */
+	bool has_failed; /* the request at send_index cannot be sent: … */
+	uint8_t failure; /* … its enum vb_status, given when those before it are done */
+	bool waits_for_receiver; /* RNR NAK: the timer runs until we may try again */
+	bool has_credits; /* the responder does end-to-end flow control */
+	uint8_t retries_left;
+	uint8_t rnr_retries_left;
+	bool drained_told; /* SQ_DRAINED was raised for this SQD */
+	uint32_t credit_limit; /* the last message (SSN) that the peer has a receive for; 24 bits */
+	uint32_t next_ssn;
+	uint32_t reads_out; /* READs and atomics sent and not complete */
+	uint32_t read_psns_out; /* PSNs of theirs beyond the one of the request itself */
+	uint32_t unasked; /* packets since the last one that asked for an ACK */
+	struct vb_cursor cursor; /* in the request at send_index, for next_psn */
+};
+
+enum vb_message { VB_MESSAGE_NONE = 0, VB_MESSAGE_SEND, VB_MESSAGE_WRITE };
+
+/* A READ or atomic of the peer: waits for its reply, and is kept to be repeated. */
+struct vb_resource {
+	vb_psn first_psn;
+	vb_psn next_psn; /* of the reply packet that comes next */
+	vb_psn run_psn; /* where this run of reply packets began */
+	uint32_t packet_count;
+	uint32_t msn;
+	uint32_t rkey;
+	uint32_t length;
+	uint8_t op; /* enum vb_packet_op of the request */
+	bool is_used;
+	bool is_pending;
+	bool is_repeat; /* the reply was sent in full before */
+	uint64_t address; /* READ */
+	uint64_t result; /* COMPARE_SWAP, FETCH_ADD */
+};
+
+/* The acknowledgement that is due. */
+enum vb_reply {
+	VB_REPLY_NONE = 0,
+	VB_REPLY_ACK,
+	VB_REPLY_NAK_SEQUENCE,
+	VB_REPLY_RNR,
+	VB_REPLY_REFUSAL
+};
+
+/* The receive that a message is going into. */
+struct vb_receive {
+	bool is_used;
+	uint32_t slot_end; /* RQ: ring index after it */
+	uint32_t sge_count;
+	uint32_t length;
+	uint64_t wr_id;
+	const struct vb_sge *sges; /* in the RQ's slot, or the copy below */
+	struct vb_sge *copy; /* of an SRQ's entry, whose slot is free at once; NULL without SRQ */
+	struct vb_srq *srq; /* where it came from, or NULL */
+};
+
+struct vb_responder {
+	vb_psn expected;
+	uint32_t msn;
+	uint8_t message; /* enum vb_message that is under way */
+	uint8_t reply; /* enum vb_reply */
+	uint8_t refusal; /* enum vb_verdict; nothing is accepted any more */
+	bool has_naked; /* a NAK is out for `expected`; no second one until it arrives */
+	bool is_established; /* COMM_EST was raised, or is not due */
+	bool is_broken; /* UC: the rest of this message is dropped */
+	uint8_t resource_count;
+	uint8_t resource_next; /* where the next request is kept */
+	uint8_t resources_pending;
+	vb_psn refusal_psn;
+	uint32_t received; /* bytes of the message so far */
+	uint32_t write_key;
+	uint32_t write_left;
+	uint64_t write_address;
+	struct vb_cursor cursor; /* in the receive */
+	struct vb_resource *resources;
+	struct vb_receive receive;
+};
+
+struct vb_qp {
+	struct vb_nic *nic;
+	struct vb_qp_row *row;
+	vb_qpn number;
+	vb_qpn peer;
+	uint8_t type; /* enum vb_qp_type */
+	_Atomic uint8_t state; /* enum vb_qp_state; read by posting threads */
+	uint8_t mtu_shift;
+	bool signal_all;
+	uint32_t pd_number;
+	struct vb_link active; /* in nic->active */
+	struct vb_flow flow; /* of packets to the peer */
+
+	struct vb_queue sq;
+	struct vb_requester requester;
+	struct vb_timer timer; /* ACK timeout, or the wait after an RNR NAK */
+	struct vb_cq *send_cq;
+
+	struct vb_responder responder;
+	struct vb_queue rq;
+	struct vb_cq *recv_cq;
+
+	_Atomic uint32_t is_rung;
+	struct vb_qp *next_rung;
+	struct vb_pd *pd;
+	struct vb_srq *srq;
+	struct vb_xrcd *xrcd;
+	uint32_t inline_max;
+	uint32_t group_count;
+	struct vb_qp_attr attr; /* as last given; state and path are above */
+	struct vb_event_source source;
+};
+
+static inline enum vb_qp_state vb_qp_state_now(const struct vb_qp *qp)
+{
+	return (enum vb_qp_state)atomic_load_explicit(&qp->state, memory_order_relaxed);
+}
+
+static inline bool vb_qp_is_reliable(const struct vb_qp *qp)
+{
+	return qp->type == VB_QP_RC || qp->type == VB_QP_XRC_SEND || qp->type == VB_QP_XRC_RECV;
+}
+
+/* A request that is complete only when its response has come. */
+static inline bool vb_wqe_needs_response(const struct vb_wqe *wqe)
+{
+	switch ((enum vb_wr_opcode)wqe->opcode) {
+	case VB_WR_READ:
+	case VB_WR_COMPARE_SWAP:
+	case VB_WR_FETCH_ADD:
+	case VB_WR_ATOMIC_WRITE:
+		return true;
+	case VB_WR_WRITE:
+	case VB_WR_WRITE_IMM:
+	case VB_WR_SEND:
+	case VB_WR_SEND_IMM:
+	case VB_WR_SEND_INV:
+	case VB_WR_LOCAL_INV:
+	case VB_WR_BIND_MW:
+		break;
+	}
+	return false;
+}
+
+static inline bool vb_wqe_is_local(const struct vb_wqe *wqe)
+{
+	return wqe->opcode == VB_WR_LOCAL_INV || wqe->opcode == VB_WR_BIND_MW;
+}
+
+/* qp.c */
+struct vb_qp *vb_qp_find(const struct vb_nic *nic, vb_qpn number);
+void vb_qp_schedule(struct vb_qp *qp); /* may have something to send */
+void vb_qp_ring(struct vb_qp *qp); /* the doorbell; any thread */
+void vb_qp_on_doorbell(struct vb_qp *qp);
+void vb_qp_on_timer(struct vb_qp *qp);
+bool vb_qp_emit(struct vb_qp *qp, struct vb_slot *slot); /* one packet, if there is one to send */
+void vb_qp_publish(struct vb_qp *qp); /* brings the row up to date with the QP */
+void vb_qp_set_state(struct vb_qp *qp, enum vb_qp_state state);
+void vb_qp_reset(struct vb_qp *qp); /* as new, its completions gone */
+
+/* qp_error.c */
+void vb_qp_enter_error(struct vb_qp *qp); /* everything posted is flushed */
+void vb_qp_enter_sqe(struct vb_qp *qp); /* UC and UD: the send queue stops, receives go on */
+void vb_qp_flush_send(struct vb_qp *qp);
+void vb_qp_flush_recv(struct vb_qp *qp);
+
+/* complete.c */
+void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status);
+void vb_qp_complete_receive(struct vb_qp *qp, enum vb_status status, const struct vb_packet *packet,
+			    uint32_t byte_length);
+
+/* receive_queue.c: makes the next receive the one in use; VB_NOT_READY when there is none */
+enum vb_verdict vb_qp_take_receive(struct vb_qp *qp, uint32_t srqn);
+
+/* receive.c */
+void vb_qp_on_packet(struct vb_qp *qp, const struct vb_frame *frame,
+		     const struct vb_packet *packet);
+
+/* multicast.c */
+void vb_multicast_deliver(struct vb_nic *nic, const struct vb_frame *frame,
+			  const struct vb_packet *packet);
+
+#endif

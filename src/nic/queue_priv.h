@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The rings as the engine sees them. Indices count up for ever and wrap at 2^32; a slot is index & mask.
+ * `posted` is written by the program's side (release) and read by the engine (acquire); `freed` the other way:
+ * whoever polls the completion writes it (release), whoever posts reads it (acquire).
+ */
+#ifndef VB_NIC_QUEUE_PRIV_H
+#define VB_NIC_QUEUE_PRIV_H
+
+#include "nic/nic_priv.h"
+#include "nic/request.h"
+#include "wire/number.h"
+
+#include <stdatomic.h>
+
+/* How far a send request has come. */
+enum vb_wqe_progress {
+	VB_WQE_POSTED = 0,
+	VB_WQE_STARTED, /* has its PSNs; packets may be out */
+	VB_WQE_EXECUTED, /* a local operation that is done */
+};
+
+/* A send request in its ring slot. Behind it lie its SGEs, or its inline data. */
+struct vb_wqe {
+	uint64_t wr_id;
+	union {
+		struct {
+			uint64_t remote_address;
+			uint64_t compare_add;
+			uint64_t swap;
+			uint32_t rkey;
+			uint32_t srqn;
+		} rdma;
+		struct {
+			struct vb_address address;
+			uint32_t qpn;
+			uint32_t qkey;
+		} ud;
+		struct vb_bind bind;
+	};
+	uint32_t imm;
+	uint32_t length;
+	uint32_t ssn; /* its place in the sequence of messages, for the credits */
+	uint32_t packet_count; /* PSNs that it takes; 0 for a local operation */
+	vb_psn first_psn;
+	uint8_t opcode; /* enum vb_wr_opcode */
+	uint8_t flags; /* enum vb_send_flag */
+	uint8_t sge_count;
+	uint8_t progress; /* enum vb_wqe_progress; the engine's */
+};
+
+/* A receive in its ring slot; behind it lie its SGEs. */
+struct vb_rwqe {
+	uint64_t wr_id;
+	uint32_t length;
+	uint32_t sge_count;
+};
+
+struct vb_queue {
+	uint8_t *slots;
+	uint32_t mask;
+	uint32_t stride;
+	uint32_t depth;
+	uint32_t sge_max;
+	_Atomic uint32_t posted;
+	_Atomic uint32_t freed;
+	uint32_t staged; /* the poster's: put in, not shown to the engine yet */
+	uint32_t taken; /* the engine's: receive queues */
+};
+
+VB_MUST_USE vb_err vb_queue_init(struct vb_queue *queue, uint32_t depth, uint32_t sge_max,
+				 uint32_t stride);
+void vb_queue_fini(struct vb_queue *queue);
+void vb_queue_reset(struct vb_queue *queue);
+
+static inline void *vb_queue_slot(const struct vb_queue *queue, uint32_t index)
+{
+	return queue->slots + (size_t)(index & queue->mask) * queue->stride;
+}
+
+static inline struct vb_wqe *vb_queue_wqe(const struct vb_queue *queue, uint32_t index)
+{
+	return vb_queue_slot(queue, index);
+}
+
+static inline struct vb_sge *vb_wqe_sges(const struct vb_wqe *wqe)
+{
+	return (struct vb_sge *)(uintptr_t)(wqe + 1);
+}
+
+static inline uint8_t *vb_wqe_inline(const struct vb_wqe *wqe)
+{
+	return (uint8_t *)(uintptr_t)(wqe + 1);
+}
+
+static inline struct vb_sge *vb_rwqe_sges(const struct vb_rwqe *rwqe)
+{
+	return (struct vb_sge *)(uintptr_t)(rwqe + 1);
+}
+
+static inline uint32_t vb_queue_posted(const struct vb_queue *queue)
+{
+	return atomic_load_explicit(&queue->posted, memory_order_acquire);
+}
+
+struct vb_cq {
+	struct vb_nic *nic;
+	struct vb_completion *entries;
+	uint32_t mask;
+	uint32_t depth;
+	uint32_t user_count;
+	_Atomic uint32_t produced; /* the engine's; release */
+	_Atomic uint32_t consumed; /* the poller's; release */
+	_Atomic uint32_t armed; /* 0, VB_ARMED_NEXT or VB_ARMED_SOLICITED */
+	bool has_overrun;
+	struct vb_link overrun; /* in nic->overruns until its users have been told */
+	uint16_t moderation_count;
+	uint16_t moderation_period_us;
+	uint32_t moderated; /* completions since the event was due but held back */
+	struct vb_timer timer;
+	struct vb_event_source source;
+};
+
+enum vb_armed { VB_ARMED_NOT = 0, VB_ARMED_SOLICITED = 1, VB_ARMED_NEXT = 2 };
+
+/* Adds a completion; `solicited` decides whether a CQ armed for solicited ones raises its event. */
+void vb_cq_push(struct vb_cq *cq, const struct vb_completion *completion, bool solicited);
+void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp);
+void vb_cq_on_timer(struct vb_cq *cq);
+
+struct vb_srq {
+	struct vb_pd *pd;
+	struct vb_xrcd *xrcd;
+	struct vb_cq *cq;
+	struct vb_queue queue;
+	uint32_t number;
+	uint32_t limit;
+	uint32_t user_count;
+	struct vb_event_source source;
+};
+
+/* The SRQ with that number in this XRC domain, or NULL. */
+struct vb_srq *vb_srq_find(const struct vb_nic *nic, const struct vb_xrcd *xrcd, uint32_t number);
+
+/* Removes the QP's completions from the CQs of all SRQs of its XRC domain. */
+void vb_srq_purge_xrc(struct vb_nic *nic, const struct vb_qp *qp);
+
+/* The next receive of the SRQ, or NULL; vb_srq_consume() then takes it and raises the limit event. */
+struct vb_rwqe *vb_srq_peek(struct vb_srq *srq);
+void vb_srq_consume(struct vb_srq *srq);
+
+#endif

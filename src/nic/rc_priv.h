@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The reliable transports: RC, and XRC_SEND and XRC_RECV, which are RC's requester and responder apart. */
+#ifndef VB_NIC_RC_PRIV_H
+#define VB_NIC_RC_PRIV_H
+
+#include "nic/qp_priv.h"
+
+/* rc_requester.c */
+bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot);
+void vb_rc_seek(struct vb_qp *qp, vb_psn psn); /* the next packet to send is this one */
+void vb_rc_conclude_failure(
+	struct vb_qp *qp); /* of a request that could not be sent, if its turn has come */
+bool vb_rc_is_drained(const struct vb_qp *qp);
+void vb_rc_check_drained(struct vb_qp *qp); /* SQD: tell once when nothing is under way any more */
+
+/* rc_response.c */
+void vb_rc_on_response(struct vb_qp *qp, const struct vb_frame *frame,
+		       const struct vb_packet *packet);
+void vb_rc_fail(struct vb_qp *qp,
+		enum vb_status status); /* the oldest request ends with it, the rest is flushed */
+
+/* rc_responder.c */
+void vb_rc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
+		      const struct vb_packet *packet);
+void vb_rc_refuse(struct vb_qp *qp, enum vb_verdict verdict, vb_psn psn);
+
+/* rc_reply.c */
+bool vb_rc_emit_reply(struct vb_qp *qp, struct vb_slot *slot);
+
+/* rc_resource.c */
+VB_MUST_USE vb_err vb_rc_resize_resources(struct vb_qp *qp, uint32_t count);
+struct vb_resource *vb_rc_claim_resource(
+	struct vb_responder *responder); /* NULL: the peer has too many out */
+struct vb_resource *vb_rc_find_resource(struct vb_responder *responder, vb_psn psn);
+struct vb_resource *vb_rc_next_pending(struct vb_responder *responder);
+void vb_rc_drop_pending(struct vb_responder *responder);
+
+/* rc_timers.c: the only place that knows what an event of the protocol does to the deadline */
+void vb_rc_timers_on_packet_sent(struct vb_qp *qp);
+void vb_rc_timers_on_progress(struct vb_qp *qp);
+void vb_rc_timers_on_rnr_nak(struct vb_qp *qp, uint8_t code);
+void vb_rc_on_timer(struct vb_qp *qp);
+
+/* Goes back to a PSN because a packet or its answer was lost, unless the retries are used up. */
+void vb_rc_retry(struct vb_qp *qp, vb_psn psn);
+
+#endif

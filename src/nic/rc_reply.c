@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RC, answering. Replies leave in the order of their PSNs: READ and atomic responses first, then the one
+ * acknowledgement for everything that was executed. A refusal is the last word: the QP enters ERR with it.
+ */
+#include "nic/payload_priv.h"
+#include "nic/rc_priv.h"
+
+#include "base/bytes.h"
+#include "wire/syndrome.h"
+
+static void fill_header(const struct vb_qp *qp, enum vb_packet_op op, vb_psn psn,
+			struct vb_packet *packet)
+{
+	enum vb_service service = qp->type == VB_QP_RC ? VB_SERVICE_RC : VB_SERVICE_XRC;
+
+	packet->bth.opcode = VB_OPCODE(service, op);
+	packet->bth.pkey = vb_nic_pkey(qp->nic, qp->attr.pkey_index);
+	packet->bth.destination = qp->peer;
+	packet->bth.psn = psn;
+}
+
+/* How many more messages we have receives for, as a syndrome. */
+static uint8_t ack_syndrome(const struct vb_qp *qp)
+{
+	if (qp->srq || qp->type != VB_QP_RC)
+		return VB_SYNDROME_ACK | VB_CREDIT_CODE_INVALID;
+	return VB_SYNDROME_ACK | vb_credit_code(vb_queue_posted(&qp->rq) - qp->rq.taken);
+}
+
+static enum vb_packet_op read_response_op(bool first, bool last)
+{
+	if (first)
+		return last ? VB_OP_READ_RESPONSE_ONLY : VB_OP_READ_RESPONSE_FIRST;
+	return last ? VB_OP_READ_RESPONSE_LAST : VB_OP_READ_RESPONSE_MIDDLE;
+}
+
+/* Adds the part of a READ's data that belongs into the packet. Memory is looked up now: it may have gone. */
+static enum vb_verdict add_read_data(struct vb_qp *qp, const struct vb_resource *resource,
+				     uint32_t offset, uint32_t length, struct vb_slot *slot)
+{
+	struct vb_memory_request request = {
+		.key = resource->rkey,
+		.pd = qp->pd_number,
+		.qpn = qp->number.v,
+		.rights = VB_ACCESS_REMOTE_READ,
+		.address = resource->address + offset,
+		.length = length,
+	};
+	struct vb_memory memory;
+
+	if (!length)
+		return VB_PASS;
+	if (vb_memory_resolve(qp->nic, &request, &memory) != VB_PASS)
+		return VB_ACCESS_REFUSED;
+	return vb_slot_add_memory(slot, memory.address, length, length <= VB_INLINE_MAX)
+		       ? VB_PASS
+		       : VB_OPERATION_FAILED;
+}
+
+static enum vb_verdict build_read_response(struct vb_qp *qp, const struct vb_resource *resource,
+					   struct vb_slot *slot)
+{
+	uint32_t index = vb_psn_distance(resource->next_psn, resource->first_psn);
+	uint32_t offset = index << qp->mtu_shift;
+	bool is_last = index + 1 == resource->packet_count;
+	struct vb_packet packet = { 0 };
+	enum vb_verdict verdict;
+
+	fill_header(qp,
+		    read_response_op(vb_psn_equal(resource->next_psn, resource->run_psn), is_last),
+		    resource->next_psn, &packet);
+	packet.payload_length = min32(resource->length - offset, qp->attr.path_mtu);
+	packet.aeth = (struct vb_aeth){ ack_syndrome(qp), resource->msn };
+	vb_slot_begin(slot, &qp->flow, &packet);
+	verdict = add_read_data(qp, resource, offset, packet.payload_length, slot);
+	if (verdict == VB_PASS && !vb_slot_finish(qp->nic, slot, &packet))
+		verdict = VB_OPERATION_FAILED;
+	return verdict;
+}
+
+static void build_result(struct vb_qp *qp, const struct vb_resource *resource, struct vb_slot *slot)
+{
+	bool is_write = resource->op == VB_OP_ATOMIC_WRITE;
+	struct vb_packet packet = { 0 };
+
+	fill_header(qp, is_write ? VB_OP_READ_RESPONSE_ONLY : VB_OP_ATOMIC_ACKNOWLEDGE,
+		    resource->first_psn, &packet);
+	packet.aeth = (struct vb_aeth){ ack_syndrome(qp), resource->msn };
+	packet.atomic_result = resource->result;
+	vb_slot_begin(slot, &qp->flow, &packet);
+	VB_CHECK(vb_slot_finish(qp->nic, slot, &packet)); /* no application memory in it */
+}
+
+static bool emit_response(struct vb_qp *qp, struct vb_resource *resource, struct vb_slot *slot)
+{
+	struct vb_responder *responder = &qp->responder;
+	enum vb_verdict verdict = VB_PASS;
+
+	if (resource->op == VB_OP_READ_REQUEST)
+		verdict = build_read_response(qp, resource, slot);
+	else
+		build_result(qp, resource, slot);
+	if (verdict != VB_PASS) {
+		vb_rc_drop_pending(responder); /* nothing after this is answered any more */
+		vb_rc_refuse(qp, verdict, resource->next_psn);
+		return false;
+	}
+	resource->next_psn = vb_psn_add(resource->next_psn, 1);
+	if (vb_psn_distance(resource->next_psn, resource->first_psn) == resource->packet_count) {
+		resource->is_pending = false;
+		responder->resources_pending--;
+	}
+	return true;
+}
+
+static void build_acknowledge(struct vb_qp *qp, uint8_t syndrome, vb_psn psn, struct vb_slot *slot)
+{
+	struct vb_packet packet = { 0 };
+
+	fill_header(qp, VB_OP_ACKNOWLEDGE, psn, &packet);
+	packet.aeth = (struct vb_aeth){ syndrome, qp->responder.msn };
+	vb_slot_begin(slot, &qp->flow, &packet);
+	VB_CHECK(vb_slot_finish(qp->nic, slot, &packet));
+}
+
+/* The NAK is in the slot; now the QP ends. */
+static void conclude_refusal(struct vb_qp *qp)
+{
+	const struct vb_refusal *refusal = vb_refusal_of((enum vb_verdict)qp->responder.refusal);
+
+	vb_nic_count(qp->nic, (enum vb_counter)refusal->counter);
+	if (qp->responder.receive.is_used)
+		vb_qp_complete_receive(qp, (enum vb_status)refusal->receive_status, NULL, 0);
+	if (refusal->event != VB_NO_EVENT)
+		vb_event_raise(qp->nic, &qp->source, (enum vb_event_kind)refusal->event);
+	vb_qp_enter_error(qp);
+}
+
+bool vb_rc_emit_reply(struct vb_qp *qp, struct vb_slot *slot)
+{
+	struct vb_responder *responder = &qp->responder;
+	struct vb_resource *resource = vb_rc_next_pending(responder);
+	enum vb_reply reply;
+
+	if (resource && emit_response(qp, resource, slot))
+		return true;
+	reply = (enum vb_reply)responder->reply;
+	responder->reply = VB_REPLY_NONE;
+	switch (reply) {
+	case VB_REPLY_NONE:
+		return false;
+	case VB_REPLY_ACK:
+		build_acknowledge(qp, ack_syndrome(qp),
+				  vb_psn_add(responder->expected, VB_PSN_MASK), slot);
+		break;
+	case VB_REPLY_NAK_SEQUENCE:
+		build_acknowledge(qp, VB_SYNDROME_NAK | VB_NAK_SEQUENCE, responder->expected, slot);
+		break;
+	case VB_REPLY_RNR:
+		vb_nic_count(qp->nic, VB_COUNTER_RNR_NAK_SENT);
+		build_acknowledge(qp, VB_SYNDROME_RNR_NAK | qp->attr.min_rnr_timer,
+				  responder->expected, slot);
+		break;
+	case VB_REPLY_REFUSAL:
+		build_acknowledge(
+			qp,
+			(uint8_t)(VB_SYNDROME_NAK |
+				  vb_refusal_of((enum vb_verdict)responder->refusal)->nak),
+			responder->refusal_psn, slot);
+		conclude_refusal(qp);
+		break;
+	}
+	return true;
+}

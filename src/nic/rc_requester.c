@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RC, sending requests. Three PSNs say where it stands: unacked <= next_psn <= new_psn. Going back to repeat
+ * moves next_psn; everything between it and new_psn has been sent before and is made again from the requests.
+ */
+#include "nic/rc_priv.h"
+#include "nic/unreliable_priv.h"
+
+#include "base/bytes.h"
+
+/* No more PSNs than half the circle may be out, or an old one could be taken for a new one. */
+#define PSN_WINDOW (1u << 23)
+
+/* Why the next packet does not go out now. */
+enum hold {
+	NOT_HELD,
+	HELD_BY_STATE,
+	HELD_BY_RNR, /* waits before it tries again */
+	HELD_BY_FAILURE, /* cannot be sent; ends when those before it have */
+	HELD_EMPTY, /* nothing is posted */
+	HELD_BY_DRAIN, /* SQD starts nothing new */
+	HELD_BY_FENCE,
+	HELD_BY_READS, /* as many READs and atomics are out as the peer takes */
+	HELD_BY_WINDOW, /* enough is on its way */
+	HELD_BY_CREDITS, /* the peer has no receive for it, as far as we know */
+};
+
+static bool needs_receive(const struct vb_wqe *wqe)
+{
+	switch ((enum vb_wr_opcode)wqe->opcode) {
+	case VB_WR_SEND:
+	case VB_WR_SEND_IMM:
+	case VB_WR_SEND_INV:
+	case VB_WR_WRITE_IMM:
+		return true;
+	case VB_WR_WRITE:
+	case VB_WR_READ:
+	case VB_WR_COMPARE_SWAP:
+	case VB_WR_FETCH_ADD:
+	case VB_WR_ATOMIC_WRITE:
+	case VB_WR_LOCAL_INV:
+	case VB_WR_BIND_MW:
+		break;
+	}
+	return false;
+}
+
+/* Whether the message lies beyond what the peer's credits cover. */
+static bool is_beyond_credits(const struct vb_requester *requester, const struct vb_wqe *wqe)
+{
+	uint32_t ssn = wqe->progress == VB_WQE_POSTED ? requester->next_ssn : wqe->ssn;
+
+	return requester->has_credits && needs_receive(wqe) &&
+	       (int32_t)((ssn - requester->credit_limit) << 8) > 0;
+}
+
+/*
+ * Without credits one packet goes out when all before it is acknowledged, and the answer tells: an RNR NAK, or an
+ * ACK, which means that the message has its receive and the rest may follow.
+ */
+static bool may_probe(const struct vb_requester *requester, const struct vb_wqe *wqe)
+{
+	if (wqe->progress == VB_WQE_POSTED || vb_psn_equal(requester->next_psn, wqe->first_psn))
+		return vb_psn_equal(requester->next_psn, requester->unacked);
+	return vb_psn_diff(requester->unacked, wqe->first_psn) > 0;
+}
+
+static uint32_t packets_in_flight(const struct vb_requester *requester)
+{
+	uint32_t psns = vb_psn_distance(requester->next_psn, requester->unacked);
+
+	return psns > requester->read_psns_out ? psns - requester->read_psns_out : 0;
+}
+
+static enum hold why_new_is_held(const struct vb_qp *qp, const struct vb_wqe *wqe)
+{
+	const struct vb_requester *requester = &qp->requester;
+	uint32_t psns_out = vb_psn_distance(requester->new_psn, requester->unacked);
+	uint32_t psns = (uint32_t)((uint64_t)wqe->length >> qp->mtu_shift) + 1;
+
+	if (vb_qp_state_now(qp) == VB_STATE_SQD)
+		return HELD_BY_DRAIN;
+	if (wqe->flags & VB_SEND_FENCE && requester->reads_out)
+		return HELD_BY_FENCE;
+	if (vb_wqe_needs_response(wqe) && requester->reads_out &&
+	    requester->reads_out >= qp->attr.reads_out)
+		return HELD_BY_READS;
+	if (psns_out && psns_out + psns > PSN_WINDOW)
+		return HELD_BY_WINDOW;
+	return NOT_HELD;
+}
+
+static enum hold why_held(const struct vb_qp *qp)
+{
+	const struct vb_requester *requester = &qp->requester;
+	enum vb_qp_state state = vb_qp_state_now(qp);
+	const struct vb_wqe *wqe;
+
+	if (state != VB_STATE_RTS && state != VB_STATE_SQD)
+		return HELD_BY_STATE;
+	if (requester->waits_for_receiver)
+		return HELD_BY_RNR;
+	if (requester->has_failed)
+		return HELD_BY_FAILURE;
+	if (requester->send_index == vb_queue_posted(&qp->sq))
+		return HELD_EMPTY;
+	wqe = vb_queue_wqe(&qp->sq, requester->send_index);
+	if (wqe->progress == VB_WQE_POSTED) {
+		enum hold hold = why_new_is_held(qp, wqe);
+
+		if (hold != NOT_HELD)
+			return hold;
+	}
+	if (vb_wqe_is_local(wqe))
+		return NOT_HELD;
+	/* Repeated READs count against the peer's limit like new ones. */
+	if (vb_wqe_needs_response(wqe) && requester->reads_out &&
+	    requester->reads_out >= qp->attr.reads_out)
+		return HELD_BY_READS;
+	if (packets_in_flight(requester) >= qp->nic->config.flight_packets_max)
+		return HELD_BY_WINDOW;
+	if (is_beyond_credits(requester, wqe) && !may_probe(requester, wqe))
+		return HELD_BY_CREDITS;
+	return NOT_HELD;
+}
+
+/* The request at send_index cannot be sent. Those before it may still succeed, so its completion waits. */
+static void fail_current(struct vb_qp *qp, enum vb_status status)
+{
+	qp->requester.has_failed = true;
+	qp->requester.failure = (uint8_t)status;
+	vb_rc_conclude_failure(qp);
+}
+
+void vb_rc_conclude_failure(struct vb_qp *qp)
+{
+	struct vb_requester *requester = &qp->requester;
+
+	if (requester->has_failed && requester->done_index == requester->send_index)
+		vb_rc_fail(qp, (enum vb_status)requester->failure);
+}
+
+static void execute_local(struct vb_qp *qp, struct vb_wqe *wqe)
+{
+	struct vb_requester *requester = &qp->requester;
+	enum vb_status status;
+
+	if (wqe->progress == VB_WQE_POSTED) {
+		status = vb_request_execute_local(qp, wqe);
+		if (status != VB_STATUS_SUCCESS) {
+			fail_current(qp, status);
+			return;
+		}
+		wqe->progress = VB_WQE_EXECUTED;
+	}
+	if (requester->done_index == requester->send_index)
+		vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_SUCCESS);
+	requester->send_index++;
+	requester->cursor = (struct vb_cursor){ 0, 0 };
+	vb_rc_check_drained(qp);
+}
+
+/* The buffers that a response will be written to must be right before the peer does anything. */
+static enum vb_status check_sink(const struct vb_qp *qp, const struct vb_wqe *wqe)
+{
+	const struct vb_sge *sges = vb_wqe_sges(wqe);
+
+	if (!qp->attr.reads_out)
+		return VB_STATUS_LOC_QP_OP_ERR;
+	if (wqe->opcode == VB_WR_ATOMIC_WRITE)
+		return VB_STATUS_SUCCESS; /* its buffer is a source */
+	for (uint32_t i = 0; i < wqe->sge_count; i++) {
+		struct vb_memory memory;
+		struct vb_memory_request request = {
+			.key = sges[i].lkey,
+			.pd = qp->pd_number,
+			.rights = VB_ACCESS_LOCAL_WRITE,
+			.address = sges[i].address,
+			.length = sges[i].length,
+		};
+
+		if (sges[i].length && vb_memory_resolve(qp->nic, &request, &memory) != VB_PASS)
+			return VB_STATUS_LOC_PROT_ERR;
+	}
+	return VB_STATUS_SUCCESS;
+}
+
+/* A packet went out: what comes after it is next. */
+static void advance(struct vb_qp *qp, const struct vb_wqe *wqe, const struct vb_cursor *cursor)
+{
+	struct vb_requester *requester = &qp->requester;
+	vb_psn end = vb_psn_add(wqe->first_psn, wqe->packet_count);
+
+	requester->cursor = *cursor;
+	if (vb_wqe_needs_response(wqe)) {
+		requester->reads_out++;
+		requester->read_psns_out += wqe->packet_count - 1;
+		requester->next_psn = end; /* the responses take the PSNs in between */
+	} else {
+		requester->next_psn = vb_psn_add(requester->next_psn, 1);
+	}
+	/* Compared by the distance from unacked: a READ may take half the circle. */
+	if (vb_psn_distance(requester->next_psn, requester->unacked) >
+	    vb_psn_distance(requester->new_psn, requester->unacked))
+		requester->new_psn = requester->next_psn;
+	if (vb_psn_equal(requester->next_psn, end)) {
+		requester->send_index++;
+		requester->cursor = (struct vb_cursor){ 0, 0 };
+	}
+	vb_rc_timers_on_packet_sent(qp);
+}
+
+/* Asks at the end of each message, often enough within one to keep the window moving, and without credits. */
+static bool wants_ack(const struct vb_qp *qp, const struct vb_wqe *wqe)
+{
+	const struct vb_requester *requester = &qp->requester;
+	uint32_t window = qp->nic->config.flight_packets_max;
+	uint32_t index = vb_psn_distance(requester->next_psn, wqe->first_psn);
+
+	if (vb_wqe_needs_response(wqe))
+		return false; /* its response is the acknowledgement */
+	return index + 1 == wqe->packet_count || (requester->unasked + 1) * 4 >= window ||
+	       packets_in_flight(requester) + 1 >= window || is_beyond_credits(requester, wqe);
+}
+
+static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *slot)
+{
+	struct vb_requester *requester = &qp->requester;
+	struct vb_cursor cursor = requester->cursor;
+	bool ask = wants_ack(qp, wqe);
+	enum vb_verdict verdict;
+
+	if (vb_wqe_needs_response(wqe) && vb_psn_equal(requester->next_psn, wqe->first_psn)) {
+		enum vb_status status = check_sink(qp, wqe);
+
+		if (status != VB_STATUS_SUCCESS) {
+			fail_current(qp, status);
+			return false;
+		}
+	}
+	verdict = vb_request_build(qp, wqe, ask, &cursor, slot);
+	if (verdict != VB_PASS) {
+		fail_current(qp, VB_STATUS_LOC_PROT_ERR);
+		return false;
+	}
+	requester->unasked = ask ? 0 : requester->unasked + 1;
+	advance(qp, wqe, &cursor);
+	return true;
+}
+
+bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
+{
+	while (why_held(qp) == NOT_HELD) {
+		struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, qp->requester.send_index);
+
+		if (vb_wqe_is_local(wqe)) {
+			execute_local(qp, wqe);
+			continue;
+		}
+		if (wqe->progress == VB_WQE_POSTED)
+			vb_request_start(qp, wqe);
+		if (emit_packet(qp, wqe, slot))
+			return true;
+	}
+	return false;
+}
+
+void vb_rc_seek(struct vb_qp *qp, vb_psn psn)
+{
+	struct vb_requester *requester = &qp->requester;
+	uint32_t end = vb_queue_posted(&qp->sq);
+	uint32_t index;
+
+	requester->next_psn = psn;
+	requester->has_failed = false; /* found again when its turn comes */
+	requester->unasked = 0;
+	requester->reads_out = 0;
+	requester->read_psns_out = 0;
+	requester->cursor = (struct vb_cursor){ 0, 0 };
+	for (index = requester->done_index; index != end; index++) {
+		const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, index);
+		uint32_t packet;
+
+		if (wqe->progress == VB_WQE_POSTED)
+			break;
+		if (wqe->progress == VB_WQE_EXECUTED)
+			continue;
+		packet = vb_psn_distance(psn, wqe->first_psn);
+		if (packet < wqe->packet_count) {
+			if (!(wqe->flags & VB_SEND_INLINE))
+				requester->cursor = vb_cursor_at(vb_wqe_sges(wqe), wqe->sge_count,
+								 (uint64_t)packet << qp->mtu_shift);
+			break;
+		}
+		if (vb_wqe_needs_response(wqe)) {
+			requester->reads_out++;
+			requester->read_psns_out += wqe->packet_count - 1;
+		}
+	}
+	requester->send_index = index;
+	vb_qp_schedule(qp);
+}
+
+bool vb_rc_is_drained(const struct vb_qp *qp)
+{
+	const struct vb_requester *requester = &qp->requester;
+
+	if (requester->done_index != requester->send_index)
+		return false;
+	return requester->send_index == vb_queue_posted(&qp->sq) ||
+	       vb_queue_wqe(&qp->sq, requester->send_index)->progress == VB_WQE_POSTED;
+}
+
+void vb_rc_check_drained(struct vb_qp *qp)
+{
+	struct vb_requester *requester = &qp->requester;
+
+	if (vb_qp_state_now(qp) != VB_STATE_SQD || requester->drained_told || !vb_rc_is_drained(qp))
+		return;
+	requester->drained_told = true;
+	if (qp->attr.sqd_notify)
+		vb_event_raise(qp->nic, &qp->source, VB_EVENT_SQ_DRAINED);
+}

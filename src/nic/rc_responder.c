@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RC, executing requests. A packet is a duplicate, out of sequence, or the expected one; the expected one is
+ * checked in a straight line and then executed or refused. What goes back to the peer is only noted
+ * here; rc_reply.c sends it.
+ */
+#include "nic/payload_priv.h"
+#include "nic/rc_priv.h"
+#include "nic/unreliable_priv.h"
+
+/* The PSNs that a request takes: one, but for a READ as many as its response has packets. */
+static uint32_t psn_count(const struct vb_qp *qp, const struct vb_packet *packet)
+{
+	uint32_t count;
+
+	if (!(packet->traits & VB_IS_READ))
+		return 1;
+	count = (uint32_t)(((uint64_t)packet->reth.length + qp->attr.path_mtu - 1) >>
+			   qp->mtu_shift);
+	return count ? count : 1;
+}
+
+void vb_rc_refuse(struct vb_qp *qp, enum vb_verdict verdict, vb_psn psn)
+{
+	struct vb_responder *responder = &qp->responder;
+
+	responder->refusal = (uint8_t)verdict;
+	responder->refusal_psn = psn;
+	responder->reply = VB_REPLY_REFUSAL;
+	vb_qp_schedule(qp);
+}
+
+static struct vb_resource *keep(struct vb_qp *qp, const struct vb_packet *packet)
+{
+	struct vb_responder *responder = &qp->responder;
+	struct vb_resource *resource = vb_rc_claim_resource(responder);
+
+	if (!resource)
+		return NULL;
+	responder->msn = (responder->msn + 1) & 0xffffff;
+	resource->op = (uint8_t)vb_opcode_op(packet->bth.opcode);
+	resource->first_psn = packet->bth.psn;
+	resource->next_psn = packet->bth.psn;
+	resource->run_psn = packet->bth.psn;
+	resource->packet_count = psn_count(qp, packet);
+	resource->msn = responder->msn;
+	vb_qp_schedule(qp);
+	return resource;
+}
+
+static bool has_room(const struct vb_responder *responder)
+{
+	const struct vb_resource *next = &responder->resources[responder->resource_next];
+
+	return responder->resource_count && !(next->is_pending && !next->is_repeat);
+}
+
+static struct vb_memory_request remote_request(const struct vb_qp *qp, uint32_t rkey,
+					       uint32_t rights, uint64_t address, uint64_t length)
+{
+	return (struct vb_memory_request){
+		.key = rkey,
+		.pd = qp->pd_number,
+		.qpn = qp->number.v,
+		.rights = rights,
+		.address = address,
+		.length = length,
+	};
+}
+
+static enum vb_verdict execute_read(struct vb_qp *qp, const struct vb_packet *packet)
+{
+	const struct vb_reth *reth = &packet->reth;
+	struct vb_memory_request request =
+		remote_request(qp, reth->rkey, VB_ACCESS_REMOTE_READ, reth->address, reth->length);
+	struct vb_resource *resource;
+	struct vb_memory memory;
+
+	if (reth->length > VB_MESSAGE_LENGTH_MAX || !has_room(&qp->responder))
+		return VB_INVALID_REQUEST;
+	if (reth->length && vb_memory_resolve(qp->nic, &request, &memory) != VB_PASS)
+		return VB_ACCESS_REFUSED;
+	resource = keep(qp, packet);
+	VB_CHECK(resource);
+	resource->rkey = reth->rkey;
+	resource->address = reth->address;
+	resource->length = reth->length;
+	vb_nic_count(qp->nic, VB_COUNTER_RX_READ_REQUESTS);
+	return VB_PASS;
+}
+
+static enum vb_verdict execute_atomic(struct vb_qp *qp, const struct vb_packet *packet)
+{
+	const struct vb_atomiceth *atomic = &packet->atomic;
+	struct vb_memory_request request =
+		remote_request(qp, atomic->rkey, VB_ACCESS_REMOTE_ATOMIC, atomic->address, 8);
+	struct vb_resource *resource;
+	struct vb_memory memory;
+	uint64_t old;
+	bool done;
+
+	if (atomic->address & 7 || !has_room(&qp->responder))
+		return VB_INVALID_REQUEST;
+	if (vb_memory_resolve(qp->nic, &request, &memory) != VB_PASS)
+		return VB_ACCESS_REFUSED;
+	if (memory.address & 7)
+		return VB_INVALID_REQUEST; /* a region whose iova and memory are aligned differently */
+	if (vb_opcode_op(packet->bth.opcode) == VB_OP_COMPARE_SWAP)
+		done = vb_dma_compare_swap(memory.address, atomic->compare, atomic->swap_or_add,
+					   &old);
+	else
+		done = vb_dma_fetch_add(memory.address, atomic->swap_or_add, &old);
+	if (!done)
+		return VB_OPERATION_FAILED;
+	resource = keep(qp, packet);
+	VB_CHECK(resource);
+	resource->result = old;
+	vb_nic_count(qp->nic, VB_COUNTER_RX_ATOMIC_REQUESTS);
+	return VB_PASS;
+}
+
+static enum vb_verdict execute_atomic_write(struct vb_qp *qp, const struct vb_frame *frame,
+					    const struct vb_packet *packet)
+{
+	const struct vb_reth *reth = &packet->reth;
+	struct vb_memory_request request =
+		remote_request(qp, reth->rkey, VB_ACCESS_REMOTE_WRITE, reth->address, 8);
+	struct vb_payload payload = vb_payload_of(frame, packet);
+	struct vb_memory memory;
+	uint8_t bytes[8];
+
+	if (reth->address & 7 || reth->length != 8 || packet->payload_length != 8 ||
+	    !has_room(&qp->responder))
+		return VB_INVALID_REQUEST;
+	if (vb_memory_resolve(qp->nic, &request, &memory) != VB_PASS)
+		return VB_ACCESS_REFUSED;
+	if (memory.address & 7)
+		return VB_INVALID_REQUEST;
+	vb_payload_read(&payload, bytes, sizeof(bytes));
+	if (!vb_dma_atomic_store(memory.address, bytes))
+		return VB_OPERATION_FAILED;
+	VB_CHECK(keep(qp, packet));
+	vb_nic_count(qp->nic, VB_COUNTER_RX_ATOMIC_REQUESTS);
+	return VB_PASS;
+}
+
+static enum vb_verdict execute(struct vb_qp *qp, const struct vb_frame *frame,
+			       const struct vb_packet *packet)
+{
+	enum vb_verdict verdict = vb_message_check(qp, packet);
+
+	if (verdict != VB_PASS)
+		return verdict;
+	if (packet->traits & VB_IS_SEND)
+		return vb_message_send(qp, frame, packet);
+	if (packet->traits & VB_IS_WRITE)
+		return vb_message_write(qp, frame, packet);
+	if (packet->traits & VB_IS_READ)
+		return execute_read(qp, packet);
+	if (packet->traits & VB_IS_ATOMIC)
+		return execute_atomic(qp, packet);
+	return execute_atomic_write(qp, frame, packet);
+}
+
+/* An acknowledgement is due. A NAK that is due already says the same and more. */
+static void owe_ack(struct vb_qp *qp)
+{
+	if (qp->responder.reply == VB_REPLY_NONE)
+		qp->responder.reply = VB_REPLY_ACK;
+	vb_qp_schedule(qp);
+}
+
+static void on_expected(struct vb_qp *qp, const struct vb_frame *frame,
+			const struct vb_packet *packet)
+{
+	struct vb_responder *responder = &qp->responder;
+	enum vb_verdict verdict;
+
+	/* A NAK for this very packet that is not out yet has become untrue. */
+	if (responder->reply == VB_REPLY_NAK_SEQUENCE || responder->reply == VB_REPLY_RNR)
+		responder->reply = VB_REPLY_NONE;
+	responder->has_naked = false;
+	verdict = execute(qp, frame, packet);
+	switch (verdict) {
+	case VB_PASS:
+		responder->expected = vb_psn_add(responder->expected, psn_count(qp, packet));
+		if (packet->bth.ack_request)
+			owe_ack(qp);
+		break;
+	case VB_NOT_READY:
+		vb_nic_count(qp->nic, VB_COUNTER_OUT_OF_BUFFER);
+		responder->reply = VB_REPLY_RNR;
+		responder->has_naked =
+			true; /* what follows is dropped until this packet comes again */
+		vb_qp_schedule(qp);
+		break;
+	case VB_INVALID_REQUEST:
+	case VB_ACCESS_REFUSED:
+	case VB_OPERATION_FAILED:
+	case VB_RECEIVE_TOO_SHORT:
+	case VB_RECEIVE_REFUSED:
+		vb_rc_refuse(qp, verdict, packet->bth.psn);
+		break;
+	}
+}
+
+static void on_gap(struct vb_qp *qp)
+{
+	struct vb_responder *responder = &qp->responder;
+
+	vb_nic_count(qp->nic, VB_COUNTER_OUT_OF_SEQUENCE);
+	if (responder->has_naked) {
+		vb_nic_drop(qp->nic, VB_DROP_OUT_OF_SEQUENCE);
+		return;
+	}
+	responder->has_naked = true;
+	responder->reply = VB_REPLY_NAK_SEQUENCE;
+	vb_qp_schedule(qp);
+}
+
+/* The rest of a READ that was asked for before, or all of it. */
+static bool is_part_of(const struct vb_qp *qp, const struct vb_resource *resource,
+		       const struct vb_packet *packet)
+{
+	uint32_t offset = vb_psn_distance(packet->bth.psn, resource->first_psn) << qp->mtu_shift;
+
+	return resource->op == VB_OP_READ_REQUEST && packet->reth.rkey == resource->rkey &&
+	       packet->reth.address == resource->address + offset &&
+	       packet->reth.length == resource->length - offset;
+}
+
+static void repeat(struct vb_qp *qp, struct vb_resource *resource, vb_psn psn)
+{
+	if (!resource->is_pending) {
+		resource->is_pending = true;
+		resource->is_repeat = true;
+		qp->responder.resources_pending++;
+	}
+	resource->next_psn = psn;
+	resource->run_psn = psn;
+	vb_qp_schedule(qp);
+}
+
+/* Our answer may be what got lost. Reads are safe to repeat; atomics are answered from the saved result. */
+static void on_duplicate(struct vb_qp *qp, const struct vb_packet *packet)
+{
+	struct vb_resource *resource;
+
+	vb_nic_count(qp->nic, VB_COUNTER_DUPLICATE_REQUEST);
+	if (!(packet->traits & (VB_IS_READ | VB_IS_ATOMIC | VB_IS_ATOMIC_WRITE))) {
+		if (packet->bth.ack_request)
+			owe_ack(qp);
+		return;
+	}
+	resource = vb_rc_find_resource(&qp->responder, packet->bth.psn);
+	if (!resource) {
+		vb_nic_drop(qp->nic, VB_DROP_OLD_DUPLICATE);
+		return;
+	}
+	if (packet->traits & VB_IS_READ ? is_part_of(qp, resource, packet)
+					: resource->op == vb_opcode_op(packet->bth.opcode))
+		repeat(qp, resource, packet->bth.psn);
+	else
+		vb_nic_drop(qp->nic, VB_DROP_INVALID);
+}
+
+void vb_rc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
+		      const struct vb_packet *packet)
+{
+	struct vb_responder *responder = &qp->responder;
+	int32_t ahead = vb_psn_diff(packet->bth.psn, responder->expected);
+
+	if (responder->refusal) {
+		vb_nic_drop(qp->nic, VB_DROP_DYING);
+		return;
+	}
+	if (!responder->is_established && vb_qp_state_now(qp) == VB_STATE_RTR)
+		vb_event_raise(qp->nic, &qp->source, VB_EVENT_COMM_EST);
+	responder->is_established = true;
+	if (ahead == 0)
+		on_expected(qp, frame, packet);
+	else if (ahead > 0)
+		on_gap(qp);
+	else
+		on_duplicate(qp, packet);
+}

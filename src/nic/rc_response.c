@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RC, taking responses: ACKs, NAKs, READ responses and atomic results. Every response acknowledges all PSNs
+ * before its own; a READ or atomic among them that has had no response is a gap, which is as good as a NAK.
+ */
+#include "nic/payload_priv.h"
+#include "nic/rc_priv.h"
+
+#include "base/bytes.h"
+#include "wire/syndrome.h"
+
+void vb_rc_fail(struct vb_qp *qp, enum vb_status status)
+{
+	struct vb_requester *requester = &qp->requester;
+
+	if (requester->done_index != vb_queue_posted(&qp->sq))
+		vb_qp_complete_send(qp, requester->done_index++, status);
+	vb_qp_enter_error(qp);
+}
+
+/* The oldest request is complete. */
+static void complete_oldest(struct vb_qp *qp, const struct vb_wqe *wqe)
+{
+	struct vb_requester *requester = &qp->requester;
+
+	/* After going back, responses may overtake the repetition: then it was not counted again yet. */
+	if (vb_wqe_needs_response(wqe) &&
+	    (int32_t)(requester->send_index - requester->done_index) > 0) {
+		requester->reads_out--;
+		requester->read_psns_out -= wqe->packet_count - 1;
+	}
+	vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_SUCCESS);
+}
+
+/*
+ * Everything before `upto` has arrived at the peer. Completes what that completes; true if a response that should
+ * have come before is missing.
+ */
+static bool acknowledge(struct vb_qp *qp, vb_psn upto)
+{
+	struct vb_requester *requester = &qp->requester;
+	uint32_t end = vb_queue_posted(&qp->sq);
+
+	while (requester->done_index != end) {
+		const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, requester->done_index);
+		uint32_t left;
+
+		if (wqe->progress == VB_WQE_EXECUTED) {
+			complete_oldest(qp, wqe);
+			continue;
+		}
+		if (wqe->progress == VB_WQE_POSTED || vb_psn_equal(upto, requester->unacked))
+			return false;
+		if (vb_wqe_needs_response(wqe))
+			return true;
+		left = vb_psn_distance(vb_psn_add(wqe->first_psn, wqe->packet_count),
+				       requester->unacked);
+		if (vb_psn_distance(upto, requester->unacked) < left) {
+			requester->unacked = upto;
+			return false;
+		}
+		requester->unacked = vb_psn_add(requester->unacked, left);
+		complete_oldest(qp, wqe);
+	}
+	return false;
+}
+
+/* Follows acknowledge() when it moved on: timers, and packets that need no repetition any more. */
+static void on_progress(struct vb_qp *qp)
+{
+	struct vb_requester *requester = &qp->requester;
+
+	vb_rc_timers_on_progress(qp);
+	if (vb_psn_distance(requester->next_psn, requester->unacked) >
+	    vb_psn_distance(requester->new_psn, requester->unacked))
+		vb_rc_seek(qp, requester->unacked);
+	vb_rc_conclude_failure(qp);
+	vb_rc_check_drained(qp);
+	vb_qp_schedule(qp);
+}
+
+static void on_missing_response(struct vb_qp *qp)
+{
+	struct vb_requester *requester = &qp->requester;
+
+	/* What is on its way already will all show the same gap: go back once for it. */
+	if (requester->has_recovered && vb_psn_equal(requester->recovered, requester->unacked)) {
+		vb_nic_drop(qp->nic, VB_DROP_RESPONSE_WHILE_WAITING);
+		return;
+	}
+	vb_nic_count(qp->nic, VB_COUNTER_IMPLIED_NAK_SEQ_ERR);
+	requester->has_recovered = true;
+	requester->recovered = requester->unacked;
+	vb_rc_retry(qp, requester->unacked);
+}
+
+/* Acknowledges what comes before `upto`; false if there is a gap, and it has been dealt with. */
+static bool settle_before(struct vb_qp *qp, vb_psn upto)
+{
+	struct vb_requester *requester = &qp->requester;
+	vb_psn before = requester->unacked;
+	bool gap = acknowledge(qp, upto);
+
+	if (!vb_psn_equal(before, requester->unacked))
+		on_progress(qp);
+	if (vb_qp_state_now(qp) == VB_STATE_ERR)
+		return false;
+	if (gap)
+		on_missing_response(qp);
+	return !gap;
+}
+
+static void take_credits(struct vb_qp *qp, const struct vb_aeth *aeth)
+{
+	struct vb_requester *requester = &qp->requester;
+	uint8_t code = vb_syndrome_code(aeth->syndrome);
+	uint32_t limit;
+
+	if (code == VB_CREDIT_CODE_INVALID) {
+		requester->has_credits = false;
+		return;
+	}
+	limit = (aeth->msn + vb_credit_count(code)) & 0xffffff;
+	/* An ACK that was overtaken takes nothing back. */
+	if (!requester->has_credits || (int32_t)((limit - requester->credit_limit) << 8) > 0)
+		requester->credit_limit = limit;
+	requester->has_credits = true;
+	vb_qp_schedule(qp);
+}
+
+static enum vb_status status_of_nak(struct vb_qp *qp, uint8_t nak)
+{
+	switch ((enum vb_nak)nak) {
+	case VB_NAK_INVALID_REQUEST:
+		vb_nic_count(qp->nic, VB_COUNTER_REQ_REMOTE_INVALID_REQUEST);
+		return VB_STATUS_REM_INV_REQ_ERR;
+	case VB_NAK_REMOTE_ACCESS:
+		vb_nic_count(qp->nic, VB_COUNTER_REQ_REMOTE_ACCESS_ERRORS);
+		return VB_STATUS_REM_ACCESS_ERR;
+	case VB_NAK_REMOTE_OPERATION:
+		vb_nic_count(qp->nic, VB_COUNTER_REQ_REMOTE_OP_ERRORS);
+		return VB_STATUS_REM_OP_ERR;
+	case VB_NAK_INVALID_RD:
+		return VB_STATUS_REM_INV_RD_REQ_ERR;
+	case VB_NAK_SEQUENCE:
+		break;
+	}
+	vb_nic_count(qp->nic, VB_COUNTER_BAD_RESP_ERR);
+	return VB_STATUS_BAD_RESP_ERR;
+}
+
+static void on_nak(struct vb_qp *qp, const struct vb_packet *packet)
+{
+	uint8_t nak = vb_syndrome_code(packet->aeth.syndrome);
+
+	if (!settle_before(qp, packet->bth.psn))
+		return;
+	if (nak != VB_NAK_SEQUENCE) {
+		vb_rc_fail(qp, status_of_nak(qp, nak));
+		return;
+	}
+	vb_nic_count(qp->nic, VB_COUNTER_PACKET_SEQ_ERR);
+	vb_rc_retry(qp, packet->bth.psn);
+}
+
+static void on_rnr_nak(struct vb_qp *qp, const struct vb_packet *packet)
+{
+	struct vb_requester *requester = &qp->requester;
+
+	if (requester->waits_for_receiver) {
+		vb_nic_drop(qp->nic, VB_DROP_NOT_OUR_RESPONSE); /* a copy of the one we wait for */
+		return;
+	}
+	if (!settle_before(qp, packet->bth.psn))
+		return;
+	vb_nic_count(qp->nic, VB_COUNTER_RNR_NAK_RETRY_ERR);
+	if (!requester->rnr_retries_left) {
+		vb_nic_count(qp->nic, VB_COUNTER_RNR_RETRY_EXCEEDED_ERR);
+		vb_rc_fail(qp, VB_STATUS_RNR_RETRY_EXC_ERR);
+		return;
+	}
+	if (qp->attr.rnr_retry != 7) /* 7 is for ever */
+		requester->rnr_retries_left--;
+	vb_rc_seek(qp, packet->bth.psn);
+	vb_rc_timers_on_rnr_nak(qp, vb_syndrome_code(packet->aeth.syndrome));
+}
+
+static void on_acknowledge(struct vb_qp *qp, const struct vb_packet *packet)
+{
+	switch (vb_syndrome_kind(packet->aeth.syndrome)) {
+	case VB_SYNDROME_ACK:
+		if (settle_before(qp, vb_psn_add(packet->bth.psn, 1)))
+			take_credits(qp, &packet->aeth);
+		break;
+	case VB_SYNDROME_RNR_NAK:
+		on_rnr_nak(qp, packet);
+		break;
+	case VB_SYNDROME_NAK:
+		on_nak(qp, packet);
+		break;
+	case VB_SYNDROME_RESERVED:
+		vb_nic_drop(qp->nic, VB_DROP_INVALID);
+		break;
+	}
+}
+
+/* One more packet of the oldest request's response is in place. */
+static void advance_response(struct vb_qp *qp, const struct vb_wqe *wqe)
+{
+	struct vb_requester *requester = &qp->requester;
+	vb_psn end = vb_psn_add(wqe->first_psn, wqe->packet_count);
+
+	requester->unacked = vb_psn_add(requester->unacked, 1);
+	if (vb_psn_equal(requester->unacked, end)) {
+		complete_oldest(qp, wqe);
+		acknowledge(qp, requester->unacked); /* local operations behind it */
+	}
+	on_progress(qp);
+}
+
+static void fail_response(struct vb_qp *qp, enum vb_verdict verdict)
+{
+	if (verdict == VB_INVALID_REQUEST) {
+		vb_nic_count(qp->nic, VB_COUNTER_BAD_RESP_ERR);
+		vb_rc_fail(qp, VB_STATUS_BAD_RESP_ERR);
+		return;
+	}
+	vb_rc_fail(qp, VB_STATUS_LOC_PROT_ERR);
+}
+
+static enum vb_verdict take_read_response(struct vb_qp *qp, const struct vb_wqe *wqe,
+					  const struct vb_frame *frame,
+					  const struct vb_packet *packet)
+{
+	uint32_t index = vb_psn_distance(packet->bth.psn, wqe->first_psn);
+	uint32_t offset = index << qp->mtu_shift;
+	bool is_last = index + 1 == wqe->packet_count;
+	struct vb_payload payload = vb_payload_of(frame, packet);
+	struct vb_cursor cursor;
+
+	if (!(packet->traits & VB_IS_LAST) == is_last)
+		return VB_INVALID_REQUEST;
+	if (packet->payload_length != min32(wqe->length - offset, qp->attr.path_mtu))
+		return VB_INVALID_REQUEST;
+	cursor = vb_cursor_at(vb_wqe_sges(wqe), wqe->sge_count, offset);
+	return vb_scatter(qp, vb_wqe_sges(wqe), wqe->sge_count, &cursor, &payload,
+			  packet->payload_length);
+}
+
+static enum vb_verdict take_atomic_result(struct vb_qp *qp, const struct vb_wqe *wqe,
+					  const struct vb_packet *packet)
+{
+	uint64_t result =
+		packet->atomic_result; /* lands in the CPU's byte order, as a program expects */
+	struct vb_payload payload = { .piece = { (const uint8_t *)&result, sizeof(result) } };
+	struct vb_cursor cursor = { 0, 0 };
+
+	return vb_scatter(qp, vb_wqe_sges(wqe), wqe->sge_count, &cursor, &payload, sizeof(result));
+}
+
+static void on_result(struct vb_qp *qp, const struct vb_frame *frame,
+		      const struct vb_packet *packet)
+{
+	struct vb_requester *requester = &qp->requester;
+	bool is_read_response = packet->traits & VB_IS_READ_RESPONSE;
+	enum vb_verdict verdict = VB_PASS;
+	const struct vb_wqe *wqe;
+
+	if (!settle_before(qp, packet->bth.psn))
+		return;
+	wqe = vb_queue_wqe(&qp->sq, requester->done_index);
+	switch ((enum vb_wr_opcode)wqe->opcode) {
+	case VB_WR_READ:
+		verdict = is_read_response ? take_read_response(qp, wqe, frame, packet)
+					   : VB_INVALID_REQUEST;
+		break;
+	case VB_WR_COMPARE_SWAP:
+	case VB_WR_FETCH_ADD:
+		verdict = is_read_response ? VB_INVALID_REQUEST
+					   : take_atomic_result(qp, wqe, packet);
+		break;
+	case VB_WR_ATOMIC_WRITE:
+		if (!is_read_response || packet->payload_length || !(packet->traits & VB_IS_LAST))
+			verdict = VB_INVALID_REQUEST;
+		break;
+	case VB_WR_WRITE:
+	case VB_WR_WRITE_IMM:
+	case VB_WR_SEND:
+	case VB_WR_SEND_IMM:
+	case VB_WR_SEND_INV:
+	case VB_WR_LOCAL_INV:
+	case VB_WR_BIND_MW:
+		vb_nic_drop(qp->nic, VB_DROP_NOT_OUR_RESPONSE);
+		return;
+	}
+	if (verdict != VB_PASS) {
+		fail_response(qp, verdict);
+		return;
+	}
+	if (packet->traits & VB_HAS_AETH)
+		take_credits(qp, &packet->aeth);
+	advance_response(qp, wqe);
+}
+
+void vb_rc_on_response(struct vb_qp *qp, const struct vb_frame *frame,
+		       const struct vb_packet *packet)
+{
+	struct vb_requester *requester = &qp->requester;
+	uint32_t ahead = vb_psn_distance(packet->bth.psn, requester->unacked);
+	uint32_t sent = vb_psn_distance(requester->new_psn, requester->unacked);
+	enum vb_qp_state state = vb_qp_state_now(qp);
+
+	if (state != VB_STATE_RTS && state != VB_STATE_SQD) {
+		vb_nic_drop(qp->nic, VB_DROP_QP_STATE);
+		return;
+	}
+	if (ahead >= sent) {
+		/* Older than all that is out. The latest ACK again may bring fresh credits, that is all. */
+		if (ahead == VB_PSN_MASK && vb_opcode_op(packet->bth.opcode) == VB_OP_ACKNOWLEDGE &&
+		    vb_syndrome_kind(packet->aeth.syndrome) == VB_SYNDROME_ACK)
+			take_credits(qp, &packet->aeth);
+		else
+			vb_nic_drop(qp->nic, VB_DROP_NOT_OUR_RESPONSE);
+		return;
+	}
+	if (vb_opcode_op(packet->bth.opcode) == VB_OP_ACKNOWLEDGE)
+		on_acknowledge(qp, packet);
+	else
+		on_result(qp, frame, packet);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RC's one timer: the local ACK timeout while packets are out, or the wait that an RNR NAK asked for. Nobody
+ * else knows what an event of the protocol does to the deadline.
+ */
+#include "nic/rc_priv.h"
+
+#include "wire/syndrome.h"
+
+static uint64_t ack_timeout_ns(const struct vb_qp *qp)
+{
+	return 4096ull << qp->attr.timeout; /* 4.096 us * 2^t */
+}
+
+static void restart(struct vb_qp *qp)
+{
+	if (qp->attr.timeout) /* 0: for ever */
+		vb_timer_start(&qp->nic->timers, &qp->timer, qp->nic->now_ns + ack_timeout_ns(qp));
+}
+
+void vb_rc_timers_on_packet_sent(struct vb_qp *qp)
+{
+	if (qp->timer.deadline_ns == VB_NEVER)
+		restart(qp);
+}
+
+void vb_rc_timers_on_progress(struct vb_qp *qp)
+{
+	struct vb_requester *requester = &qp->requester;
+
+	requester->retries_left = qp->attr.retry_count;
+	requester->rnr_retries_left = qp->attr.rnr_retry;
+	requester->has_recovered = false;
+	if (requester->waits_for_receiver)
+		return; /* the timer is the RNR NAK's */
+	if (vb_psn_equal(requester->unacked, requester->new_psn))
+		vb_timer_stop(&qp->timer);
+	else
+		restart(qp);
+}
+
+void vb_rc_timers_on_rnr_nak(struct vb_qp *qp, uint8_t code)
+{
+	qp->requester.waits_for_receiver = true;
+	vb_timer_start(&qp->nic->timers, &qp->timer, qp->nic->now_ns + vb_rnr_timer_ns(code));
+}
+
+void vb_rc_retry(struct vb_qp *qp, vb_psn psn)
+{
+	struct vb_requester *requester = &qp->requester;
+
+	if (!requester->retries_left) {
+		vb_nic_count(qp->nic, VB_COUNTER_RETRY_EXCEEDED_ERR);
+		vb_rc_fail(qp, VB_STATUS_RETRY_EXC_ERR);
+		return;
+	}
+	requester->retries_left--;
+	vb_timer_stop(&qp->timer); /* starts with the first packet that is sent again */
+	vb_rc_seek(qp, psn);
+}
+
+void vb_rc_on_timer(struct vb_qp *qp)
+{
+	struct vb_requester *requester = &qp->requester;
+	enum vb_qp_state state = vb_qp_state_now(qp);
+
+	if (state != VB_STATE_RTS && state != VB_STATE_SQD)
+		return;
+	if (requester->waits_for_receiver) {
+		requester->waits_for_receiver = false;
+		vb_rc_seek(qp, requester->unacked);
+		return;
+	}
+	if (vb_psn_equal(requester->unacked, requester->new_psn))
+		return;
+	vb_nic_count(qp->nic, VB_COUNTER_LOCAL_ACK_TIMEOUT_ERR);
+	vb_rc_retry(qp, requester->unacked);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The way in: a frame is parsed, its ICRC checked, its QP found, and it is held against what every packet for that QP must be.
+ * Then the transport takes it. Whatever is refused on the way is counted under one reason.
+ */
+#include "nic/rc_priv.h"
+#include "nic/unreliable_priv.h"
+
+#include "base/bytes.h"
+#include "base/crc.h"
+#include "wire/icrc.h"
+
+static uint32_t frame_length(const struct vb_frame *frame)
+{
+	uint32_t length = frame->head.length;
+
+	for (uint32_t i = 0; i < frame->rest_count; i++)
+		length += frame->rest[i].length;
+	return length;
+}
+
+static enum vb_drop drop_of_parse(enum vb_parse_result result)
+{
+	switch (result) {
+	case VB_PARSE_VERSION:
+		return VB_DROP_VERSION;
+	case VB_PARSE_OPCODE:
+		return VB_DROP_OPCODE;
+	case VB_PARSE_LENGTH:
+		return VB_DROP_LENGTH;
+	case VB_PARSE_TOO_SHORT:
+	case VB_PARSED:
+		break;
+	}
+	return VB_DROP_TOO_SHORT;
+}
+
+/* Goes on with the CRC over a part, keeping back what belongs to the packet's last 4 bytes. */
+static uint32_t add_part(uint32_t crc, struct vb_bytes part, uint32_t *covered_left,
+			 uint8_t tail[4], uint32_t *tail_length)
+{
+	uint32_t covered = min32(part.length, *covered_left);
+
+	crc = vb_crc32(crc, part.data, covered);
+	*covered_left -= covered;
+	for (uint32_t i = covered; i < part.length; i++)
+		tail[(*tail_length)++] = part.data[i];
+	return crc;
+}
+
+static bool is_icrc_right(const struct vb_nic *nic, const struct vb_frame *frame, uint32_t length)
+{
+	uint32_t covered_left = length - VB_ICRC_SIZE - VB_BTH_SIZE;
+	uint32_t tail_length = 0;
+	uint8_t tail[4] = { 0 };
+	uint32_t difference;
+	uint32_t crc;
+	uint16_t ip_id;
+
+	crc = vb_icrc_begin(&frame->flow, length, frame->ip_id, frame->head.data);
+	crc = add_part(crc,
+		       (struct vb_bytes){ frame->head.data + VB_BTH_SIZE,
+					  frame->head.length - VB_BTH_SIZE },
+		       &covered_left, tail, &tail_length);
+	for (uint32_t i = 0; i < frame->rest_count; i++)
+		crc = add_part(crc, frame->rest[i], &covered_left, tail, &tail_length);
+	difference = crc ^ vb_icrc_load(tail);
+	if (!difference)
+		return true;
+	return nic->config.icrc_mode == VB_ICRC_SOLVED && vb_flow_is_ipv4(&frame->flow) &&
+	       vb_icrc_solve_ip_id(difference, length, frame->ip_id, &ip_id);
+}
+
+/* P_Keys match in their low 15 bits, and two limited members do not talk to each other. */
+static bool is_pkey_right(const struct vb_qp *qp, uint16_t pkey)
+{
+	uint16_t own = vb_nic_pkey(qp->nic, qp->attr.pkey_index);
+
+	return !((own ^ pkey) & 0x7fff) && (own | pkey) & 0x8000;
+}
+
+static bool is_from_peer(const struct vb_qp *qp, const struct vb_flow *flow)
+{
+	return vb_gid_equal(&flow->source, &qp->flow.destination) &&
+	       vb_gid_equal(&flow->destination, &qp->flow.source);
+}
+
+static bool is_service_right(const struct vb_qp *qp, const struct vb_packet *packet)
+{
+	enum vb_service service = vb_opcode_service(packet->bth.opcode);
+	bool is_response = packet->traits & VB_IS_RESPONSE;
+
+	switch ((enum vb_qp_type)qp->type) {
+	case VB_QP_RC:
+		return service == VB_SERVICE_RC;
+	case VB_QP_UC:
+		return service == VB_SERVICE_UC;
+	case VB_QP_UD:
+		return service == VB_SERVICE_UD;
+	case VB_QP_XRC_SEND:
+		return service == VB_SERVICE_XRC && is_response;
+	case VB_QP_XRC_RECV:
+		return service == VB_SERVICE_XRC && !is_response;
+	}
+	return false;
+}
+
+static bool is_ready(const struct vb_qp *qp)
+{
+	switch (vb_qp_state_now(qp)) {
+	case VB_STATE_RTR:
+	case VB_STATE_RTS:
+	case VB_STATE_SQD:
+	case VB_STATE_SQE:
+		return true;
+	case VB_STATE_RESET:
+	case VB_STATE_INIT:
+	case VB_STATE_ERR:
+		break;
+	}
+	return false;
+}
+
+/* VB_DROP_COUNT if the packet is one for this QP to look at. */
+static enum vb_drop check_for_qp(const struct vb_qp *qp, const struct vb_frame *frame,
+				 const struct vb_packet *packet)
+{
+	if (!is_ready(qp))
+		return VB_DROP_QP_STATE;
+	if (!is_service_right(qp, packet))
+		return VB_DROP_QP_TYPE;
+	if (!is_pkey_right(qp, packet->bth.pkey))
+		return VB_DROP_PKEY;
+	if (qp->type != VB_QP_UD && !is_from_peer(qp, &frame->flow))
+		return VB_DROP_ADDRESS;
+	return VB_DROP_COUNT;
+}
+
+void vb_qp_on_packet(struct vb_qp *qp, const struct vb_frame *frame, const struct vb_packet *packet)
+{
+	enum vb_drop drop = check_for_qp(qp, frame, packet);
+
+	if (drop != VB_DROP_COUNT) {
+		if (drop == VB_DROP_PKEY)
+			vb_nic_count(qp->nic, VB_COUNTER_PKEY_VIOLATIONS);
+		vb_nic_drop(qp->nic, drop);
+		return;
+	}
+	switch ((enum vb_qp_type)qp->type) {
+	case VB_QP_RC:
+	case VB_QP_XRC_SEND:
+	case VB_QP_XRC_RECV:
+		if (packet->traits & VB_IS_RESPONSE)
+			vb_rc_on_response(qp, frame, packet);
+		else
+			vb_rc_on_request(qp, frame, packet);
+		break;
+	case VB_QP_UC:
+		vb_uc_on_request(qp, frame, packet);
+		break;
+	case VB_QP_UD:
+		vb_ud_on_request(qp, frame, packet);
+		break;
+	}
+}
+
+static void receive_one(struct vb_nic *nic, const struct vb_frame *frame)
+{
+	uint32_t length = frame_length(frame);
+	enum vb_parse_result result;
+	struct vb_packet packet;
+	struct vb_qp *qp;
+
+	nic->counters.counts[VB_COUNTER_RX_PACKETS]++;
+	nic->counters.counts[VB_COUNTER_RX_BYTES] += length;
+	result = vb_packet_parse(frame->head.data, frame->head.length, length, &packet);
+	if (result != VB_PARSED) {
+		vb_nic_drop(nic, drop_of_parse(result));
+		return;
+	}
+	if (nic->config.icrc_mode != VB_ICRC_OFF && !is_icrc_right(nic, frame, length)) {
+		vb_nic_count(nic, VB_COUNTER_RX_ICRC_ENCAPSULATED);
+		vb_nic_drop(nic, VB_DROP_ICRC);
+		return;
+	}
+	if (packet.bth.opcode == VB_OPCODE_CNP) {
+		vb_nic_drop(nic, VB_DROP_CONGESTION_NOTICE);
+		return;
+	}
+	if (packet.bth.destination.v == VB_QPN_MULTICAST.v) {
+		vb_multicast_deliver(nic, frame, &packet);
+		return;
+	}
+	qp = vb_qp_find(nic, packet.bth.destination);
+	if (qp)
+		vb_qp_on_packet(qp, frame, &packet);
+	else
+		vb_nic_drop(nic, VB_DROP_NO_QP);
+}
+
+void vb_nic_receive(struct vb_nic *nic, uint64_t now_ns, const struct vb_frame *frames,
+		    uint32_t count)
+{
+	nic->now_ns = now_ns;
+	for (uint32_t i = 0; i < count; i++)
+		receive_one(nic, &frames[i]);
+	vb_nic_settle(nic);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Posting. A request is checked as far as it can be without the engine's tables, copied into its slot, and
+ * published by one store. A slot is free again when the completion that covers it has been polled: an unsignaled
+ * request holds its slot until a later completion.
+ */
+#include "nic/rings.h"
+
+#include "nic/qp_priv.h"
+
+#include "base/bytes.h"
+
+vb_err vb_queue_init(struct vb_queue *queue, uint32_t depth, uint32_t sge_max, uint32_t stride)
+{
+	uint32_t ring = power_of_two_above(depth);
+
+	*queue = (struct vb_queue){
+		.mask = ring - 1, .stride = stride, .depth = depth, .sge_max = sge_max
+	};
+	if (!depth)
+		return VB_OK;
+	queue->slots = calloc(ring, stride);
+	return queue->slots ? VB_OK : VB_ENOMEM;
+}
+
+void vb_queue_fini(struct vb_queue *queue)
+{
+	free(queue->slots);
+	queue->slots = NULL;
+}
+
+void vb_queue_reset(struct vb_queue *queue)
+{
+	queue->staged = 0;
+	queue->taken = 0;
+	atomic_store_explicit(&queue->posted, 0, memory_order_relaxed);
+	atomic_store_explicit(&queue->freed, 0, memory_order_release);
+}
+
+static bool is_full(const struct vb_queue *queue)
+{
+	return queue->staged - atomic_load_explicit(&queue->freed, memory_order_acquire) >=
+	       queue->depth;
+}
+
+/* Which operations a QP type has. */
+static bool is_supported(enum vb_qp_type type, enum vb_wr_opcode opcode)
+{
+	switch (opcode) {
+	case VB_WR_SEND:
+	case VB_WR_SEND_IMM:
+		return type != VB_QP_XRC_RECV;
+	case VB_WR_WRITE:
+	case VB_WR_WRITE_IMM:
+	case VB_WR_LOCAL_INV:
+	case VB_WR_BIND_MW:
+		return type == VB_QP_RC || type == VB_QP_UC || type == VB_QP_XRC_SEND;
+	case VB_WR_READ:
+	case VB_WR_COMPARE_SWAP:
+	case VB_WR_FETCH_ADD:
+	case VB_WR_SEND_INV:
+		return type == VB_QP_RC || type == VB_QP_XRC_SEND;
+	case VB_WR_ATOMIC_WRITE:
+		return type == VB_QP_RC;
+	}
+	return false;
+}
+
+static bool has_inline(enum vb_wr_opcode opcode)
+{
+	switch (opcode) {
+	case VB_WR_SEND:
+	case VB_WR_SEND_IMM:
+	case VB_WR_SEND_INV:
+	case VB_WR_WRITE:
+	case VB_WR_WRITE_IMM:
+	case VB_WR_ATOMIC_WRITE:
+		return true;
+	case VB_WR_READ:
+	case VB_WR_COMPARE_SWAP:
+	case VB_WR_FETCH_ADD:
+	case VB_WR_LOCAL_INV:
+	case VB_WR_BIND_MW:
+		break;
+	}
+	return false;
+}
+
+static bool total_length(const struct vb_sge *sges, uint32_t count, uint32_t *length)
+{
+	uint64_t total = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		total += sges[i].length;
+	*length = (uint32_t)total;
+	return total <= VB_MESSAGE_LENGTH_MAX;
+}
+
+static vb_err check_send(const struct vb_qp *qp, const struct vb_send_request *request,
+			 uint32_t *length)
+{
+	if (!is_supported((enum vb_qp_type)qp->type, request->opcode))
+		return VB_EOPNOTSUPP;
+	switch (vb_qp_state_now(qp)) {
+	case VB_STATE_RESET:
+	case VB_STATE_INIT:
+	case VB_STATE_RTR:
+		return VB_EINVAL;
+	case VB_STATE_RTS:
+	case VB_STATE_SQD:
+	case VB_STATE_SQE:
+	case VB_STATE_ERR:
+		break;
+	}
+	if (request->flags & VB_SEND_INLINE) {
+		/* Inline data are read now and take no key: their SGEs are not kept, so may be more. */
+		if (!has_inline(request->opcode) ||
+		    !total_length(request->sges, request->sge_count, length))
+			return VB_EINVAL;
+		if (*length > qp->inline_max)
+			return VB_EINVAL;
+	} else if (request->sge_count > qp->sq.sge_max ||
+		   !total_length(request->sges, request->sge_count, length)) {
+		return VB_EINVAL;
+	}
+	switch (request->opcode) {
+	case VB_WR_COMPARE_SWAP:
+	case VB_WR_FETCH_ADD:
+	case VB_WR_ATOMIC_WRITE:
+		return *length == 8 ? VB_OK : VB_EINVAL;
+	case VB_WR_BIND_MW:
+		return request->bind.mw ? VB_OK : VB_EINVAL;
+	case VB_WR_LOCAL_INV:
+		*length = 0;
+		return VB_OK;
+	case VB_WR_SEND:
+	case VB_WR_SEND_IMM:
+		if (qp->type == VB_QP_UD && (!request->ah || request->ah->pd != qp->pd))
+			return VB_EINVAL;
+		return VB_OK;
+	case VB_WR_SEND_INV:
+	case VB_WR_WRITE:
+	case VB_WR_WRITE_IMM:
+	case VB_WR_READ:
+		break;
+	}
+	return VB_OK;
+}
+
+static vb_err copy_inline(struct vb_wqe *wqe, const struct vb_send_request *request)
+{
+	uint8_t *to = vb_wqe_inline(wqe);
+
+	for (uint32_t i = 0; i < request->sge_count; i++) {
+		const struct vb_sge *sge = &request->sges[i];
+
+		if (sge->length && !vb_dma_read(to, sge->address, sge->length))
+			return VB_EFAULT;
+		to += sge->length;
+	}
+	return VB_OK;
+}
+
+static void copy_operands(const struct vb_qp *qp, struct vb_wqe *wqe,
+			  const struct vb_send_request *request)
+{
+	if (request->opcode == VB_WR_BIND_MW) {
+		wqe->bind = request->bind;
+		return;
+	}
+	if (qp->type == VB_QP_UD) {
+		wqe->ud.address = *vb_ah_address(request->ah);
+		wqe->ud.qpn = request->remote_qpn & VB_QPN_MASK;
+		wqe->ud.qkey = request->remote_qkey;
+		return;
+	}
+	wqe->rdma.remote_address = request->remote_address;
+	wqe->rdma.compare_add = request->compare_add;
+	wqe->rdma.swap = request->swap;
+	wqe->rdma.rkey = request->rkey;
+	wqe->rdma.srqn = request->remote_srqn & 0xffffff;
+}
+
+vb_err vb_qp_post_send(struct vb_qp *qp, const struct vb_send_request *request)
+{
+	struct vb_wqe *wqe;
+	uint32_t length;
+	vb_err err = check_send(qp, request, &length);
+
+	if (err)
+		return err;
+	if (is_full(&qp->sq))
+		return VB_ENOMEM;
+	wqe = vb_queue_wqe(&qp->sq, qp->sq.staged);
+	wqe->sge_count = 0;
+	if (request->flags & VB_SEND_INLINE) {
+		err = copy_inline(wqe, request);
+		if (err)
+			return err;
+	} else if (request->sge_count) {
+		wqe->sge_count = (uint8_t)request->sge_count;
+		memcpy(vb_wqe_sges(wqe), request->sges,
+		       request->sge_count * sizeof(*request->sges));
+	}
+	wqe->wr_id = request->wr_id;
+	wqe->opcode = (uint8_t)request->opcode;
+	wqe->flags = (uint8_t)(request->flags | (qp->signal_all ? VB_SEND_SIGNALED : 0));
+	wqe->imm = request->imm;
+	wqe->length = length;
+	wqe->progress = VB_WQE_POSTED;
+	copy_operands(qp, wqe, request);
+	qp->sq.staged++;
+	return VB_OK;
+}
+
+void vb_qp_ring(struct vb_qp *qp)
+{
+	struct vb_nic *nic = qp->nic;
+	struct vb_qp *head;
+
+	/* A full barrier: the engine that clears the flag after this sees what was posted before. */
+	if (atomic_exchange_explicit(&qp->is_rung, 1, memory_order_seq_cst))
+		return;
+	head = atomic_load_explicit(&nic->doorbells, memory_order_relaxed);
+	do
+		qp->next_rung = head;
+	while (!atomic_compare_exchange_weak_explicit(&nic->doorbells, &head, qp,
+						      memory_order_release, memory_order_relaxed));
+}
+
+void vb_qp_ring_send(struct vb_qp *qp)
+{
+	if (qp->sq.staged == atomic_load_explicit(&qp->sq.posted, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&qp->sq.posted, qp->sq.staged, memory_order_release);
+	vb_qp_ring(qp);
+}
+
+void vb_qp_abort_send(struct vb_qp *qp)
+{
+	qp->sq.staged = atomic_load_explicit(&qp->sq.posted, memory_order_relaxed);
+}
+
+static vb_err post_recv(struct vb_queue *queue, const struct vb_recv_request *request)
+{
+	struct vb_rwqe *rwqe;
+	uint32_t length;
+
+	if (request->sge_count > queue->sge_max ||
+	    !total_length(request->sges, request->sge_count, &length))
+		return VB_EINVAL;
+	if (is_full(queue))
+		return VB_ENOMEM;
+	rwqe = vb_queue_slot(queue, queue->staged);
+	rwqe->wr_id = request->wr_id;
+	rwqe->length = length;
+	rwqe->sge_count = request->sge_count;
+	if (request->sge_count)
+		memcpy(vb_rwqe_sges(rwqe), request->sges,
+		       request->sge_count * sizeof(*request->sges));
+	atomic_store_explicit(&queue->posted, ++queue->staged, memory_order_release);
+	return VB_OK;
+}
+
+vb_err vb_qp_post_recv(struct vb_qp *qp, const struct vb_recv_request *request)
+{
+	vb_err err;
+
+	if (qp->srq || qp->type == VB_QP_XRC_SEND || qp->type == VB_QP_XRC_RECV ||
+	    vb_qp_state_now(qp) == VB_STATE_RESET)
+		return VB_EINVAL;
+	err = post_recv(&qp->rq, request);
+	if (err)
+		return err;
+	/* Pairs with vb_qp_set_state(): either the engine's flush saw this receive, or we see its state. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (vb_qp_state_now(qp) == VB_STATE_ERR)
+		vb_qp_ring(qp);
+	return VB_OK;
+}
+
+vb_err vb_srq_post_recv(struct vb_srq *srq, const struct vb_recv_request *request)
+{
+	return post_recv(&srq->queue, request);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The rings between the program's threads and the engine: the only calls that threads other than the engine's
+ * owner may make. Each queue has one producer or consumer at a time: callers hold the queue's own lock
+ * (send queue, receive queue, SRQ, CQ). The engine's side needs no lock: indices are published with release
+ * and read with acquire.
+ */
+#ifndef VB_NIC_RINGS_H
+#define VB_NIC_RINGS_H
+
+#include "base/err.h"
+#include "nic/request.h"
+
+struct vb_cq;
+struct vb_qp;
+struct vb_srq;
+
+/*
+ * Puts one request into the send queue. It is not seen by the engine before vb_qp_ring_send().
+ * VB_ENOMEM when the queue is full, VB_EINVAL for a request that can never be right or a QP state that does
+ * not take any, VB_EOPNOTSUPP for an operation that the QP's type does not have, VB_EFAULT when inline data could
+ * not be read. Nothing has changed then; requests put in before stay.
+ */
+VB_MUST_USE vb_err vb_qp_post_send(struct vb_qp *qp, const struct vb_send_request *request);
+
+/* Shows the engine all requests that were put in, and tells it. */
+void vb_qp_ring_send(struct vb_qp *qp);
+
+/* Forgets all requests that were put in since the last vb_qp_ring_send(). */
+void vb_qp_abort_send(struct vb_qp *qp);
+
+/* Puts one receive into the queue; at once visible. Errors as above. */
+VB_MUST_USE vb_err vb_qp_post_recv(struct vb_qp *qp, const struct vb_recv_request *request);
+VB_MUST_USE vb_err vb_srq_post_recv(struct vb_srq *srq, const struct vb_recv_request *request);
+
+/* Takes up to `capacity` completions; returns how many. Frees the queue slots of what it takes. */
+uint32_t vb_cq_poll(struct vb_cq *cq, struct vb_completion *completions, uint32_t capacity);
+
+/*
+ * Asks for one event (VB_EVENT_COMPLETION) at the next completion, or at the next solicited or failed one. A
+ * program polls once more after arming, as with hardware: completions that are already there raise nothing.
+ */
+void vb_cq_arm(struct vb_cq *cq, bool solicited_only);
+
+#endif

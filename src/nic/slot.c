@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Building a packet in a transmit slot. The ICRC covers the IPv4 ID, and a segmented send numbers its segments
+ * from 0; so the decision which slots form a batch is made here, before the ICRC is computed.
+ */
+#include "nic/payload_priv.h"
+
+#include "base/bytes.h"
+#include "base/crc.h"
+#include "wire/icrc.h"
+
+/* A batch is one IP datagram for the kernel until it is cut up. */
+#define BATCH_LENGTH_MAX 65000u
+
+void vb_slot_begin(struct vb_slot *slot, const struct vb_flow *flow, struct vb_packet *packet)
+{
+	packet->bth.pad = (uint8_t)(-packet->payload_length & 3);
+	packet->bth.migrated = true;
+	slot->flow = *flow;
+	slot->span_count = 0;
+	slot->continues = false;
+	slot->head_length = (uint16_t)vb_packet_store_headers(slot->head, packet);
+	slot->length = slot->head_length + packet->payload_length + packet->bth.pad + VB_ICRC_SIZE;
+}
+
+void vb_slot_add_bytes(struct vb_slot *slot, const uint8_t *bytes, uint32_t length)
+{
+	VB_CHECK(slot->head_length + length <= sizeof(slot->head) && !slot->span_count);
+	memcpy(slot->head + slot->head_length, bytes, length);
+	slot->head_length = (uint16_t)(slot->head_length + length);
+}
+
+bool vb_slot_add_memory(struct vb_slot *slot, vb_dma_addr address, uint32_t length, bool copy)
+{
+	if (copy) {
+		VB_CHECK(slot->head_length + length <= sizeof(slot->head) && !slot->span_count);
+		if (!vb_dma_read(slot->head + slot->head_length, address, length))
+			return false;
+		slot->head_length = (uint16_t)(slot->head_length + length);
+		return true;
+	}
+	VB_CHECK(slot->span_count < VB_SGE_MAX);
+	slot->spans[slot->span_count++] = (struct vb_span){ address, length };
+	return true;
+}
+
+/* Puts the slot into the open batch or opens a new one with it. */
+static void join_batch(struct vb_nic *nic, struct vb_slot *slot)
+{
+	struct vb_batch *batch = &nic->batch;
+
+	if (nic->config.batch_segments_max <= 1) {
+		slot->ip_id = 0;
+		return;
+	}
+	if (batch->last && batch->count < nic->config.batch_segments_max &&
+	    batch->last->length == batch->segment_length && slot->length <= batch->segment_length &&
+	    batch->total_length + slot->length <= BATCH_LENGTH_MAX &&
+	    !memcmp(&batch->last->flow, &slot->flow, sizeof(slot->flow))) {
+		slot->ip_id = (uint16_t)batch->count++;
+		slot->continues = true;
+		batch->total_length += slot->length;
+		batch->last = slot;
+		return;
+	}
+	slot->ip_id = 0;
+	*batch = (struct vb_batch){ slot, slot->length, slot->length, 1 };
+}
+
+bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot, const struct vb_packet *packet)
+{
+	uint32_t pad = packet->bth.pad;
+	uint32_t crc = 0;
+
+	memset(slot->tail, 0, sizeof(slot->tail));
+	slot->tail_length = (uint8_t)(pad + VB_ICRC_SIZE);
+	join_batch(nic, slot);
+	if (nic->config.icrc_mode == VB_ICRC_OFF)
+		return true;
+	crc = vb_icrc_begin(&slot->flow, slot->length, slot->ip_id, slot->head);
+	crc = vb_crc32(crc, slot->head + VB_BTH_SIZE, slot->head_length - VB_BTH_SIZE);
+	for (uint32_t i = 0; i < slot->span_count; i++) {
+		if (!vb_dma_crc32(&crc, slot->spans[i].address, slot->spans[i].length)) {
+			nic->batch.last = NULL; /* this slot will not be sent */
+			return false;
+		}
+	}
+	if (pad)
+		crc = vb_crc32(crc, slot->tail, pad);
+	vb_icrc_store(slot->tail + pad, crc);
+	return true;
+}
+
+bool vb_slot_gather(const struct vb_slot *slot, uint8_t *to)
+{
+	memcpy(to, slot->head, slot->head_length);
+	to += slot->head_length;
+	for (uint32_t i = 0; i < slot->span_count; i++) {
+		if (!vb_dma_read(to, slot->spans[i].address, slot->spans[i].length))
+			return false;
+		to += slot->spans[i].length;
+	}
+	memcpy(to, slot->tail, slot->tail_length);
+	return true;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared receive queues, basic and XRC. A QP's error does not flush them, but for the one in use. */
+#ifndef VB_NIC_SRQ_H
+#define VB_NIC_SRQ_H
+
+#include "base/err.h"
+
+#include <stdint.h>
+
+struct vb_cq;
+struct vb_pd;
+struct vb_srq;
+struct vb_xrcd;
+
+struct vb_srq_init {
+	uint32_t depth;
+	uint32_t sge_max;
+	uint32_t limit; /* 0: none */
+	struct vb_xrcd *xrcd; /* XRC: both of these; basic: NULL */
+	struct vb_cq *cq;
+	void *owner_context;
+};
+
+VB_MUST_USE vb_err vb_srq_create(struct vb_pd *pd, const struct vb_srq_init *init,
+				 struct vb_srq **srq_out);
+vb_err vb_srq_destroy(struct vb_srq *srq); /* VB_EBUSY while a QP uses it */
+
+/* Arms the limit event: raised once when fewer than `limit` receives are left. VB_EINVAL beyond the depth. */
+VB_MUST_USE vb_err vb_srq_set_limit(struct vb_srq *srq, uint32_t limit);
+uint32_t vb_srq_limit(const struct vb_srq *srq); /* 0 once it was raised */
+uint32_t vb_srq_depth(const struct vb_srq *srq);
+uint32_t vb_srq_sge_max(const struct vb_srq *srq);
+uint32_t vb_srq_number(const struct vb_srq *srq); /* what XRC requests name */
+
+/* Grows or shrinks; needs the SRQ's lock too. VB_EINVAL if what is in it would not fit. */
+VB_MUST_USE vb_err vb_srq_resize(struct vb_srq *srq, uint32_t depth);
+
+#endif

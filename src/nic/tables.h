@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The rows that say what keys and QPs permit. They lie in memory that the caller supplies, hold no pointers
+ * of this process but application addresses, and are written by the engine's owner alone: a peer process on the
+ * same host may be given a read-only view of them. A reader notes the generation (even: stable), reads
+ * the row, and looks at the generation again.
+ */
+#ifndef VB_NIC_TABLES_H
+#define VB_NIC_TABLES_H
+
+#include "base/dma.h"
+#include "wire/flow.h"
+
+#include <stdint.h>
+
+enum vb_key_kind {
+	VB_KEY_FREE = 0,
+	VB_KEY_REGION,
+	VB_KEY_NULL_REGION, /* reads as 0, swallows writes */
+	VB_KEY_WINDOW_1,
+	VB_KEY_WINDOW_2,
+};
+
+/* Which memory a key opens, and how. 64 bytes. */
+struct vb_key_row {
+	uint32_t generation; /* odd while the row is being changed */
+	uint32_t key; /* the whole lkey and rkey; 0 is no key */
+	uint32_t kind; /* enum vb_key_kind */
+	uint32_t access; /* enum vb_access; 0 for a window that is not bound */
+	uint32_t pd;
+	uint32_t qpn; /* a type 2 window: the QP that it is bound to; else 0 */
+	uint64_t iova; /* first address in the key's own address space */
+	uint64_t length;
+	vb_dma_addr address; /* application memory that iova stands for */
+	uint32_t last_key; /* the previous key of this row, not to be given out again at once */
+	uint32_t bound_key; /* a window: the key of its region; else 0 */
+	uint64_t reserved;
+};
+
+/* Whether a QP takes requests, and from whom. 64 bytes. */
+struct vb_qp_row {
+	uint32_t generation; /* odd while the row is being changed */
+	uint32_t qpn; /* 0: free row */
+	uint32_t pd;
+	uint32_t access; /* enum vb_access: remote operations that the QP allows */
+	uint32_t peer_qpn;
+	uint32_t accepts; /* 1 from RTR on until RESET or ERR */
+	struct vb_gid peer;
+	struct vb_gid local;
+	uint64_t reserved;
+};
+
+_Static_assert(sizeof(struct vb_key_row) == 64, "peers rely on the layout");
+_Static_assert(sizeof(struct vb_qp_row) == 64, "peers rely on the layout");
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* UD: one packet a message, addressed by the request, with the 40 bytes of GRH in front of the data. */
+#include "nic/rc_priv.h"
+#include "nic/unreliable_priv.h"
+
+#define QKEY_IS_OURS 0x80000000u
+
+static void fill_packet(const struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_packet *packet)
+{
+	packet->bth.opcode = VB_OPCODE(VB_SERVICE_UD, wqe->opcode == VB_WR_SEND_IMM
+							      ? VB_OP_SEND_ONLY_IMM
+							      : VB_OP_SEND_ONLY);
+	packet->bth.pkey = vb_nic_pkey(qp->nic, qp->attr.pkey_index);
+	packet->bth.destination.v = wqe->ud.qpn;
+	packet->bth.psn = qp->requester.next_psn;
+	packet->bth.solicited = wqe->flags & VB_SEND_SOLICITED;
+	packet->imm = wqe->imm;
+	packet->payload_length = wqe->length;
+	packet->deth.qkey = wqe->ud.qkey & QKEY_IS_OURS ? qp->attr.qkey : wqe->ud.qkey;
+	packet->deth.source = qp->number;
+}
+
+static enum vb_status build(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_slot *slot)
+{
+	struct vb_packet packet = { 0 };
+	struct vb_cursor cursor = { 0, 0 };
+	struct vb_flow flow;
+
+	if (wqe->length > qp->nic->config.port_mtu)
+		return VB_STATUS_LOC_LEN_ERR;
+	if (!vb_nic_fill_flow(qp->nic, &wqe->ud.address, &flow))
+		return VB_STATUS_LOC_QP_OP_ERR;
+	flow.source_port = vb_flow_source_port(flow.flow_label, qp->number.v, wqe->ud.qpn);
+	fill_packet(qp, wqe, &packet);
+	vb_slot_begin(slot, &flow, &packet);
+	if (wqe->flags & VB_SEND_INLINE)
+		vb_slot_add_bytes(slot, vb_wqe_inline(wqe), wqe->length);
+	else if (vb_gather(qp, vb_wqe_sges(wqe), wqe->sge_count, &cursor, wqe->length, slot) !=
+		 VB_PASS)
+		return VB_STATUS_LOC_PROT_ERR;
+	return vb_slot_finish(qp->nic, slot, &packet) ? VB_STATUS_SUCCESS : VB_STATUS_LOC_PROT_ERR;
+}
+
+bool vb_ud_emit(struct vb_qp *qp, struct vb_slot *slot)
+{
+	struct vb_requester *requester = &qp->requester;
+	enum vb_status status;
+
+	if (vb_qp_state_now(qp) != VB_STATE_RTS ||
+	    requester->send_index == vb_queue_posted(&qp->sq))
+		return false;
+	status = build(qp, vb_queue_wqe(&qp->sq, requester->send_index), slot);
+	vb_qp_complete_send(qp, requester->done_index++, status);
+	requester->send_index++;
+	if (status != VB_STATUS_SUCCESS) {
+		vb_qp_enter_sqe(qp);
+		return false;
+	}
+	requester->next_psn = vb_psn_add(requester->next_psn, 1);
+	requester->new_psn = requester->unacked = requester->next_psn;
+	return true;
+}
+
+/* The receive's own buffers are wrong: it fails, and the QP with it. */
+static void fail_receive(struct vb_qp *qp)
+{
+	vb_nic_drop(qp->nic, VB_DROP_REFUSED);
+	vb_qp_complete_receive(qp, VB_STATUS_LOC_PROT_ERR, NULL, 0);
+	vb_qp_enter_error(qp);
+}
+
+static void deliver(struct vb_qp *qp, const struct vb_frame *frame, const struct vb_packet *packet)
+{
+	const struct vb_receive *receive = &qp->responder.receive;
+	uint32_t udp_payload = packet->header_length + packet->payload_length + packet->bth.pad +
+			       VB_ICRC_SIZE;
+	uint8_t grh[VB_GRH_SIZE];
+	struct vb_payload grh_payload = { .piece = { grh, sizeof(grh) } };
+	struct vb_payload payload = vb_payload_of(frame, packet);
+	struct vb_cursor cursor = { 0, 0 };
+
+	vb_flow_store_grh(grh, &frame->flow, udp_payload);
+	if (vb_scatter(qp, receive->sges, receive->sge_count, &cursor, &grh_payload, sizeof(grh)) !=
+		    VB_PASS ||
+	    vb_scatter(qp, receive->sges, receive->sge_count, &cursor, &payload,
+		       packet->payload_length) != VB_PASS) {
+		fail_receive(qp);
+		return;
+	}
+	vb_qp_complete_receive(qp, VB_STATUS_SUCCESS, packet, VB_GRH_SIZE + packet->payload_length);
+}
+
+void vb_ud_on_request(struct vb_qp *qp, const struct vb_frame *frame,
+		      const struct vb_packet *packet)
+{
+	if (packet->deth.qkey != qp->attr.qkey) {
+		vb_nic_count(qp->nic, VB_COUNTER_QKEY_VIOLATIONS);
+		vb_nic_drop(qp->nic, VB_DROP_QKEY);
+		return;
+	}
+	if (vb_qp_take_receive(qp, 0) != VB_PASS) {
+		vb_nic_count(qp->nic, VB_COUNTER_OUT_OF_BUFFER);
+		vb_nic_drop(qp->nic, VB_DROP_NO_RECEIVE);
+		return;
+	}
+	/* What does not fit is dropped; the receive stays for the next message. */
+	if (packet->payload_length + VB_GRH_SIZE > qp->responder.receive.length) {
+		vb_nic_drop(qp->nic, VB_DROP_TOO_LONG);
+		return;
+	}
+	deliver(qp, frame, packet);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The unreliable transports, and the halves of the work that UC shares with RC. */
+#ifndef VB_NIC_UNRELIABLE_PRIV_H
+#define VB_NIC_UNRELIABLE_PRIV_H
+
+#include "nic/payload_priv.h"
+#include "nic/qp_priv.h"
+
+/* uc.c */
+bool vb_uc_emit(struct vb_qp *qp, struct vb_slot *slot);
+void vb_uc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
+		      const struct vb_packet *packet);
+
+/* ud.c */
+bool vb_ud_emit(struct vb_qp *qp, struct vb_slot *slot);
+void vb_ud_on_request(struct vb_qp *qp, const struct vb_frame *frame,
+		      const struct vb_packet *packet);
+
+/* request.c: packets of a request */
+void vb_request_start(struct vb_qp *qp, struct vb_wqe *wqe); /* gives it its PSNs */
+enum vb_status vb_request_execute_local(struct vb_qp *qp, struct vb_wqe *wqe);
+enum vb_verdict vb_request_build(struct vb_qp *qp, const struct vb_wqe *wqe, bool ask_for_ack,
+				 struct vb_cursor *cursor, struct vb_slot *slot);
+
+/* message.c: executing SENDs and WRITEs */
+enum vb_verdict vb_message_check(const struct vb_qp *qp, const struct vb_packet *packet);
+enum vb_verdict vb_message_send(struct vb_qp *qp, const struct vb_frame *frame,
+				const struct vb_packet *packet);
+enum vb_verdict vb_message_write(struct vb_qp *qp, const struct vb_frame *frame,
+				 const struct vb_packet *packet);
+
+#endif

@@ -110,20 +110,14 @@ void vb_timer_remove(struct vb_timers *timers, struct vb_timer *timer)
 		sift_down(timers, index, last);
 }
 
-uint64_t vb_timers_deadline(const struct vb_timers *timers)
+/* Puts the first entry right until it stands where its deadline is, so that the first is the earliest. */
+static struct vb_timer *earliest(struct vb_timers *timers)
 {
-	return timers->count ? timers->heap[1]->queued_ns : VB_NEVER;
-}
-
-struct vb_timer *vb_timers_take_due(struct vb_timers *timers, uint64_t now_ns)
-{
-	while (timers->count && timers->heap[1]->queued_ns <= now_ns) {
+	while (timers->count) {
 		struct vb_timer *timer = timers->heap[1];
 
-		if (timer->deadline_ns <= now_ns) {
-			vb_timer_remove(timers, timer);
+		if (timer->deadline_ns == timer->queued_ns)
 			return timer;
-		}
 		if (timer->deadline_ns == VB_NEVER) {
 			vb_timer_remove(timers, timer);
 			continue;
@@ -132,4 +126,24 @@ struct vb_timer *vb_timers_take_due(struct vb_timers *timers, uint64_t now_ns)
 		sift_down(timers, 1, timer);
 	}
 	return NULL;
+}
+
+uint64_t vb_timers_deadline(struct vb_timers *timers)
+{
+	const struct vb_timer *timer = earliest(timers);
+
+	return timer ? timer->deadline_ns : VB_NEVER;
+}
+
+struct vb_timer *vb_timers_take_due(struct vb_timers *timers, uint64_t now_ns)
+{
+	struct vb_timer *timer;
+
+	if (!timers->count || timers->heap[1]->queued_ns > now_ns)
+		return NULL;
+	timer = earliest(timers);
+	if (!timer || timer->deadline_ns > now_ns)
+		return NULL;
+	vb_timer_remove(timers, timer);
+	return timer;
 }

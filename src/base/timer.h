@@ -2,7 +2,7 @@
 /*
  * Deadlines in a binary heap. A timer whose deadline moves to a later time stays where it is in the heap
  * and is put right when it comes up: restarting the ACK timer with every ACK then costs one store. The
- * earliest heap entry is therefore never later than the earliest deadline, but may be earlier.
+ * first heap entry is therefore never later than the earliest deadline, and asking for that puts it right.
  */
 #ifndef VB_BASE_TIMER_H
 #define VB_BASE_TIMER_H
@@ -41,7 +41,7 @@ void vb_timer_stop(struct vb_timer *timer);
 void vb_timer_remove(struct vb_timers *timers, struct vb_timer *timer);
 
 /* No timer is due before this time. */
-uint64_t vb_timers_deadline(const struct vb_timers *timers);
+uint64_t vb_timers_deadline(struct vb_timers *timers);
 
 /* The next timer that is due, now stopped, or NULL. */
 struct vb_timer *vb_timers_take_due(struct vb_timers *timers, uint64_t now_ns);

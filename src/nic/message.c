@@ -57,6 +57,7 @@ enum vb_verdict vb_message_send(struct vb_qp *qp, const struct vb_frame *frame,
 	struct vb_responder *responder = &qp->responder;
 	struct vb_payload payload = vb_payload_of(frame, packet);
 	enum vb_verdict verdict;
+	struct vb_sgl sgl;
 
 	if (packet->traits & VB_IS_FIRST) {
 		verdict = vb_qp_take_receive(qp, packet->srqn);
@@ -70,8 +71,9 @@ enum vb_verdict vb_message_send(struct vb_qp *qp, const struct vb_frame *frame,
 		return VB_RECEIVE_TOO_SHORT;
 	if (packet->traits & VB_HAS_IETH && !vb_mw_can_invalidate(qp, packet->invalidate_key))
 		return VB_ACCESS_REFUSED;
-	if (vb_scatter(qp, responder->receive.sges, responder->receive.sge_count,
-		       &responder->cursor, &payload, packet->payload_length) != VB_PASS)
+	sgl = vb_receive_sgl(&responder->receive);
+	if (vb_scatter(qp->nic, &sgl, &responder->cursor, &payload, packet->payload_length) !=
+	    VB_PASS)
 		return VB_RECEIVE_REFUSED;
 	responder->received += packet->payload_length;
 	if (!(packet->traits & VB_IS_LAST))

@@ -258,7 +258,7 @@ void vb_nic_expire(struct vb_nic *nic, uint64_t now_ns)
 	vb_nic_settle(nic);
 }
 
-uint64_t vb_nic_deadline(const struct vb_nic *nic)
+uint64_t vb_nic_deadline(struct vb_nic *nic)
 {
 	return vb_timers_deadline(&nic->timers);
 }

@@ -93,7 +93,7 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 void vb_nic_expire(struct vb_nic *nic, uint64_t now_ns);
 
 /* Nothing will happen by itself before this time; VB_NEVER if nothing is under way. */
-uint64_t vb_nic_deadline(const struct vb_nic *nic);
+uint64_t vb_nic_deadline(struct vb_nic *nic);
 
 /* True if vb_nic_transmit() might have something: packets, or doorbells not looked at yet. */
 bool vb_nic_has_work(const struct vb_nic *nic);

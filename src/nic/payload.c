@@ -62,82 +62,81 @@ void vb_payload_read(struct vb_payload *payload, uint8_t *to, uint32_t length)
 	}
 }
 
-struct vb_cursor vb_cursor_at(const struct vb_sge *sges, uint32_t sge_count, uint64_t offset)
+struct vb_cursor vb_cursor_at(const struct vb_sgl *sgl, uint64_t offset)
 {
 	struct vb_cursor cursor = { 0, 0 };
 
-	while (cursor.sge_index < sge_count && offset >= sges[cursor.sge_index].length)
-		offset -= sges[cursor.sge_index++].length;
+	while (cursor.sge_index < sgl->count && offset >= sgl->sges[cursor.sge_index].length)
+		offset -= sgl->sges[cursor.sge_index++].length;
 	cursor.sge_offset = (uint32_t)offset;
 	return cursor;
 }
 
+/* A part of one buffer that lies together. */
+struct part {
+	struct vb_memory memory;
+	uint32_t length;
+};
+
 /* The memory of the SGE at the cursor, as much as `length` wants of it; the cursor moves on. */
-static enum vb_verdict next_buffer(const struct vb_qp *qp, const struct vb_sge *sges,
-				   uint32_t sge_count, struct vb_cursor *cursor, uint32_t length,
-				   uint32_t rights, struct vb_memory *memory, uint32_t *part_out)
+static enum vb_verdict next_part(const struct vb_nic *nic, const struct vb_sgl *sgl,
+				 struct vb_cursor *cursor, uint32_t length, uint32_t rights,
+				 struct part *part)
 {
 	const struct vb_sge *sge;
-	enum vb_verdict verdict;
-	uint32_t part;
+	struct vb_memory_request request;
 
-	while (cursor->sge_index < sge_count &&
-	       cursor->sge_offset == sges[cursor->sge_index].length) {
+	while (cursor->sge_index < sgl->count &&
+	       cursor->sge_offset == sgl->sges[cursor->sge_index].length) {
 		cursor->sge_index++;
 		cursor->sge_offset = 0;
 	}
-	VB_CHECK(cursor->sge_index < sge_count);
-	sge = &sges[cursor->sge_index];
-	part = min32(length, sge->length - cursor->sge_offset);
-	verdict = vb_memory_resolve(qp->nic,
-				    &(struct vb_memory_request){
-					    .key = sge->lkey,
-					    .pd = qp->pd_number,
-					    .rights = rights,
-					    .address = sge->address + cursor->sge_offset,
-					    .length = part,
-				    },
-				    memory);
-	cursor->sge_offset += part;
-	*part_out = part;
-	return verdict;
+	VB_CHECK(cursor->sge_index < sgl->count);
+	sge = &sgl->sges[cursor->sge_index];
+	part->length = min32(length, sge->length - cursor->sge_offset);
+	request = (struct vb_memory_request){
+		.key = sge->lkey,
+		.pd = sgl->pd,
+		.rights = rights,
+		.address = sge->address + cursor->sge_offset,
+		.length = part->length,
+	};
+	cursor->sge_offset += part->length;
+	return vb_memory_resolve(nic, &request, &part->memory);
 }
 
-enum vb_verdict vb_scatter(const struct vb_qp *qp, const struct vb_sge *sges, uint32_t sge_count,
+enum vb_verdict vb_scatter(const struct vb_nic *nic, const struct vb_sgl *sgl,
 			   struct vb_cursor *cursor, struct vb_payload *payload, uint32_t length)
 {
 	while (length) {
-		struct vb_memory memory;
 		enum vb_verdict verdict;
-		uint32_t part;
+		struct part part;
 
-		verdict = next_buffer(qp, sges, sge_count, cursor, length, VB_ACCESS_LOCAL_WRITE,
-				      &memory, &part);
+		verdict = next_part(nic, sgl, cursor, length, VB_ACCESS_LOCAL_WRITE, &part);
 		if (verdict != VB_PASS)
 			return verdict;
-		if (!vb_payload_place(payload, &memory, part))
+		if (!vb_payload_place(payload, &part.memory, part.length))
 			return VB_OPERATION_FAILED;
-		length -= part;
+		length -= part.length;
 	}
 	return VB_PASS;
 }
 
-enum vb_verdict vb_gather(const struct vb_qp *qp, const struct vb_sge *sges, uint32_t sge_count,
+enum vb_verdict vb_gather(const struct vb_nic *nic, const struct vb_sgl *sgl,
 			  struct vb_cursor *cursor, uint32_t length, struct vb_slot *slot)
 {
 	bool copy = length <= COPY_MAX;
 
 	while (length) {
-		struct vb_memory memory;
 		enum vb_verdict verdict;
-		uint32_t part;
+		struct part part;
 
-		verdict = next_buffer(qp, sges, sge_count, cursor, length, 0, &memory, &part);
+		verdict = next_part(nic, sgl, cursor, length, 0, &part);
 		if (verdict != VB_PASS)
 			return verdict;
-		if (!vb_slot_add_memory(slot, memory.address, part, copy))
+		if (!vb_slot_add_memory(slot, part.memory.address, part.length, copy))
 			return VB_OPERATION_FAILED;
-		length -= part;
+		length -= part.length;
 	}
 	return VB_PASS;
 }

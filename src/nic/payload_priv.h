@@ -23,18 +23,35 @@ bool vb_payload_place(struct vb_payload *payload, const struct vb_memory *memory
 /* Moves `length` bytes on into the engine's own memory. */
 void vb_payload_read(struct vb_payload *payload, uint8_t *to, uint32_t length);
 
+/* A list of buffers, and the protection domain whose keys it may use: an SRQ's is its own, not the QP's. */
+struct vb_sgl {
+	const struct vb_sge *sges;
+	uint32_t count;
+	uint32_t pd;
+};
+
+static inline struct vb_sgl vb_wqe_sgl(const struct vb_qp *qp, const struct vb_wqe *wqe)
+{
+	return (struct vb_sgl){ vb_wqe_sges(wqe), wqe->sge_count, qp->pd_number };
+}
+
+static inline struct vb_sgl vb_receive_sgl(const struct vb_receive *receive)
+{
+	return (struct vb_sgl){ receive->sges, receive->sge_count, receive->pd };
+}
+
 /* The cursor for a byte offset into a list of SGEs. */
-struct vb_cursor vb_cursor_at(const struct vb_sge *sges, uint32_t sge_count, uint64_t offset);
+struct vb_cursor vb_cursor_at(const struct vb_sgl *sgl, uint64_t offset);
 
 /*
  * Moves `length` bytes on into the buffers of an SGL from the cursor on, and the cursor with it. VB_ACCESS_REFUSED for a
  * bad lkey, VB_OPERATION_FAILED for memory that is not there. The SGL has room (the caller checked).
  */
-enum vb_verdict vb_scatter(const struct vb_qp *qp, const struct vb_sge *sges, uint32_t sge_count,
+enum vb_verdict vb_scatter(const struct vb_nic *nic, const struct vb_sgl *sgl,
 			   struct vb_cursor *cursor, struct vb_payload *payload, uint32_t length);
 
 /* The same the other way: adds `length` bytes of the SGL to the slot, by span or, if short, by copy. */
-enum vb_verdict vb_gather(const struct vb_qp *qp, const struct vb_sge *sges, uint32_t sge_count,
+enum vb_verdict vb_gather(const struct vb_nic *nic, const struct vb_sgl *sgl,
 			  struct vb_cursor *cursor, uint32_t length, struct vb_slot *slot);
 
 /* Building a slot: begin writes the headers (and sets the pad), then payload is added, then finish does pad and ICRC. */

@@ -23,6 +23,8 @@ static bool claim_number(struct vb_nic *nic, struct vb_qp *qp, vb_qpn wanted)
 	uint32_t number = wanted.v;
 	uint32_t tries = wanted.v ? 1 : config->qpn_count;
 
+	if (nic->qp_count == config->qp_row_count)
+		return false;
 	for (; tries; tries--) {
 		uint32_t index;
 
@@ -32,7 +34,8 @@ static bool claim_number(struct vb_nic *nic, struct vb_qp *qp, vb_qpn wanted)
 				nic->qpn_next = config->qpn_first;
 		}
 		index = number & (config->qp_row_count - 1);
-		if (nic->qps[index])
+		/* The rows of QPN 0 and 1 are kept for them. */
+		if (nic->qps[index] || (index < 2 && !wanted.v))
 			continue;
 		nic->qps[index] = qp;
 		qp->number.v = number;

@@ -74,6 +74,7 @@ struct vb_receive {
 	uint32_t slot_end; /* RQ: ring index after it */
 	uint32_t sge_count;
 	uint32_t length;
+	uint32_t pd; /* that its keys must belong to */
 	uint64_t wr_id;
 	const struct vb_sge *sges; /* in the RQ's slot, or the copy below */
 	struct vb_sge *copy; /* of an SRQ's entry, whose slot is free at once; NULL without SRQ */

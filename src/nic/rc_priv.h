@@ -29,8 +29,8 @@ bool vb_rc_emit_reply(struct vb_qp *qp, struct vb_slot *slot);
 
 /* rc_resource.c */
 VB_MUST_USE vb_err vb_rc_resize_resources(struct vb_qp *qp, uint32_t count);
-struct vb_resource *vb_rc_claim_resource(
-	struct vb_responder *responder); /* NULL: the peer has too many out */
+bool vb_rc_has_room(const struct vb_responder *responder); /* false: the peer has too many out */
+struct vb_resource *vb_rc_claim_resource(struct vb_responder *responder); /* when there is room */
 struct vb_resource *vb_rc_find_resource(struct vb_responder *responder, vb_psn psn);
 struct vb_resource *vb_rc_next_pending(struct vb_responder *responder);
 void vb_rc_drop_pending(struct vb_responder *responder);

@@ -103,6 +103,7 @@ static bool emit_response(struct vb_qp *qp, struct vb_resource *resource, struct
 		build_result(qp, resource, slot);
 	if (verdict != VB_PASS) {
 		vb_rc_drop_pending(responder); /* nothing after this is answered any more */
+		responder->msn = (resource->msn - 1) & 0xffffff; /* and this one does not count */
 		vb_rc_refuse(qp, verdict, resource->next_psn);
 		return false;
 	}

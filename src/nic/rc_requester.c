@@ -3,6 +3,7 @@
  * RC, sending requests. Three PSNs say where it stands: unacked <= next_psn <= new_psn. Going back to repeat
  * moves next_psn; everything between it and new_psn has been sent before and is made again from the requests.
  */
+#include "nic/payload_priv.h"
 #include "nic/rc_priv.h"
 #include "nic/unreliable_priv.h"
 
@@ -287,9 +288,12 @@ void vb_rc_seek(struct vb_qp *qp, vb_psn psn)
 			continue;
 		packet = vb_psn_distance(psn, wqe->first_psn);
 		if (packet < wqe->packet_count) {
-			if (!(wqe->flags & VB_SEND_INLINE))
-				requester->cursor = vb_cursor_at(vb_wqe_sges(wqe), wqe->sge_count,
-								 (uint64_t)packet << qp->mtu_shift);
+			if (!(wqe->flags & VB_SEND_INLINE)) {
+				struct vb_sgl sgl = vb_wqe_sgl(qp, wqe);
+
+				requester->cursor =
+					vb_cursor_at(&sgl, (uint64_t)packet << qp->mtu_shift);
+			}
 			break;
 		}
 		if (vb_wqe_needs_response(wqe)) {

@@ -34,30 +34,40 @@ vb_err vb_rc_resize_resources(struct vb_qp *qp, uint32_t count)
 	return VB_OK;
 }
 
-struct vb_resource *vb_rc_claim_resource(struct vb_responder *responder)
+bool vb_rc_has_room(const struct vb_responder *responder)
 {
-	struct vb_resource *resource;
+	const struct vb_resource *next;
 
 	if (!responder->resource_count)
-		return NULL;
-	resource = &responder->resources[responder->resource_next];
+		return false;
+	next = &responder->resources[responder->resource_next];
 	/* One that waits to be repeated may go: the peer would not ask for more if it still needed it. */
-	if (resource->is_pending && !resource->is_repeat)
-		return NULL;
-	if (resource->is_pending)
-		responder->resources_pending--;
+	return !next->is_pending || next->is_repeat;
+}
+
+struct vb_resource *vb_rc_claim_resource(struct vb_responder *responder)
+{
+	struct vb_resource *resource = &responder->resources[responder->resource_next];
+
+	VB_CHECK(vb_rc_has_room(responder));
+	if (!resource->is_pending)
+		responder->resources_pending++;
 	if (++responder->resource_next == responder->resource_count)
 		responder->resource_next = 0;
 	*resource = (struct vb_resource){ .is_used = true, .is_pending = true };
-	responder->resources_pending++;
 	return resource;
 }
 
 struct vb_resource *vb_rc_find_resource(struct vb_responder *responder, vb_psn psn)
 {
-	for (uint32_t i = 0; i < responder->resource_count; i++) {
-		struct vb_resource *resource = &responder->resources[i];
+	uint32_t index = responder->resource_next;
 
+	/* Youngest first: an old one may have had the same PSN before the numbers wrapped. */
+	for (uint32_t i = 0; i < responder->resource_count; i++) {
+		struct vb_resource *resource;
+
+		index = (index ? index : responder->resource_count) - 1;
+		resource = &responder->resources[index];
 		if (resource->is_used &&
 		    vb_psn_distance(psn, resource->first_psn) < resource->packet_count)
 			return resource;

@@ -35,8 +35,6 @@ static struct vb_resource *keep(struct vb_qp *qp, const struct vb_packet *packet
 	struct vb_responder *responder = &qp->responder;
 	struct vb_resource *resource = vb_rc_claim_resource(responder);
 
-	if (!resource)
-		return NULL;
 	responder->msn = (responder->msn + 1) & 0xffffff;
 	resource->op = (uint8_t)vb_opcode_op(packet->bth.opcode);
 	resource->first_psn = packet->bth.psn;
@@ -46,13 +44,6 @@ static struct vb_resource *keep(struct vb_qp *qp, const struct vb_packet *packet
 	resource->msn = responder->msn;
 	vb_qp_schedule(qp);
 	return resource;
-}
-
-static bool has_room(const struct vb_responder *responder)
-{
-	const struct vb_resource *next = &responder->resources[responder->resource_next];
-
-	return responder->resource_count && !(next->is_pending && !next->is_repeat);
 }
 
 static struct vb_memory_request remote_request(const struct vb_qp *qp, uint32_t rkey,
@@ -76,12 +67,11 @@ static enum vb_verdict execute_read(struct vb_qp *qp, const struct vb_packet *pa
 	struct vb_resource *resource;
 	struct vb_memory memory;
 
-	if (reth->length > VB_MESSAGE_LENGTH_MAX || !has_room(&qp->responder))
+	if (reth->length > VB_MESSAGE_LENGTH_MAX || !vb_rc_has_room(&qp->responder))
 		return VB_INVALID_REQUEST;
 	if (reth->length && vb_memory_resolve(qp->nic, &request, &memory) != VB_PASS)
 		return VB_ACCESS_REFUSED;
 	resource = keep(qp, packet);
-	VB_CHECK(resource);
 	resource->rkey = reth->rkey;
 	resource->address = reth->address;
 	resource->length = reth->length;
@@ -99,7 +89,7 @@ static enum vb_verdict execute_atomic(struct vb_qp *qp, const struct vb_packet *
 	uint64_t old;
 	bool done;
 
-	if (atomic->address & 7 || !has_room(&qp->responder))
+	if (atomic->address & 7 || !vb_rc_has_room(&qp->responder))
 		return VB_INVALID_REQUEST;
 	if (vb_memory_resolve(qp->nic, &request, &memory) != VB_PASS)
 		return VB_ACCESS_REFUSED;
@@ -113,7 +103,6 @@ static enum vb_verdict execute_atomic(struct vb_qp *qp, const struct vb_packet *
 	if (!done)
 		return VB_OPERATION_FAILED;
 	resource = keep(qp, packet);
-	VB_CHECK(resource);
 	resource->result = old;
 	vb_nic_count(qp->nic, VB_COUNTER_RX_ATOMIC_REQUESTS);
 	return VB_PASS;
@@ -130,7 +119,7 @@ static enum vb_verdict execute_atomic_write(struct vb_qp *qp, const struct vb_fr
 	uint8_t bytes[8];
 
 	if (reth->address & 7 || reth->length != 8 || packet->payload_length != 8 ||
-	    !has_room(&qp->responder))
+	    !vb_rc_has_room(&qp->responder))
 		return VB_INVALID_REQUEST;
 	if (vb_memory_resolve(qp->nic, &request, &memory) != VB_PASS)
 		return VB_ACCESS_REFUSED;
@@ -139,7 +128,7 @@ static enum vb_verdict execute_atomic_write(struct vb_qp *qp, const struct vb_fr
 	vb_payload_read(&payload, bytes, sizeof(bytes));
 	if (!vb_dma_atomic_store(memory.address, bytes))
 		return VB_OPERATION_FAILED;
-	VB_CHECK(keep(qp, packet));
+	keep(qp, packet);
 	vb_nic_count(qp->nic, VB_COUNTER_RX_ATOMIC_REQUESTS);
 	return VB_PASS;
 }

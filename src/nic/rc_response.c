@@ -236,15 +236,15 @@ static enum vb_verdict take_read_response(struct vb_qp *qp, const struct vb_wqe 
 	uint32_t offset = index << qp->mtu_shift;
 	bool is_last = index + 1 == wqe->packet_count;
 	struct vb_payload payload = vb_payload_of(frame, packet);
+	struct vb_sgl sgl = vb_wqe_sgl(qp, wqe);
 	struct vb_cursor cursor;
 
 	if (!(packet->traits & VB_IS_LAST) == is_last)
 		return VB_INVALID_REQUEST;
 	if (packet->payload_length != min32(wqe->length - offset, qp->attr.path_mtu))
 		return VB_INVALID_REQUEST;
-	cursor = vb_cursor_at(vb_wqe_sges(wqe), wqe->sge_count, offset);
-	return vb_scatter(qp, vb_wqe_sges(wqe), wqe->sge_count, &cursor, &payload,
-			  packet->payload_length);
+	cursor = vb_cursor_at(&sgl, offset);
+	return vb_scatter(qp->nic, &sgl, &cursor, &payload, packet->payload_length);
 }
 
 static enum vb_verdict take_atomic_result(struct vb_qp *qp, const struct vb_wqe *wqe,
@@ -253,9 +253,10 @@ static enum vb_verdict take_atomic_result(struct vb_qp *qp, const struct vb_wqe 
 	uint64_t result =
 		packet->atomic_result; /* lands in the CPU's byte order, as a program expects */
 	struct vb_payload payload = { .piece = { (const uint8_t *)&result, sizeof(result) } };
+	struct vb_sgl sgl = vb_wqe_sgl(qp, wqe);
 	struct vb_cursor cursor = { 0, 0 };
 
-	return vb_scatter(qp, vb_wqe_sges(wqe), wqe->sge_count, &cursor, &payload, sizeof(result));
+	return vb_scatter(qp->nic, &sgl, &cursor, &payload, sizeof(result));
 }
 
 static void on_result(struct vb_qp *qp, const struct vb_frame *frame,

@@ -5,13 +5,15 @@
  */
 #include "nic/qp_priv.h"
 
-static void use(struct vb_receive *receive, const struct vb_rwqe *rwqe, const struct vb_sge *sges)
+static void use(struct vb_receive *receive, const struct vb_rwqe *rwqe, const struct vb_sge *sges,
+		uint32_t pd)
 {
 	receive->is_used = true;
 	receive->wr_id = rwqe->wr_id;
 	receive->length = rwqe->length;
 	receive->sge_count = rwqe->sge_count;
 	receive->sges = sges;
+	receive->pd = pd;
 }
 
 static enum vb_verdict take_from_srq(struct vb_qp *qp, struct vb_srq *srq)
@@ -22,7 +24,7 @@ static enum vb_verdict take_from_srq(struct vb_qp *qp, struct vb_srq *srq)
 	if (!rwqe)
 		return VB_NOT_READY;
 	memcpy(receive->copy, vb_rwqe_sges(rwqe), rwqe->sge_count * sizeof(struct vb_sge));
-	use(receive, rwqe, receive->copy);
+	use(receive, rwqe, receive->copy, srq->pd->number);
 	receive->srq = srq;
 	vb_srq_consume(srq);
 	return VB_PASS;
@@ -47,7 +49,7 @@ enum vb_verdict vb_qp_take_receive(struct vb_qp *qp, uint32_t srqn)
 	if (vb_queue_posted(rq) == rq->taken)
 		return VB_NOT_READY;
 	rwqe = vb_queue_slot(rq, rq->taken);
-	use(receive, rwqe, vb_rwqe_sges(rwqe));
+	use(receive, rwqe, vb_rwqe_sges(rwqe), qp->pd_number);
 	receive->slot_end = ++rq->taken;
 	return VB_PASS;
 }

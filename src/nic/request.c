@@ -128,6 +128,7 @@ enum vb_verdict vb_request_build(struct vb_qp *qp, const struct vb_wqe *wqe, boo
 				 struct vb_cursor *cursor, struct vb_slot *slot)
 {
 	uint32_t index = vb_psn_distance(qp->requester.next_psn, wqe->first_psn);
+	struct vb_sgl sgl = vb_wqe_sgl(qp, wqe);
 	struct vb_packet packet = { 0 };
 	enum vb_verdict verdict;
 
@@ -138,8 +139,7 @@ enum vb_verdict vb_request_build(struct vb_qp *qp, const struct vb_wqe *wqe, boo
 		vb_slot_add_bytes(slot, vb_wqe_inline(wqe) + (index << qp->mtu_shift),
 				  packet.payload_length);
 	} else {
-		verdict = vb_gather(qp, vb_wqe_sges(wqe), wqe->sge_count, cursor,
-				    packet.payload_length, slot);
+		verdict = vb_gather(qp->nic, &sgl, cursor, packet.payload_length, slot);
 		if (verdict != VB_PASS)
 			return verdict;
 	}

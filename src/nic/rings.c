@@ -66,6 +66,11 @@ static bool is_supported(enum vb_qp_type type, enum vb_wr_opcode opcode)
 	return false;
 }
 
+static bool is_known(enum vb_wr_opcode opcode)
+{
+	return is_supported(VB_QP_RC, opcode); /* RC has them all */
+}
+
 static bool has_inline(enum vb_wr_opcode opcode)
 {
 	switch (opcode) {
@@ -99,6 +104,8 @@ static bool total_length(const struct vb_sge *sges, uint32_t count, uint32_t *le
 static vb_err check_send(const struct vb_qp *qp, const struct vb_send_request *request,
 			 uint32_t *length)
 {
+	if (!is_known(request->opcode))
+		return VB_EINVAL;
 	if (!is_supported((enum vb_qp_type)qp->type, request->opcode))
 		return VB_EOPNOTSUPP;
 	switch (vb_qp_state_now(qp)) {

@@ -22,6 +22,7 @@ static void fill_packet(const struct vb_qp *qp, const struct vb_wqe *wqe, struct
 
 static enum vb_status build(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_slot *slot)
 {
+	struct vb_sgl sgl = vb_wqe_sgl(qp, wqe);
 	struct vb_packet packet = { 0 };
 	struct vb_cursor cursor = { 0, 0 };
 	struct vb_flow flow;
@@ -35,8 +36,7 @@ static enum vb_status build(struct vb_qp *qp, const struct vb_wqe *wqe, struct v
 	vb_slot_begin(slot, &flow, &packet);
 	if (wqe->flags & VB_SEND_INLINE)
 		vb_slot_add_bytes(slot, vb_wqe_inline(wqe), wqe->length);
-	else if (vb_gather(qp, vb_wqe_sges(wqe), wqe->sge_count, &cursor, wqe->length, slot) !=
-		 VB_PASS)
+	else if (vb_gather(qp->nic, &sgl, &cursor, wqe->length, slot) != VB_PASS)
 		return VB_STATUS_LOC_PROT_ERR;
 	return vb_slot_finish(qp->nic, slot, &packet) ? VB_STATUS_SUCCESS : VB_STATUS_LOC_PROT_ERR;
 }
@@ -71,7 +71,7 @@ static void fail_receive(struct vb_qp *qp)
 
 static void deliver(struct vb_qp *qp, const struct vb_frame *frame, const struct vb_packet *packet)
 {
-	const struct vb_receive *receive = &qp->responder.receive;
+	struct vb_sgl sgl = vb_receive_sgl(&qp->responder.receive);
 	uint32_t udp_payload = packet->header_length + packet->payload_length + packet->bth.pad +
 			       VB_ICRC_SIZE;
 	uint8_t grh[VB_GRH_SIZE];
@@ -80,10 +80,8 @@ static void deliver(struct vb_qp *qp, const struct vb_frame *frame, const struct
 	struct vb_cursor cursor = { 0, 0 };
 
 	vb_flow_store_grh(grh, &frame->flow, udp_payload);
-	if (vb_scatter(qp, receive->sges, receive->sge_count, &cursor, &grh_payload, sizeof(grh)) !=
-		    VB_PASS ||
-	    vb_scatter(qp, receive->sges, receive->sge_count, &cursor, &payload,
-		       packet->payload_length) != VB_PASS) {
+	if (vb_scatter(qp->nic, &sgl, &cursor, &grh_payload, sizeof(grh)) != VB_PASS ||
+	    vb_scatter(qp->nic, &sgl, &cursor, &payload, packet->payload_length) != VB_PASS) {
 		fail_receive(qp);
 		return;
 	}

@@ -142,8 +142,13 @@ void vb_cq_push(struct vb_cq *cq, const struct vb_completion *completion, bool s
 	struct vb_completion *entry;
 	uint32_t armed;
 
-	if (cq->has_overrun)
+	if (cq->has_overrun) {
+		/* A QP that came into use since then learns it now. */
+		if (vb_qp_state_now(completion->qp) != VB_STATE_ERR &&
+		    !vb_link_is_linked(&cq->overrun))
+			vb_link_append(&cq->nic->overruns, &cq->overrun);
 		return;
+	}
 	if (produced - atomic_load_explicit(&cq->consumed, memory_order_acquire) >= cq->depth) {
 		cq->has_overrun = true;
 		vb_link_append(&cq->nic->overruns, &cq->overrun);

@@ -285,9 +285,16 @@ static bool uses_cq(const struct vb_nic *nic, const struct vb_qp *qp, const stru
 /* Nothing keeps a list of a CQ's QPs: it is needed only here. */
 static void fail_users_of(struct vb_nic *nic, const struct vb_cq *cq)
 {
-	for (uint32_t i = 0; i < nic->config.qp_row_count; i++)
-		if (nic->qps[i] && uses_cq(nic, nic->qps[i], cq))
-			vb_qp_enter_error(nic->qps[i]);
+	for (uint32_t i = 0; i < nic->config.qp_row_count; i++) {
+		struct vb_qp *qp = nic->qps[i];
+
+		if (!qp || !uses_cq(nic, qp, cq))
+			continue;
+		if (vb_qp_state_now(qp) == VB_STATE_RESET || vb_qp_state_now(qp) == VB_STATE_ERR)
+			continue;
+		vb_event_raise(nic, &qp->source, VB_EVENT_QP_FATAL);
+		vb_qp_enter_error(qp);
+	}
 }
 
 void vb_nic_settle(struct vb_nic *nic)

@@ -11,9 +11,19 @@
 
 #define RANDOM_TRIES 16
 
-static struct vb_key_row *row_of(const struct vb_nic *nic, uint32_t key)
+struct vb_key_row *vb_key_row_of(const struct vb_nic *nic, uint32_t key)
 {
 	return &nic->config.key_rows[(key >> 8) & (nic->config.key_row_count - 1)];
+}
+
+void vb_key_row_set_owner(struct vb_nic *nic, const struct vb_key_row *row, void *owner)
+{
+	nic->key_owners[row - nic->config.key_rows] = owner;
+}
+
+void *vb_key_row_owner(const struct vb_nic *nic, const struct vb_key_row *row)
+{
+	return nic->key_owners[row - nic->config.key_rows];
 }
 
 void vb_key_row_change_begin(struct vb_key_row *row)
@@ -47,7 +57,7 @@ struct vb_key_row *vb_key_row_claim(struct vb_nic *nic, uint32_t kind)
 		struct vb_key_row *row;
 
 		key = (uint32_t)(vb_prng_next(&nic->prng) >> 32);
-		row = row_of(nic, key);
+		row = vb_key_row_of(nic, key);
 		if (row->kind == VB_KEY_FREE && key && (key ^ row->last_key) >> 8)
 			return claim(nic, row, key, kind);
 	}
@@ -56,7 +66,7 @@ struct vb_key_row *vb_key_row_claim(struct vb_nic *nic, uint32_t kind)
 		struct vb_key_row *row;
 
 		key = (key & ~(mask << 8)) | (((key >> 8) + 1) & mask) << 8;
-		row = row_of(nic, key);
+		row = vb_key_row_of(nic, key);
 		if (row->kind != VB_KEY_FREE)
 			continue;
 		/* With 2^24 rows the upper bits are all spoken for: then the low ones must make the difference. */
@@ -78,13 +88,14 @@ void vb_key_row_release(struct vb_nic *nic, struct vb_key_row *row)
 	row->generation = generation;
 	row->last_key = key;
 	vb_key_row_change_end(row);
+	vb_key_row_set_owner(nic, row, NULL);
 	nic->key_count--;
 }
 
 enum vb_verdict vb_memory_resolve(const struct vb_nic *nic, const struct vb_memory_request *request,
 				  struct vb_memory *memory)
 {
-	const struct vb_key_row *row = row_of(nic, request->key);
+	const struct vb_key_row *row = vb_key_row_of(nic, request->key);
 	uint64_t offset = request->address - row->iova;
 
 	if (row->key != request->key || row->pd != request->pd)

@@ -7,6 +7,8 @@
 #include "nic/memory.h"
 #include "nic/verdict_priv.h"
 
+struct vb_wqe;
+
 struct vb_mr {
 	struct vb_pd *pd;
 	struct vb_key_row *row;
@@ -51,12 +53,17 @@ enum vb_verdict vb_memory_resolve(const struct vb_nic *nic, const struct vb_memo
 struct vb_key_row *vb_key_row_claim(struct vb_nic *nic, uint32_t kind);
 void vb_key_row_release(struct vb_nic *nic, struct vb_key_row *row);
 
+/* The row that a key chooses, whether or not it is that key's; and the region or window that a row belongs to. */
+struct vb_key_row *vb_key_row_of(const struct vb_nic *nic, uint32_t key);
+void vb_key_row_set_owner(struct vb_nic *nic, const struct vb_key_row *row, void *owner);
+void *vb_key_row_owner(const struct vb_nic *nic, const struct vb_key_row *row);
+
 /* Bracket every change of a row: readers in other processes look at the generation. */
 void vb_key_row_change_begin(struct vb_key_row *row);
 void vb_key_row_change_end(struct vb_key_row *row);
 
 /* Executes a bind request of a QP. The status of its completion. */
-enum vb_status vb_mw_bind(struct vb_qp *qp, const struct vb_bind *bind);
+enum vb_status vb_mw_bind(struct vb_qp *qp, const struct vb_wqe *wqe);
 
 /*
  * Invalidates a key for LOCAL_INV or SEND_INV: only a bound type 2 window of this QP's PD and bound to

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The adapter as a whole: its making, its tables, and the calls of its owner that send and wait. */
 #include "nic/qp_priv.h"
+#include "nic/unreliable_priv.h"
 
 #include "base/bytes.h"
 
@@ -83,16 +84,17 @@ vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out
 	nic->qps = calloc(config->qp_row_count, sizeof(struct vb_qp *));
 	if (!nic->qps)
 		goto free_nic;
-	nic->windows = calloc(config->key_row_count, sizeof(struct vb_mw *));
-	if (!nic->windows)
+	nic->key_owners = calloc(config->key_row_count, sizeof(void *));
+	if (!nic->key_owners)
 		goto free_qps;
 	nic->srqs = calloc(VB_SRQ_ROWS, sizeof(struct vb_srq *));
 	if (!nic->srqs)
-		goto free_windows;
+		goto free_key_owners;
 	init_config(nic, config);
 	vb_prng_init(&nic->prng, config->seed);
 	vb_timers_init(&nic->timers);
 	vb_link_init(&nic->active);
+	vb_link_init(&nic->sent);
 	vb_link_init(&nic->eventful);
 	vb_link_init(&nic->overruns);
 	vb_link_init(&nic->groups);
@@ -103,8 +105,8 @@ vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out
 	nic->pkeys[0] = VB_PKEY_DEFAULT;
 	*nic_out = nic;
 	return VB_OK;
-free_windows:
-	free(nic->windows);
+free_key_owners:
+	free(nic->key_owners);
 free_qps:
 	free(nic->qps);
 free_nic:
@@ -118,7 +120,7 @@ vb_err vb_nic_destroy(struct vb_nic *nic)
 		return VB_EBUSY;
 	vb_timers_fini(&nic->timers);
 	free(nic->srqs);
-	free(nic->windows);
+	free(nic->key_owners);
 	free(nic->qps);
 	free(nic);
 	return VB_OK;
@@ -188,6 +190,17 @@ vb_err vb_nic_add_timer(struct vb_nic *nic)
 	return err;
 }
 
+void vb_nic_begin(struct vb_nic *nic, uint64_t now_ns)
+{
+	nic->now_ns = now_ns;
+	while (vb_link_is_linked(&nic->sent)) {
+		struct vb_qp *qp = VB_CONTAINER(nic->sent.next, struct vb_qp, sent);
+
+		vb_link_remove(&qp->sent);
+		vb_unreliable_complete_sent(qp);
+	}
+}
+
 /* Takes the doorbells in the order in which they were rung. */
 static void take_doorbells(struct vb_nic *nic)
 {
@@ -220,7 +233,7 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 {
 	uint32_t count = 0;
 
-	nic->now_ns = now_ns;
+	vb_nic_begin(nic, now_ns);
 	nic->batch.last = NULL;
 	take_doorbells(nic);
 	while (count < capacity && vb_link_is_linked(&nic->active)) {
@@ -244,7 +257,7 @@ void vb_nic_expire(struct vb_nic *nic, uint64_t now_ns)
 {
 	struct vb_timer *timer;
 
-	nic->now_ns = now_ns;
+	vb_nic_begin(nic, now_ns);
 	while ((timer = vb_timers_take_due(&nic->timers, now_ns))) {
 		switch ((enum vb_timer_kind)timer->kind) {
 		case VB_TIMER_QP:
@@ -265,19 +278,19 @@ uint64_t vb_nic_deadline(struct vb_nic *nic)
 
 bool vb_nic_has_work(const struct vb_nic *nic)
 {
-	return vb_link_is_linked(&nic->active) ||
+	return vb_link_is_linked(&nic->active) || vb_link_is_linked(&nic->sent) ||
 	       atomic_load_explicit(&nic->doorbells, memory_order_acquire);
 }
 
 /* Whether a QP's completions go to the CQ: directly, or through an SRQ of its XRC domain. */
-static bool uses_cq(const struct vb_nic *nic, const struct vb_qp *qp, const struct vb_cq *cq)
+static bool uses_cq(const struct vb_qp *qp, const struct vb_cq *cq)
 {
 	if (qp->send_cq == cq || qp->recv_cq == cq)
 		return true;
 	if (!qp->xrcd)
 		return false;
-	for (uint32_t i = 0; i < VB_SRQ_ROWS; i++)
-		if (nic->srqs[i] && nic->srqs[i]->xrcd == qp->xrcd && nic->srqs[i]->cq == cq)
+	for (struct vb_link *link = qp->xrcd->srqs.next; link != &qp->xrcd->srqs; link = link->next)
+		if (VB_CONTAINER(link, struct vb_srq, in_xrcd)->cq == cq)
 			return true;
 	return false;
 }
@@ -288,7 +301,7 @@ static void fail_users_of(struct vb_nic *nic, const struct vb_cq *cq)
 	for (uint32_t i = 0; i < nic->config.qp_row_count; i++) {
 		struct vb_qp *qp = nic->qps[i];
 
-		if (!qp || !uses_cq(nic, qp, cq))
+		if (!qp || !uses_cq(qp, cq))
 			continue;
 		if (vb_qp_state_now(qp) == VB_STATE_RESET || vb_qp_state_now(qp) == VB_STATE_ERR)
 			continue;

@@ -95,7 +95,10 @@ void vb_nic_expire(struct vb_nic *nic, uint64_t now_ns);
 /* Nothing will happen by itself before this time; VB_NEVER if nothing is under way. */
 uint64_t vb_nic_deadline(struct vb_nic *nic);
 
-/* True if vb_nic_transmit() might have something: packets, or doorbells not looked at yet. */
+/*
+ * True if vb_nic_transmit() might have something: packets, doorbells not looked at yet, or completions of UC and UD
+ * requests, which come with the next call after their packets, when the link is done with the spans.
+ */
 bool vb_nic_has_work(const struct vb_nic *nic);
 
 /* Takes out up to `capacity` events, oldest object first; returns how many. */

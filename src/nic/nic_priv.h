@@ -47,6 +47,8 @@ struct vb_nic {
 	_Atomic(struct vb_qp *)
 		doorbells; /* QPs whose rings have news: pushed by any thread, taken whole */
 	struct vb_link active; /* QPs that may have something to send */
+	struct vb_link
+		sent; /* UC and UD QPs whose requests are complete once the link has read their packets */
 	struct vb_link eventful; /* objects with pending events, oldest first */
 	struct vb_link overruns; /* CQs that ran over and whose QPs are still to be told */
 	struct vb_timers timers;
@@ -54,7 +56,7 @@ struct vb_nic {
 	struct vb_batch batch;
 
 	struct vb_qp **qps; /* beside qp_rows: whose row it is */
-	struct vb_mw **windows; /* beside key_rows: the window whose row it is, or NULL */
+	void **key_owners; /* beside key_rows: the region or window whose row it is (its kind says which) */
 	struct vb_srq **srqs; /* by the low bits of the SRQ number */
 	uint32_t qpn_next;
 	uint32_t srqn_next;
@@ -78,6 +80,7 @@ struct vb_pd {
 
 struct vb_xrcd {
 	struct vb_nic *nic;
+	struct vb_link srqs;
 	uint32_t user_count;
 };
 
@@ -98,6 +101,9 @@ static inline void vb_nic_drop(struct vb_nic *nic, enum vb_drop drop)
 
 /* Room in the timer heap for one more object that has a timer. */
 VB_MUST_USE vb_err vb_nic_add_timer(struct vb_nic *nic);
+
+/* Begins every boundary call: the time, and what was waiting for the link to be done with the last slots. */
+void vb_nic_begin(struct vb_nic *nic, uint64_t now_ns);
 
 /* Handles what calls inside the engine have left to do: QPs of a CQ that ran over. Ends every boundary call. */
 void vb_nic_settle(struct vb_nic *nic);

@@ -31,6 +31,7 @@ vb_err vb_xrcd_create(struct vb_nic *nic, struct vb_xrcd **xrcd_out)
 	if (!xrcd)
 		return VB_ENOMEM;
 	xrcd->nic = nic;
+	vb_link_init(&xrcd->srqs);
 	nic->object_count++;
 	*xrcd_out = xrcd;
 	return VB_OK;

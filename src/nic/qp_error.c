@@ -2,12 +2,16 @@
 /* What happens to a QP's requests when it fails: everything that was posted completes, in order, exactly once. */
 #include "nic/qp_priv.h"
 #include "nic/rc_priv.h"
+#include "nic/unreliable_priv.h"
 
 void vb_qp_flush_send(struct vb_qp *qp)
 {
 	struct vb_requester *requester = &qp->requester;
 	uint32_t end = vb_queue_posted(&qp->sq);
 
+	if (!vb_qp_is_reliable(qp))
+		vb_unreliable_complete_sent(qp); /* these are out */
+	vb_link_remove(&qp->sent);
 	while (requester->done_index != end)
 		vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_WR_FLUSH_ERR);
 	requester->send_index = end;

@@ -114,6 +114,7 @@ struct vb_qp {
 	bool signal_all;
 	uint32_t pd_number;
 	struct vb_link active; /* in nic->active */
+	struct vb_link sent; /* in nic->sent */
 	struct vb_flow flow; /* of packets to the peer */
 
 	struct vb_queue sq;

@@ -36,7 +36,13 @@ struct vb_wqe {
 			uint32_t qpn;
 			uint32_t qkey;
 		} ud;
-		struct vb_bind bind;
+		struct {
+			uint64_t address;
+			uint64_t length;
+			uint32_t region_key; /* keys, not pointers: the program may destroy either before we get there */
+			uint32_t rkey;
+			uint32_t access;
+		} bind;
 	};
 	uint32_t imm;
 	uint32_t length;
@@ -131,6 +137,7 @@ void vb_cq_on_timer(struct vb_cq *cq);
 struct vb_srq {
 	struct vb_pd *pd;
 	struct vb_xrcd *xrcd;
+	struct vb_link in_xrcd;
 	struct vb_cq *cq;
 	struct vb_queue queue;
 	uint32_t number;
@@ -143,7 +150,7 @@ struct vb_srq {
 struct vb_srq *vb_srq_find(const struct vb_nic *nic, const struct vb_xrcd *xrcd, uint32_t number);
 
 /* Removes the QP's completions from the CQs of all SRQs of its XRC domain. */
-void vb_srq_purge_xrc(struct vb_nic *nic, const struct vb_qp *qp);
+void vb_srq_purge_xrc(const struct vb_qp *qp);
 
 /* The next receive of the SRQ, or NULL; vb_srq_consume() then takes it and raises the limit event. */
 struct vb_rwqe *vb_srq_peek(struct vb_srq *srq);

@@ -10,6 +10,7 @@ vb_err vb_rc_resize_resources(struct vb_qp *qp, uint32_t count)
 	struct vb_responder *responder = &qp->responder;
 	struct vb_resource *resources = NULL;
 	uint32_t kept = 0;
+	uint32_t pending = 0;
 	uint32_t old_count = responder->resource_count;
 
 	if (count < responder->resources_pending)
@@ -19,17 +20,20 @@ vb_err vb_rc_resize_resources(struct vb_qp *qp, uint32_t count)
 		if (!resources)
 			return VB_ENOMEM;
 	}
-	/* The youngest ones that fit, in their order; pending ones are among the youngest. */
+	/* The youngest ones that fit, in their order. A repetition that is lost is asked for again. */
 	for (uint32_t i = 0; i < old_count; i++) {
 		uint32_t age_index = (responder->resource_next + i) % old_count;
 		const struct vb_resource *old = &responder->resources[age_index];
 
-		if (old->is_used && old_count - i <= count)
+		if (old->is_used && old_count - i <= count) {
+			pending += old->is_pending;
 			resources[kept++] = *old;
+		}
 	}
 	free(responder->resources);
 	responder->resources = resources;
 	responder->resource_count = (uint8_t)count;
+	responder->resources_pending = (uint8_t)pending;
 	responder->resource_next = (uint8_t)(kept < count ? kept : 0);
 	return VB_OK;
 }

@@ -165,10 +165,11 @@ static void on_expected(struct vb_qp *qp, const struct vb_frame *frame,
 	struct vb_responder *responder = &qp->responder;
 	enum vb_verdict verdict;
 
-	/* A NAK for this very packet that is not out yet has become untrue. */
-	if (responder->reply == VB_REPLY_NAK_SEQUENCE || responder->reply == VB_REPLY_RNR)
-		responder->reply = VB_REPLY_NONE;
-	responder->has_naked = false;
+	/* An RNR NAK for this very packet that is not out yet has become untrue; an ACK may have been owed before. */
+	if (responder->reply == VB_REPLY_RNR)
+		responder->reply = VB_REPLY_ACK;
+	/* A sequence NAK that is not out yet stays due: what came too early was dropped and must come again. */
+	responder->has_naked = responder->reply == VB_REPLY_NAK_SEQUENCE;
 	verdict = execute(qp, frame, packet);
 	switch (verdict) {
 	case VB_PASS:

@@ -49,6 +49,8 @@ void vb_rc_retry(struct vb_qp *qp, vb_psn psn)
 {
 	struct vb_requester *requester = &qp->requester;
 
+	if (requester->waits_for_receiver)
+		return; /* goes back anyway when the wait is over */
 	if (!requester->retries_left) {
 		vb_nic_count(qp->nic, VB_COUNTER_RETRY_EXCEEDED_ERR);
 		vb_rc_fail(qp, VB_STATUS_RETRY_EXC_ERR);
@@ -74,5 +76,6 @@ void vb_rc_on_timer(struct vb_qp *qp)
 	if (vb_psn_equal(requester->unacked, requester->new_psn))
 		return;
 	vb_nic_count(qp->nic, VB_COUNTER_LOCAL_ACK_TIMEOUT_ERR);
+	requester->has_recovered = false; /* what shows a gap from now on was sent after this */
 	vb_rc_retry(qp, requester->unacked);
 }

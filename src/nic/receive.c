@@ -201,7 +201,7 @@ static void receive_one(struct vb_nic *nic, const struct vb_frame *frame)
 void vb_nic_receive(struct vb_nic *nic, uint64_t now_ns, const struct vb_frame *frames,
 		    uint32_t count)
 {
-	nic->now_ns = now_ns;
+	vb_nic_begin(nic, now_ns);
 	for (uint32_t i = 0; i < count; i++)
 		receive_one(nic, &frames[i]);
 	vb_nic_settle(nic);

@@ -61,6 +61,7 @@ static vb_err create(struct vb_pd *pd, uint32_t kind, const struct vb_mr_init *i
 		free(mr);
 		return VB_ENOSPC;
 	}
+	vb_key_row_set_owner(pd->nic, mr->row, mr);
 	vb_key_row_change_begin(mr->row);
 	mr->row->pd = pd->number;
 	mr->row->access = init->access;

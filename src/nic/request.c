@@ -84,7 +84,7 @@ void vb_request_start(struct vb_qp *qp, struct vb_wqe *wqe)
 enum vb_status vb_request_execute_local(struct vb_qp *qp, struct vb_wqe *wqe)
 {
 	if (wqe->opcode == VB_WR_BIND_MW)
-		return vb_mw_bind(qp, &wqe->bind);
+		return vb_mw_bind(qp, wqe);
 	if (!vb_mw_can_invalidate(qp, wqe->imm))
 		return VB_STATUS_MW_BIND_ERR;
 	vb_mw_invalidate(qp, wqe->imm);

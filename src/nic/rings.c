@@ -136,7 +136,10 @@ static vb_err check_send(const struct vb_qp *qp, const struct vb_send_request *r
 	case VB_WR_ATOMIC_WRITE:
 		return *length == 8 ? VB_OK : VB_EINVAL;
 	case VB_WR_BIND_MW:
-		return request->bind.mw ? VB_OK : VB_EINVAL;
+		*length = 0;
+		if (!request->bind.mw || (request->bind.rkey ^ vb_mw_key(request->bind.mw)) >> 8)
+			return VB_EINVAL; /* only the low 8 bits of a window's key are the program's */
+		return VB_OK;
 	case VB_WR_LOCAL_INV:
 		*length = 0;
 		return VB_OK;
@@ -172,7 +175,11 @@ static void copy_operands(const struct vb_qp *qp, struct vb_wqe *wqe,
 			  const struct vb_send_request *request)
 {
 	if (request->opcode == VB_WR_BIND_MW) {
-		wqe->bind = request->bind;
+		wqe->bind.address = request->bind.address;
+		wqe->bind.length = request->bind.length;
+		wqe->bind.region_key = request->bind.mr ? vb_mr_key(request->bind.mr) : 0;
+		wqe->bind.rkey = request->bind.rkey;
+		wqe->bind.access = request->bind.access;
 		return;
 	}
 	if (qp->type == VB_QP_UD) {

@@ -6,6 +6,7 @@
 #include "nic/srq.h"
 
 #include "nic/qp_priv.h"
+#include "nic/rc_priv.h"
 
 #include "base/bytes.h"
 
@@ -67,6 +68,7 @@ vb_err vb_srq_create(struct vb_pd *pd, const struct vb_srq_init *init, struct vb
 	vb_event_source_init(&srq->source, VB_SOURCE_SRQ, init->owner_context);
 	pd->child_count++;
 	if (srq->xrcd) {
+		vb_link_append(&srq->xrcd->srqs, &srq->in_xrcd);
 		srq->xrcd->user_count++;
 		srq->cq->user_count++;
 	}
@@ -79,11 +81,30 @@ free_srq:
 	return err;
 }
 
+/* XRC_RECV QPs do not count as users: one that is in the middle of a message loses it, and its peer is told. */
+static void abandon_messages(struct vb_srq *srq)
+{
+	const struct vb_nic *nic = srq->pd->nic;
+
+	for (uint32_t i = 0; i < nic->config.qp_row_count; i++) {
+		struct vb_qp *qp = nic->qps[i];
+
+		if (!qp || qp->responder.receive.srq != srq)
+			continue;
+		qp->responder.receive.is_used = false;
+		qp->responder.receive.srq = NULL;
+		qp->responder.message = VB_MESSAGE_NONE;
+		vb_rc_refuse(qp, VB_INVALID_REQUEST, qp->responder.expected);
+	}
+}
+
 vb_err vb_srq_destroy(struct vb_srq *srq)
 {
 	if (srq->user_count)
 		return VB_EBUSY;
 	if (srq->xrcd) {
+		abandon_messages(srq);
+		vb_link_remove(&srq->in_xrcd);
 		srq->xrcd->user_count--;
 		srq->cq->user_count--;
 	}
@@ -159,11 +180,10 @@ struct vb_srq *vb_srq_find(const struct vb_nic *nic, const struct vb_xrcd *xrcd,
 	return srq && srq->number == number && srq->xrcd == xrcd ? srq : NULL;
 }
 
-void vb_srq_purge_xrc(struct vb_nic *nic, const struct vb_qp *qp)
+void vb_srq_purge_xrc(const struct vb_qp *qp)
 {
-	for (uint32_t i = 0; i < VB_SRQ_ROWS; i++)
-		if (nic->srqs[i] && nic->srqs[i]->xrcd == qp->xrcd)
-			vb_cq_purge(nic->srqs[i]->cq, qp);
+	for (struct vb_link *link = qp->xrcd->srqs.next; link != &qp->xrcd->srqs; link = link->next)
+		vb_cq_purge(VB_CONTAINER(link, struct vb_srq, in_xrcd)->cq, qp);
 }
 
 struct vb_rwqe *vb_srq_peek(struct vb_srq *srq)

@@ -6,22 +6,6 @@
 #include "nic/rc_priv.h"
 #include "nic/unreliable_priv.h"
 
-static void complete_current(struct vb_qp *qp)
-{
-	struct vb_requester *requester = &qp->requester;
-
-	vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_SUCCESS);
-	requester->send_index++;
-	requester->cursor = (struct vb_cursor){ 0, 0 };
-	vb_rc_check_drained(qp);
-}
-
-static void fail_current(struct vb_qp *qp, enum vb_status status)
-{
-	vb_qp_complete_send(qp, qp->requester.done_index++, status);
-	vb_qp_enter_sqe(qp);
-}
-
 static bool can_send(const struct vb_qp *qp)
 {
 	const struct vb_requester *requester = &qp->requester;
@@ -35,40 +19,36 @@ static bool can_send(const struct vb_qp *qp)
 		vb_queue_wqe(&qp->sq, requester->send_index)->progress == VB_WQE_STARTED);
 }
 
-static void execute_local(struct vb_qp *qp, struct vb_wqe *wqe)
-{
-	enum vb_status status = vb_request_execute_local(qp, wqe);
-
-	if (status == VB_STATUS_SUCCESS)
-		complete_current(qp);
-	else
-		fail_current(qp, status);
-}
-
 bool vb_uc_emit(struct vb_qp *qp, struct vb_slot *slot)
 {
 	struct vb_requester *requester = &qp->requester;
 
 	while (can_send(qp)) {
 		struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, requester->send_index);
-		struct vb_cursor cursor;
+		enum vb_status status = VB_STATUS_SUCCESS;
+		struct vb_cursor cursor = requester->cursor;
 
 		if (vb_wqe_is_local(wqe)) {
-			execute_local(qp, wqe);
-			continue;
+			status = vb_request_execute_local(qp, wqe);
+			if (status == VB_STATUS_SUCCESS) {
+				vb_unreliable_on_sent(qp);
+				continue;
+			}
+		} else {
+			if (wqe->progress == VB_WQE_POSTED)
+				vb_request_start(qp, wqe);
+			if (vb_request_build(qp, wqe, false, &cursor, slot) != VB_PASS)
+				status = VB_STATUS_LOC_PROT_ERR;
 		}
-		if (wqe->progress == VB_WQE_POSTED)
-			vb_request_start(qp, wqe);
-		cursor = requester->cursor;
-		if (vb_request_build(qp, wqe, false, &cursor, slot) != VB_PASS) {
-			fail_current(qp, VB_STATUS_LOC_PROT_ERR);
-			continue;
+		if (status != VB_STATUS_SUCCESS) {
+			vb_unreliable_fail(qp, status);
+			return false;
 		}
 		requester->cursor = cursor;
 		requester->next_psn = vb_psn_add(requester->next_psn, 1);
 		requester->new_psn = requester->unacked = requester->next_psn;
 		if (vb_psn_distance(requester->next_psn, wqe->first_psn) == wqe->packet_count)
-			complete_current(qp);
+			vb_unreliable_on_sent(qp);
 		return true;
 	}
 	return false;

@@ -50,12 +50,11 @@ bool vb_ud_emit(struct vb_qp *qp, struct vb_slot *slot)
 	    requester->send_index == vb_queue_posted(&qp->sq))
 		return false;
 	status = build(qp, vb_queue_wqe(&qp->sq, requester->send_index), slot);
-	vb_qp_complete_send(qp, requester->done_index++, status);
-	requester->send_index++;
 	if (status != VB_STATUS_SUCCESS) {
-		vb_qp_enter_sqe(qp);
+		vb_unreliable_fail(qp, status);
 		return false;
 	}
+	vb_unreliable_on_sent(qp);
 	requester->next_psn = vb_psn_add(requester->next_psn, 1);
 	requester->new_psn = requester->unacked = requester->next_psn;
 	return true;

@@ -11,6 +11,12 @@ bool vb_uc_emit(struct vb_qp *qp, struct vb_slot *slot);
 void vb_uc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 		      const struct vb_packet *packet);
 
+/* unreliable.c: the end of a request that has no acknowledgement */
+void vb_unreliable_on_sent(struct vb_qp *qp); /* the request at send_index is out, or done */
+void vb_unreliable_complete_sent(struct vb_qp *qp);
+/* The request at send_index cannot be sent. False if that must wait for the completion of those before it. */
+bool vb_unreliable_fail(struct vb_qp *qp, enum vb_status status);
+
 /* ud.c */
 bool vb_ud_emit(struct vb_qp *qp, struct vb_slot *slot);
 void vb_ud_on_request(struct vb_qp *qp, const struct vb_frame *frame,

@@ -25,7 +25,7 @@ vb_err vb_mw_create(struct vb_pd *pd, enum vb_mw_type type, struct vb_mw **mw_ou
 		free(mw);
 		return VB_ENOSPC;
 	}
-	pd->nic->windows[mw->row - pd->nic->config.key_rows] = mw;
+	vb_key_row_set_owner(pd->nic, mw->row, mw);
 	pd->child_count++;
 	*mw_out = mw;
 	return VB_OK;
@@ -52,7 +52,6 @@ static void unbind(struct vb_mw *mw)
 vb_err vb_mw_destroy(struct vb_mw *mw)
 {
 	unbind(mw);
-	mw->pd->nic->windows[mw->row - mw->pd->nic->config.key_rows] = NULL;
 	mw->pd->child_count--;
 	vb_key_row_release(mw->pd->nic, mw->row);
 	free(mw);
@@ -69,66 +68,92 @@ enum vb_mw_type vb_mw_type(const struct vb_mw *mw)
 	return mw->row->kind == VB_KEY_WINDOW_1 ? VB_MW_TYPE_1 : VB_MW_TYPE_2;
 }
 
-static bool can_bind(const struct vb_qp *qp, const struct vb_bind *bind)
+/* The window that the new key is for: a key's upper 24 bits name the row. NULL if it is none of this PD. */
+static struct vb_mw *find_window(const struct vb_qp *qp, uint32_t rkey)
 {
-	const struct vb_key_row *region;
-	const struct vb_mw *mw = bind->mw;
+	const struct vb_key_row *row = vb_key_row_of(qp->nic, rkey);
+	struct vb_mw *mw;
 
-	if (mw->pd != qp->pd || (bind->rkey ^ mw->row->key) >> 8)
-		return false;
-	if (vb_mw_type(mw) == VB_MW_TYPE_2 && mw->mr)
-		return false;
-	if (!bind->length)
-		return vb_mw_type(mw) == VB_MW_TYPE_1; /* unbinds */
-	if (!bind->mr || bind->mr->pd != qp->pd || bind->access & ~(uint32_t)WINDOW_ACCESS)
-		return false;
-	region = bind->mr->row;
-	if (region->kind != VB_KEY_REGION || !(region->access & VB_ACCESS_MW_BIND))
-		return false;
-	if (bind->access & (VB_ACCESS_REMOTE_WRITE | VB_ACCESS_REMOTE_ATOMIC) &&
-	    !(region->access & VB_ACCESS_LOCAL_WRITE))
-		return false;
-	return bind->address - region->iova <= region->length &&
-	       bind->length <= region->length - (bind->address - region->iova);
+	if ((row->kind != VB_KEY_WINDOW_1 && row->kind != VB_KEY_WINDOW_2) ||
+	    (row->key ^ rkey) >> 8)
+		return NULL;
+	mw = vb_key_row_owner(qp->nic, row);
+	return mw->pd == qp->pd ? mw : NULL;
 }
 
-enum vb_status vb_mw_bind(struct vb_qp *qp, const struct vb_bind *bind)
+/* The region to bind to, if it allows that and the request lies within it. */
+static struct vb_mr *find_region(const struct vb_qp *qp, const struct vb_wqe *wqe)
 {
-	struct vb_mw *mw = bind->mw;
+	const struct vb_key_row *region = vb_key_row_of(qp->nic, wqe->bind.region_key);
+	uint64_t offset = wqe->bind.address - region->iova;
+
+	if (region->key != wqe->bind.region_key || region->kind != VB_KEY_REGION ||
+	    region->pd != qp->pd_number || !(region->access & VB_ACCESS_MW_BIND))
+		return NULL;
+	if (wqe->bind.access & (VB_ACCESS_REMOTE_WRITE | VB_ACCESS_REMOTE_ATOMIC) &&
+	    !(region->access & VB_ACCESS_LOCAL_WRITE))
+		return NULL;
+	if (offset > region->length || wqe->bind.length > region->length - offset)
+		return NULL;
+	return vb_key_row_owner(qp->nic, region);
+}
+
+static void bind(struct vb_qp *qp, struct vb_mw *mw, struct vb_mr *mr, const struct vb_wqe *wqe)
+{
 	struct vb_key_row *row = mw->row;
 
-	if (!can_bind(qp, bind))
+	mw->mr = mr;
+	mr->window_count++;
+	vb_key_row_change_begin(row);
+	row->pd = qp->pd_number;
+	row->qpn = row->kind == VB_KEY_WINDOW_2 ? qp->number.v : 0;
+	row->access = wqe->bind.access;
+	row->iova = wqe->bind.access & VB_ACCESS_ZERO_BASED ? 0 : wqe->bind.address;
+	row->length = wqe->bind.length;
+	row->address = mr->row->address + (wqe->bind.address - mr->row->iova);
+	row->bound_key = mr->row->key;
+	vb_key_row_change_end(row);
+}
+
+static void set_key(struct vb_key_row *row, uint32_t key)
+{
+	vb_key_row_change_begin(row);
+	row->key = key;
+	vb_key_row_change_end(row);
+}
+
+enum vb_status vb_mw_bind(struct vb_qp *qp, const struct vb_wqe *wqe)
+{
+	struct vb_mw *mw = find_window(qp, wqe->bind.rkey);
+	struct vb_mr *mr;
+
+	if (!mw)
+		return VB_STATUS_MW_BIND_ERR;
+	if (!wqe->bind.length && vb_mw_type(mw) == VB_MW_TYPE_1) {
+		unbind(mw);
+		set_key(mw->row, wqe->bind.rkey);
+		return VB_STATUS_SUCCESS;
+	}
+	mr = find_region(qp, wqe);
+	if (!mr || !wqe->bind.length || wqe->bind.access & ~(uint32_t)WINDOW_ACCESS ||
+	    (vb_mw_type(mw) == VB_MW_TYPE_2 && mw->mr))
 		return VB_STATUS_MW_BIND_ERR;
 	unbind(mw);
-	vb_key_row_change_begin(row);
-	row->key = bind->rkey;
-	if (bind->length) {
-		mw->mr = bind->mr;
-		mw->mr->window_count++;
-		row->pd = qp->pd_number;
-		row->qpn = vb_mw_type(mw) == VB_MW_TYPE_2 ? qp->number.v : 0;
-		row->access = bind->access;
-		row->iova = bind->access & VB_ACCESS_ZERO_BASED ? 0 : bind->address;
-		row->length = bind->length;
-		row->address = mw->mr->row->address + (bind->address - mw->mr->row->iova);
-		row->bound_key = mw->mr->row->key;
-	}
-	vb_key_row_change_end(row);
+	set_key(mw->row, wqe->bind.rkey);
+	bind(qp, mw, mr, wqe);
 	return VB_STATUS_SUCCESS;
 }
 
 /* The bound type 2 window of this QP that the key opens, or NULL. */
 static struct vb_mw *find_invalidatable(const struct vb_qp *qp, uint32_t key)
 {
-	const struct vb_nic *nic = qp->nic;
-	uint32_t index = (key >> 8) & (nic->config.key_row_count - 1);
-	const struct vb_key_row *row = &nic->config.key_rows[index];
+	const struct vb_key_row *row = vb_key_row_of(qp->nic, key);
 
 	if (row->key != key || row->kind != VB_KEY_WINDOW_2)
 		return NULL;
 	if (row->pd != qp->pd_number || row->qpn != qp->number.v)
 		return NULL;
-	return nic->windows[index];
+	return vb_key_row_owner(qp->nic, row);
 }
 
 bool vb_mw_can_invalidate(const struct vb_qp *qp, uint32_t key)

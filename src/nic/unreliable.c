@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How UC and UD requests end. They are done when their last packet is out; but the link reads the packet's spans
+ * only after vb_nic_transmit() has returned, and a program that sees the completion may write to the buffer.
+ * So the completion comes with the next call into the engine, when the spans are not valid any more.
+ */
+#include "nic/rc_priv.h"
+#include "nic/unreliable_priv.h"
+
+void vb_unreliable_complete_sent(struct vb_qp *qp)
+{
+	struct vb_requester *requester = &qp->requester;
+
+	while (requester->done_index != requester->send_index)
+		vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_SUCCESS);
+	vb_rc_check_drained(qp);
+	vb_qp_schedule(qp); /* one that fails waits for those before it */
+}
+
+void vb_unreliable_on_sent(struct vb_qp *qp)
+{
+	qp->requester.send_index++;
+	qp->requester.cursor = (struct vb_cursor){ 0, 0 };
+	if (!vb_link_is_linked(&qp->sent))
+		vb_link_append(&qp->nic->sent, &qp->sent);
+}
+
+bool vb_unreliable_fail(struct vb_qp *qp, enum vb_status status)
+{
+	struct vb_requester *requester = &qp->requester;
+
+	if (requester->done_index != requester->send_index)
+		return false;
+	requester->send_index++;
+	vb_qp_complete_send(qp, requester->done_index++, status);
+	vb_qp_enter_sqe(qp);
+	return true;
+}

@@ -42,13 +42,28 @@ static uint32_t right_of(const struct vb_packet *packet)
 	return 0;
 }
 
-enum vb_verdict vb_message_check(const struct vb_qp *qp, const struct vb_packet *packet)
+/* An XRC request reaches the memory of the SRQ's PD that it names, any other that of the QP's. */
+static enum vb_verdict choose_pd(struct vb_qp *qp, const struct vb_packet *packet)
+{
+	const struct vb_srq *srq;
+
+	qp->responder.pd = qp->pd_number;
+	if (qp->type != VB_QP_XRC_RECV)
+		return VB_PASS;
+	srq = vb_srq_find(qp->nic, qp->xrcd, packet->srqn);
+	if (!srq)
+		return VB_INVALID_REQUEST;
+	qp->responder.pd = srq->pd->number;
+	return VB_PASS;
+}
+
+enum vb_verdict vb_message_check(struct vb_qp *qp, const struct vb_packet *packet)
 {
 	if (!is_in_sequence(qp, packet) || !is_length_right(qp, packet))
 		return VB_INVALID_REQUEST;
 	if (right_of(packet) & ~qp->attr.access)
 		return VB_INVALID_REQUEST;
-	return VB_PASS;
+	return packet->traits & VB_IS_FIRST ? choose_pd(qp, packet) : VB_PASS;
 }
 
 enum vb_verdict vb_message_send(struct vb_qp *qp, const struct vb_frame *frame,
@@ -91,7 +106,7 @@ static struct vb_memory_request write_request(const struct vb_qp *qp, uint64_t a
 {
 	return (struct vb_memory_request){
 		.key = rkey,
-		.pd = qp->pd_number,
+		.pd = qp->responder.pd,
 		.qpn = qp->number.v,
 		.rights = VB_ACCESS_REMOTE_WRITE,
 		.address = address,

@@ -29,6 +29,7 @@ struct vb_requester {
 	uint8_t failure; /* … its enum vb_status, given when those before it are done */
 	bool waits_for_receiver; /* RNR NAK: the timer runs until we may try again */
 	bool has_credits; /* the responder does end-to-end flow control */
+	bool is_probing; /* the message under way was begun without credits */
 	uint8_t retries_left;
 	uint8_t rnr_retries_left;
 	bool drained_told; /* SQ_DRAINED was raised for this SQD */
@@ -49,6 +50,7 @@ struct vb_resource {
 	vb_psn run_psn; /* where this run of reply packets began */
 	uint32_t packet_count;
 	uint32_t msn;
+	uint32_t pd;
 	uint32_t rkey;
 	uint32_t length;
 	uint8_t op; /* enum vb_packet_op of the request */
@@ -95,6 +97,7 @@ struct vb_responder {
 	uint8_t resources_pending;
 	vb_psn refusal_psn;
 	uint32_t received; /* bytes of the message so far */
+	uint32_t pd; /* whose memory the request may reach; XRC: that of the SRQ it names */
 	uint32_t write_key;
 	uint32_t write_left;
 	uint64_t write_address;

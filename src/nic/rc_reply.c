@@ -41,7 +41,7 @@ static enum vb_verdict add_read_data(struct vb_qp *qp, const struct vb_resource 
 {
 	struct vb_memory_request request = {
 		.key = resource->rkey,
-		.pd = qp->pd_number,
+		.pd = resource->pd,
 		.qpn = qp->number.v,
 		.rights = VB_ACCESS_REMOTE_READ,
 		.address = resource->address + offset,

@@ -55,15 +55,21 @@ static bool is_beyond_credits(const struct vb_requester *requester, const struct
 	       (int32_t)((ssn - requester->credit_limit) << 8) > 0;
 }
 
-/*
- * Without credits one packet goes out when all before it is acknowledged, and the answer tells: an RNR NAK, or an
- * ACK, which means that the message has its receive and the rest may follow.
- */
-static bool may_probe(const struct vb_requester *requester, const struct vb_wqe *wqe)
+static bool is_at_start(const struct vb_requester *requester, const struct vb_wqe *wqe)
 {
-	if (wqe->progress == VB_WQE_POSTED || vb_psn_equal(requester->next_psn, wqe->first_psn))
-		return vb_psn_equal(requester->next_psn, requester->unacked);
-	return vb_psn_diff(requester->unacked, wqe->first_psn) > 0;
+	return wqe->progress == VB_WQE_POSTED || vb_psn_equal(requester->next_psn, wqe->first_psn);
+}
+
+/*
+ * Without credits a message's first packet goes out when all before it is acknowledged, and the answer tells: an RNR
+ * NAK, or an ACK, which means that the message has its receive and the rest may follow.
+ */
+static bool waits_for_credits(const struct vb_requester *requester, const struct vb_wqe *wqe)
+{
+	if (is_at_start(requester, wqe))
+		return is_beyond_credits(requester, wqe) &&
+		       !vb_psn_equal(requester->next_psn, requester->unacked);
+	return requester->is_probing && vb_psn_diff(requester->unacked, wqe->first_psn) <= 0;
 }
 
 static uint32_t packets_in_flight(const struct vb_requester *requester)
@@ -120,7 +126,7 @@ static enum hold why_held(const struct vb_qp *qp)
 		return HELD_BY_READS;
 	if (packets_in_flight(requester) >= qp->nic->config.flight_packets_max)
 		return HELD_BY_WINDOW;
-	if (is_beyond_credits(requester, wqe) && !may_probe(requester, wqe))
+	if (waits_for_credits(requester, wqe))
 		return HELD_BY_CREDITS;
 	return NOT_HELD;
 }
@@ -221,7 +227,8 @@ static bool wants_ack(const struct vb_qp *qp, const struct vb_wqe *wqe)
 	if (vb_wqe_needs_response(wqe))
 		return false; /* its response is the acknowledgement */
 	return index + 1 == wqe->packet_count || (requester->unasked + 1) * 4 >= window ||
-	       packets_in_flight(requester) + 1 >= window || is_beyond_credits(requester, wqe);
+	       packets_in_flight(requester) + 1 >= window ||
+	       (index == 0 && is_beyond_credits(requester, wqe));
 }
 
 static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *slot)
@@ -239,6 +246,8 @@ static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *sl
 			return false;
 		}
 	}
+	if (is_at_start(requester, wqe))
+		requester->is_probing = is_beyond_credits(requester, wqe);
 	verdict = vb_request_build(qp, wqe, ask, &cursor, slot);
 	if (verdict != VB_PASS) {
 		fail_current(qp, VB_STATUS_LOC_PROT_ERR);
@@ -274,6 +283,7 @@ void vb_rc_seek(struct vb_qp *qp, vb_psn psn)
 
 	requester->next_psn = psn;
 	requester->has_failed = false; /* found again when its turn comes */
+	requester->is_probing = false;
 	requester->unasked = 0;
 	requester->reads_out = 0;
 	requester->read_psns_out = 0;

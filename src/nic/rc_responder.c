@@ -42,6 +42,7 @@ static struct vb_resource *keep(struct vb_qp *qp, const struct vb_packet *packet
 	resource->run_psn = packet->bth.psn;
 	resource->packet_count = psn_count(qp, packet);
 	resource->msn = responder->msn;
+	resource->pd = responder->pd;
 	vb_qp_schedule(qp);
 	return resource;
 }
@@ -51,7 +52,7 @@ static struct vb_memory_request remote_request(const struct vb_qp *qp, uint32_t 
 {
 	return (struct vb_memory_request){
 		.key = rkey,
-		.pd = qp->pd_number,
+		.pd = qp->responder.pd,
 		.qpn = qp->number.v,
 		.rights = rights,
 		.address = address,

@@ -62,8 +62,10 @@ static void init_config(struct vb_nic *nic, const struct vb_nic_config *config)
 	struct vb_nic_config *own = &nic->config;
 
 	*own = *config;
-	if (own->qpn_first < 2)
-		own->qpn_first = 2;
+	while (own->qpn_first < 2) {
+		own->qpn_first++;
+		own->qpn_count -= own->qpn_count ? 1 : 0;
+	}
 	if (!own->qpn_count)
 		own->qpn_count = VB_QPN_MULTICAST.v - own->qpn_first;
 	own->flight_packets_max = or_default(own->flight_packets_max, FLIGHT_PACKETS_DEFAULT);

@@ -335,13 +335,24 @@ void vb_qp_on_timer(struct vb_qp *qp)
 		vb_rc_on_timer(qp);
 }
 
+/* Replies and requests take turns: a peer that reads without end must not keep us from sending. */
+static bool emit_reliable(struct vb_qp *qp, struct vb_slot *slot)
+{
+	if (qp->has_replied && vb_rc_emit_request(qp, slot)) {
+		qp->has_replied = false;
+		return true;
+	}
+	qp->has_replied = vb_rc_emit_reply(qp, slot);
+	return qp->has_replied || vb_rc_emit_request(qp, slot);
+}
+
 bool vb_qp_emit(struct vb_qp *qp, struct vb_slot *slot)
 {
 	switch ((enum vb_qp_type)qp->type) {
 	case VB_QP_RC:
 	case VB_QP_XRC_SEND:
 	case VB_QP_XRC_RECV:
-		return vb_rc_emit_reply(qp, slot) || vb_rc_emit_request(qp, slot);
+		return emit_reliable(qp, slot);
 	case VB_QP_UC:
 		return vb_uc_emit(qp, slot);
 	case VB_QP_UD:

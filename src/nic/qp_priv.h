@@ -115,6 +115,7 @@ struct vb_qp {
 	_Atomic uint8_t state; /* enum vb_qp_state; read by posting threads */
 	uint8_t mtu_shift;
 	bool signal_all;
+	bool has_replied; /* the last packet was a reply: a request's turn */
 	uint32_t pd_number;
 	struct vb_link active; /* in nic->active */
 	struct vb_link sent; /* in nic->sent */

@@ -273,6 +273,8 @@ vb_err vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t ma
 		err = vb_rc_resize_resources(qp, attr->reads_in);
 	if (err)
 		return err;
+	if (to == VB_STATE_SQD && vb_qp_state_now(qp) != VB_STATE_SQD)
+		qp->attr.sqd_notify = false; /* unless this very transition asks for it */
 	apply(qp, attr, mask);
 	enter(qp, to);
 	vb_nic_settle(qp->nic);

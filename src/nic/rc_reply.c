@@ -25,7 +25,9 @@ static uint8_t ack_syndrome(const struct vb_qp *qp)
 {
 	if (qp->srq || qp->type != VB_QP_RC)
 		return VB_SYNDROME_ACK | VB_CREDIT_CODE_INVALID;
-	return VB_SYNDROME_ACK | vb_credit_code(vb_queue_posted(&qp->rq) - qp->rq.taken);
+	/* A message under way counts: its number is above the MSN still. */
+	return VB_SYNDROME_ACK | vb_credit_code(vb_queue_posted(&qp->rq) - qp->rq.taken +
+						qp->responder.receive.is_used);
 }
 
 static enum vb_packet_op read_response_op(bool first, bool last)
@@ -101,6 +103,13 @@ static bool emit_response(struct vb_qp *qp, struct vb_resource *resource, struct
 		verdict = build_read_response(qp, resource, slot);
 	else
 		build_result(qp, resource, slot);
+	if (verdict != VB_PASS && resource->is_repeat) {
+		/* Perhaps only a late copy of a request that has had its answer: no reason to end the QP. */
+		vb_nic_drop(qp->nic, VB_DROP_OLD_DUPLICATE);
+		resource->is_pending = false;
+		responder->resources_pending--;
+		return false;
+	}
 	if (verdict != VB_PASS) {
 		vb_rc_drop_pending(responder); /* nothing after this is answered any more */
 		responder->msn = (resource->msn - 1) & 0xffffff; /* and this one does not count */
@@ -144,8 +153,9 @@ bool vb_rc_emit_reply(struct vb_qp *qp, struct vb_slot *slot)
 	struct vb_resource *resource = vb_rc_next_pending(responder);
 	enum vb_reply reply;
 
-	if (resource && emit_response(qp, resource, slot))
-		return true;
+	for (; resource; resource = vb_rc_next_pending(responder))
+		if (emit_response(qp, resource, slot))
+			return true;
 	reply = (enum vb_reply)responder->reply;
 	responder->reply = VB_REPLY_NONE;
 	switch (reply) {

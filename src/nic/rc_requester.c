@@ -192,6 +192,14 @@ static enum vb_status check_sink(const struct vb_qp *qp, const struct vb_wqe *wq
 	return VB_STATUS_SUCCESS;
 }
 
+/* The packets of a READ's response that have not come yet. */
+static uint32_t psns_to_come(const struct vb_requester *requester, const struct vb_wqe *wqe)
+{
+	uint32_t come = vb_psn_distance(requester->unacked, wqe->first_psn);
+
+	return come < wqe->packet_count ? wqe->packet_count - come : wqe->packet_count;
+}
+
 /* A packet went out: what comes after it is next. */
 static void advance(struct vb_qp *qp, const struct vb_wqe *wqe, const struct vb_cursor *cursor)
 {
@@ -201,7 +209,7 @@ static void advance(struct vb_qp *qp, const struct vb_wqe *wqe, const struct vb_
 	requester->cursor = *cursor;
 	if (vb_wqe_needs_response(wqe)) {
 		requester->reads_out++;
-		requester->read_psns_out += wqe->packet_count - 1;
+		requester->read_psns_out += psns_to_come(requester, wqe) - 1;
 		requester->next_psn = end; /* the responses take the PSNs in between */
 	} else {
 		requester->next_psn = vb_psn_add(requester->next_psn, 1);
@@ -308,7 +316,7 @@ void vb_rc_seek(struct vb_qp *qp, vb_psn psn)
 		}
 		if (vb_wqe_needs_response(wqe)) {
 			requester->reads_out++;
-			requester->read_psns_out += wqe->packet_count - 1;
+			requester->read_psns_out += psns_to_come(requester, wqe) - 1;
 		}
 	}
 	requester->send_index = index;

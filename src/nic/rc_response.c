@@ -25,10 +25,8 @@ static void complete_oldest(struct vb_qp *qp, const struct vb_wqe *wqe)
 
 	/* After going back, responses may overtake the repetition: then it was not counted again yet. */
 	if (vb_wqe_needs_response(wqe) &&
-	    (int32_t)(requester->send_index - requester->done_index) > 0) {
+	    (int32_t)(requester->send_index - requester->done_index) > 0)
 		requester->reads_out--;
-		requester->read_psns_out -= wqe->packet_count - 1;
-	}
 	vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_SUCCESS);
 }
 
@@ -79,16 +77,17 @@ static void on_progress(struct vb_qp *qp)
 	vb_qp_schedule(qp);
 }
 
-static void on_missing_response(struct vb_qp *qp)
+/* Something was lost at the oldest PSN that is not acknowledged: a NAK says so, or a gap in the responses. */
+static void go_back(struct vb_qp *qp, enum vb_counter counter)
 {
 	struct vb_requester *requester = &qp->requester;
 
-	/* What is on its way already will all show the same gap: go back once for it. */
+	/* What is on its way already, and copies of a NAK, all say the same: go back once for it. */
 	if (requester->has_recovered && vb_psn_equal(requester->recovered, requester->unacked)) {
 		vb_nic_drop(qp->nic, VB_DROP_RESPONSE_WHILE_WAITING);
 		return;
 	}
-	vb_nic_count(qp->nic, VB_COUNTER_IMPLIED_NAK_SEQ_ERR);
+	vb_nic_count(qp->nic, counter);
 	requester->has_recovered = true;
 	requester->recovered = requester->unacked;
 	vb_rc_retry(qp, requester->unacked);
@@ -106,7 +105,7 @@ static bool settle_before(struct vb_qp *qp, vb_psn upto)
 	if (vb_qp_state_now(qp) == VB_STATE_ERR)
 		return false;
 	if (gap)
-		on_missing_response(qp);
+		go_back(qp, VB_COUNTER_IMPLIED_NAK_SEQ_ERR);
 	return !gap;
 }
 
@@ -159,8 +158,7 @@ static void on_nak(struct vb_qp *qp, const struct vb_packet *packet)
 		vb_rc_fail(qp, status_of_nak(qp, nak));
 		return;
 	}
-	vb_nic_count(qp->nic, VB_COUNTER_PACKET_SEQ_ERR);
-	vb_rc_retry(qp, packet->bth.psn);
+	go_back(qp, VB_COUNTER_PACKET_SEQ_ERR);
 }
 
 static void on_rnr_nak(struct vb_qp *qp, const struct vb_packet *packet)
@@ -211,7 +209,10 @@ static void advance_response(struct vb_qp *qp, const struct vb_wqe *wqe)
 	vb_psn end = vb_psn_add(wqe->first_psn, wqe->packet_count);
 
 	requester->unacked = vb_psn_add(requester->unacked, 1);
-	if (vb_psn_equal(requester->unacked, end)) {
+	if (!vb_psn_equal(requester->unacked, end)) {
+		if (requester->read_psns_out)
+			requester->read_psns_out--;
+	} else {
 		complete_oldest(qp, wqe);
 		acknowledge(qp, requester->unacked); /* local operations behind it */
 	}

@@ -55,9 +55,8 @@ static enum vb_verdict add_read_data(struct vb_qp *qp, const struct vb_resource 
 		return VB_PASS;
 	if (vb_memory_resolve(qp->nic, &request, &memory) != VB_PASS)
 		return VB_ACCESS_REFUSED;
-	return vb_slot_add_memory(slot, memory.address, length, length <= VB_INLINE_MAX)
-		       ? VB_PASS
-		       : VB_OPERATION_FAILED;
+	return vb_slot_add_changing_memory(slot, memory.address, length) ? VB_PASS
+									 : VB_OPERATION_FAILED;
 }
 
 static enum vb_verdict build_read_response(struct vb_qp *qp, const struct vb_resource *resource,

@@ -36,6 +36,8 @@
 	X(RESP_CQE_FLUSH_ERROR, "resp_cqe_flush_error")                                      \
 	X(RESP_LOCAL_LENGTH_ERROR, "resp_local_length_error")                                \
 	X(RESP_REMOTE_ACCESS_ERRORS, "resp_remote_access_errors")                            \
+	X(RESP_REMOTE_INVALID_REQUEST, "resp_remote_invalid_request")                        \
+	X(RESP_REMOTE_OP_ERRORS, "resp_remote_op_errors")                                    \
 	X(BAD_RESP_ERR, "bad_resp_err")                                                      \
 	X(QKEY_VIOLATIONS, "qkey_viol_cntr")                                                 \
 	X(PKEY_VIOLATIONS, "bad_pkey_cntr")

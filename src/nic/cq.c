@@ -14,12 +14,13 @@
 
 vb_err vb_cq_create(struct vb_nic *nic, uint32_t depth, void *owner_context, struct vb_cq **cq_out)
 {
-	uint32_t ring = power_of_two_above(depth);
 	struct vb_cq *cq;
 	vb_err err = VB_ENOMEM;
+	uint32_t ring;
 
 	if (!depth || depth > nic->limits.cq_depth)
 		return VB_EINVAL;
+	ring = power_of_two_above(depth);
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return VB_ENOMEM;
@@ -214,4 +215,17 @@ void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp)
 			cq->entries[kept++ & cq->mask] = *entry;
 	}
 	atomic_store_explicit(&cq->produced, kept, memory_order_release);
+}
+
+void vb_cq_disown(struct vb_cq *cq, const struct vb_xrcd *xrcd)
+{
+	uint32_t end = atomic_load_explicit(&cq->produced, memory_order_relaxed);
+
+	for (uint32_t i = atomic_load_explicit(&cq->consumed, memory_order_relaxed); i != end;
+	     i++) {
+		struct vb_completion *entry = &cq->entries[i & cq->mask];
+
+		if (entry->qp && entry->qp->xrcd == xrcd)
+			entry->qp = NULL; /* nothing of theirs is freed by polling it */
+	}
 }

@@ -16,7 +16,7 @@
 
 #define VB_SGE_MAX 32
 #define VB_INLINE_MAX 512
-#define VB_SLOT_PREFIX VB_PACKET_HEADERS_MAX
+#define VB_PAYLOAD_MAX 4096 /* the largest path MTU */
 
 struct vb_bytes {
 	const uint8_t *data;
@@ -38,18 +38,11 @@ struct vb_span {
 };
 
 /*
- * A packet to send: `head` (headers, and a small payload), the staged payload, spans into application memory, `tail` (pad and ICRC).
+ * A packet to send: `head` (headers, and a payload that is short or might change), spans into application memory, `tail` (pad and ICRC).
  * The spans are valid until the next call into the engine. The link reads them only with vb_dma_read() or
  * a system call: the program may have unmapped the memory.
  */
 struct vb_slot {
-	/*
-	 * Set by the link before vb_nic_transmit(), or NULL: room for the payload of READ responses. The peer may read memory
-	 * that the program is writing to; without a copy the bytes could change between the ICRC and the wire.
-	 */
-	uint8_t *stage;
-	uint32_t stage_size;
-	uint32_t staged_length;
 	struct vb_flow flow;
 	uint16_t ip_id; /* that the ICRC was computed for: the index in a batch */
 	bool continues; /* same flow as the slot before and not longer: may be sent as the next segment of its batch */
@@ -59,7 +52,7 @@ struct vb_slot {
 	uint32_t length; /* of the whole UDP payload */
 	uint8_t tail[8];
 	struct vb_span spans[VB_SGE_MAX];
-	uint8_t head[VB_PACKET_HEADERS_MAX + VB_INLINE_MAX];
+	uint8_t head[VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX];
 };
 
 /* Copies the whole UDP payload to `to` (slot->length bytes); false if application memory was not there. */

@@ -7,8 +7,6 @@
 
 #include "nic/nic_priv.h"
 
-#include <string.h>
-
 #define RANDOM_TRIES 16
 
 struct vb_key_row *vb_key_row_of(const struct vb_nic *nic, uint32_t key)
@@ -35,6 +33,17 @@ void vb_key_row_change_begin(struct vb_key_row *row)
 void vb_key_row_change_end(struct vb_key_row *row)
 {
 	__atomic_store_n(&row->generation, row->generation + 1, __ATOMIC_RELEASE);
+}
+
+void vb_key_row_close(struct vb_key_row *row)
+{
+	row->access = 0;
+	row->pd = 0;
+	row->qpn = 0;
+	row->iova = 0;
+	row->length = 0;
+	row->address = 0;
+	row->bound_key = 0;
 }
 
 static struct vb_key_row *claim(struct vb_nic *nic, struct vb_key_row *row, uint32_t key,
@@ -79,14 +88,11 @@ struct vb_key_row *vb_key_row_claim(struct vb_nic *nic, uint32_t kind)
 
 void vb_key_row_release(struct vb_nic *nic, struct vb_key_row *row)
 {
-	uint32_t key = row->key;
-	uint32_t generation;
-
 	vb_key_row_change_begin(row);
-	generation = row->generation;
-	memset(row, 0, sizeof(*row));
-	row->generation = generation;
-	row->last_key = key;
+	row->last_key = row->key;
+	row->key = 0;
+	row->kind = VB_KEY_FREE;
+	vb_key_row_close(row);
 	vb_key_row_change_end(row);
 	vb_key_row_set_owner(nic, row, NULL);
 	nic->key_count--;

@@ -20,6 +20,8 @@ struct vb_mw {
 	struct vb_pd *pd;
 	struct vb_key_row *row;
 	struct vb_mr *mr; /* the region it is bound to, or NULL */
+	struct vb_qp *qp; /* type 2: the QP that it is bound to, or NULL */
+	uint32_t key_base; /* the part of its key that never changes */
 };
 
 struct vb_dm {
@@ -61,6 +63,12 @@ void *vb_key_row_owner(const struct vb_nic *nic, const struct vb_key_row *row);
 /* Bracket every change of a row: readers in other processes look at the generation. */
 void vb_key_row_change_begin(struct vb_key_row *row);
 void vb_key_row_change_end(struct vb_key_row *row);
+
+/* Within a change: the row opens nothing any more. */
+void vb_key_row_close(struct vb_key_row *row);
+
+/* The QP ends: its type 2 windows are closed. */
+void vb_mw_unbind_all(struct vb_qp *qp);
 
 /* Executes a bind request of a QP. The status of its completion. */
 enum vb_status vb_mw_bind(struct vb_qp *qp, const struct vb_wqe *wqe);

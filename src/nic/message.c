@@ -57,7 +57,7 @@ static enum vb_verdict choose_pd(struct vb_qp *qp, const struct vb_packet *packe
 	return VB_PASS;
 }
 
-enum vb_verdict vb_message_check(struct vb_qp *qp, const struct vb_packet *packet)
+enum vb_verdict vb_message_admit(struct vb_qp *qp, const struct vb_packet *packet)
 {
 	if (!is_in_sequence(qp, packet) || !is_length_right(qp, packet))
 		return VB_INVALID_REQUEST;

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 
+#define DEPTH_LIMIT (1u << 24)
 #define QP_DEPTH_DEFAULT 32768u
 #define CQ_DEPTH_DEFAULT 4194303u
 #define SRQ_DEPTH_DEFAULT 65536u
@@ -29,9 +30,13 @@ static vb_err check_config(const struct vb_nic_config *config)
 	    config->key_row_count > 1u << 24)
 		return VB_EINVAL;
 	if (!config->qp_rows || !is_power_of_two(config->qp_row_count) ||
-	    config->qp_row_count > 1u << 24)
+	    config->qp_row_count < 4 || config->qp_row_count > 1u << 24)
 		return VB_EINVAL;
-	if (qpn_end > VB_QPN_MULTICAST.v || config->reads_max > 255)
+	if (qpn_end > VB_QPN_MULTICAST.v || (config->qpn_count && config->qpn_first < 2))
+		return VB_EINVAL;
+	if (config->reads_max > 255 || config->port_mtu > VB_PAYLOAD_MAX ||
+	    config->cq_depth_max > DEPTH_LIMIT || config->qp_depth_max > DEPTH_LIMIT ||
+	    config->srq_depth_max > DEPTH_LIMIT)
 		return VB_EINVAL;
 	return VB_OK;
 }
@@ -52,7 +57,7 @@ static void init_limits(struct vb_nic *nic)
 		.sge = VB_SGE_MAX,
 		.inline_length = VB_INLINE_MAX,
 		.reads = or_default(config->reads_max, READS_DEFAULT),
-		.qp_count = config->qp_row_count,
+		.qp_count = config->qp_row_count - VB_QP_ROWS_RESERVED,
 		.key_count = config->key_row_count,
 	};
 }
@@ -62,10 +67,8 @@ static void init_config(struct vb_nic *nic, const struct vb_nic_config *config)
 	struct vb_nic_config *own = &nic->config;
 
 	*own = *config;
-	while (own->qpn_first < 2) {
-		own->qpn_first++;
-		own->qpn_count -= own->qpn_count ? 1 : 0;
-	}
+	if (own->qpn_first < 2)
+		own->qpn_first = 2;
 	if (!own->qpn_count)
 		own->qpn_count = VB_QPN_MULTICAST.v - own->qpn_first;
 	own->flight_packets_max = or_default(own->flight_packets_max, FLIGHT_PACKETS_DEFAULT);

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 
 #define VB_SRQ_ROWS 65536
+#define VB_QP_ROWS_RESERVED 2 /* for QPN 0 and 1 */
 
 /* What a timer of the engine belongs to. */
 enum vb_timer_kind { VB_TIMER_QP, VB_TIMER_CQ };

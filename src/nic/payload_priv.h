@@ -58,8 +58,6 @@ enum vb_verdict vb_gather(const struct vb_nic *nic, const struct vb_sgl *sgl,
 void vb_slot_begin(struct vb_slot *slot, const struct vb_flow *flow, struct vb_packet *packet);
 void vb_slot_add_bytes(struct vb_slot *slot, const uint8_t *bytes, uint32_t length);
 bool vb_slot_add_memory(struct vb_slot *slot, vb_dma_addr address, uint32_t length, bool copy);
-bool vb_slot_add_changing_memory(struct vb_slot *slot, vb_dma_addr address,
-				 uint32_t length); /* all of it */
 bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot, const struct vb_packet *packet);
 
 #endif

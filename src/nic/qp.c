@@ -21,10 +21,9 @@ static bool claim_number(struct vb_nic *nic, struct vb_qp *qp, vb_qpn wanted)
 {
 	const struct vb_nic_config *config = &nic->config;
 	uint32_t number = wanted.v;
-	uint32_t tries = wanted.v ? 1 : config->qpn_count;
+	/* Numbers in a row choose different table rows: beyond this many there is none left. */
+	uint32_t tries = wanted.v ? 1 : min32(config->qpn_count, 2 * config->qp_row_count);
 
-	if (nic->qp_count == config->qp_row_count)
-		return false;
 	for (; tries; tries--) {
 		uint32_t index;
 
@@ -34,8 +33,7 @@ static bool claim_number(struct vb_nic *nic, struct vb_qp *qp, vb_qpn wanted)
 				nic->qpn_next = config->qpn_first;
 		}
 		index = number & (config->qp_row_count - 1);
-		/* The rows of QPN 0 and 1 are kept for them. */
-		if (nic->qps[index] || (index < 2 && !wanted.v))
+		if (nic->qps[index] || (index < VB_QP_ROWS_RESERVED && !wanted.v))
 			continue;
 		nic->qps[index] = qp;
 		qp->number.v = number;
@@ -80,6 +78,8 @@ static vb_err check_objects(const struct vb_pd *pd, const struct vb_qp_init *ini
 	if (needs_recv_cq && (!init->recv_cq || init->recv_cq->nic != pd->nic))
 		return VB_EINVAL;
 	if ((init->type == VB_QP_XRC_RECV) != (init->xrcd != NULL))
+		return VB_EINVAL;
+	if (init->xrcd && init->xrcd->nic != pd->nic)
 		return VB_EINVAL;
 	if (init->srq && (!needs_recv_cq || init->srq->xrcd || init->srq->pd->nic != pd->nic))
 		return VB_EINVAL;
@@ -240,6 +240,7 @@ vb_err vb_qp_destroy(struct vb_qp *qp)
 	if (qp->group_count)
 		return VB_EBUSY;
 	vb_qp_reset(qp);
+	vb_mw_unbind_all(qp);
 	unring(qp);
 	vb_link_remove(&qp->active);
 	vb_timer_remove(&nic->timers, &qp->timer);

@@ -90,11 +90,13 @@ struct vb_responder {
 	uint8_t reply; /* enum vb_reply */
 	uint8_t refusal; /* enum vb_verdict; nothing is accepted any more */
 	bool has_naked; /* a NAK is out for `expected`; no second one until it arrives */
+	bool has_dropped; /* packets behind the gap, up to dropped_end, came and were dropped */
 	bool is_established; /* COMM_EST was raised, or is not due */
 	bool is_broken; /* UC: the rest of this message is dropped */
 	uint8_t resource_count;
 	uint8_t resource_next; /* where the next request is kept */
 	uint8_t resources_pending;
+	vb_psn dropped_end;
 	vb_psn refusal_psn;
 	uint32_t received; /* bytes of the message so far */
 	uint32_t pd; /* whose memory the request may reach; XRC: that of the SRQ it names */
@@ -137,6 +139,7 @@ struct vb_qp {
 	struct vb_xrcd *xrcd;
 	uint32_t inline_max;
 	uint32_t group_count;
+	uint32_t window_count; /* type 2 windows that are bound to it */
 	struct vb_qp_attr attr; /* as last given; state and path are above */
 	struct vb_event_source source;
 };

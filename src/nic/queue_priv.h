@@ -132,6 +132,8 @@ enum vb_armed { VB_ARMED_NOT = 0, VB_ARMED_SOLICITED = 1, VB_ARMED_NEXT = 2 };
 /* Adds a completion; `solicited` decides whether a CQ armed for solicited ones raises its event. */
 void vb_cq_push(struct vb_cq *cq, const struct vb_completion *completion, bool solicited);
 void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp);
+/* Completions of this XRC domain's QPs stay, but are no longer theirs: the SRQ that led here goes. */
+void vb_cq_disown(struct vb_cq *cq, const struct vb_xrcd *xrcd);
 void vb_cq_on_timer(struct vb_cq *cq);
 
 struct vb_srq {

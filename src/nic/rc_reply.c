@@ -55,8 +55,9 @@ static enum vb_verdict add_read_data(struct vb_qp *qp, const struct vb_resource 
 		return VB_PASS;
 	if (vb_memory_resolve(qp->nic, &request, &memory) != VB_PASS)
 		return VB_ACCESS_REFUSED;
-	return vb_slot_add_changing_memory(slot, memory.address, length) ? VB_PASS
-									 : VB_OPERATION_FAILED;
+	/* By copy: the program may write to it at any time, and the bytes must not change after their ICRC. */
+	return vb_slot_add_memory(slot, memory.address, length, true) ? VB_PASS
+								      : VB_OPERATION_FAILED;
 }
 
 static enum vb_verdict build_read_response(struct vb_qp *qp, const struct vb_resource *resource,
@@ -165,10 +166,12 @@ bool vb_rc_emit_reply(struct vb_qp *qp, struct vb_slot *slot)
 				  vb_psn_add(responder->expected, VB_PSN_MASK), slot);
 		break;
 	case VB_REPLY_NAK_SEQUENCE:
+		responder->has_dropped = false; /* the peer goes back for all of them */
 		build_acknowledge(qp, VB_SYNDROME_NAK | VB_NAK_SEQUENCE, responder->expected, slot);
 		break;
 	case VB_REPLY_RNR:
 		vb_nic_count(qp->nic, VB_COUNTER_RNR_NAK_SENT);
+		responder->has_dropped = false;
 		build_acknowledge(qp, VB_SYNDROME_RNR_NAK | qp->attr.min_rnr_timer,
 				  responder->expected, slot);
 		break;

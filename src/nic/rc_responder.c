@@ -137,7 +137,7 @@ static enum vb_verdict execute_atomic_write(struct vb_qp *qp, const struct vb_fr
 static enum vb_verdict execute(struct vb_qp *qp, const struct vb_frame *frame,
 			       const struct vb_packet *packet)
 {
-	enum vb_verdict verdict = vb_message_check(qp, packet);
+	enum vb_verdict verdict = vb_message_admit(qp, packet);
 
 	if (verdict != VB_PASS)
 		return verdict;
@@ -160,21 +160,41 @@ static void owe_ack(struct vb_qp *qp)
 	vb_qp_schedule(qp);
 }
 
+/*
+ * A NAK was due for a packet that has come now. Where packets behind it were dropped meanwhile, the peer must still
+ * go back for them; else it is owed the ACK that the NAK may have taken the place of.
+ */
+static void replace_nak(struct vb_qp *qp)
+{
+	struct vb_responder *responder = &qp->responder;
+
+	if (responder->has_dropped &&
+	    vb_psn_diff(responder->dropped_end, responder->expected) > 0) {
+		responder->reply = VB_REPLY_NAK_SEQUENCE;
+		responder->has_naked = true;
+		vb_qp_schedule(qp);
+	} else {
+		owe_ack(qp);
+	}
+}
+
 static void on_expected(struct vb_qp *qp, const struct vb_frame *frame,
 			const struct vb_packet *packet)
 {
 	struct vb_responder *responder = &qp->responder;
+	bool nak_was_due = responder->reply == VB_REPLY_NAK_SEQUENCE ||
+			   responder->reply == VB_REPLY_RNR;
 	enum vb_verdict verdict;
 
-	/* An RNR NAK for this very packet that is not out yet has become untrue; an ACK may have been owed before. */
-	if (responder->reply == VB_REPLY_RNR)
-		responder->reply = VB_REPLY_ACK;
-	/* A sequence NAK that is not out yet stays due: what came too early was dropped and must come again. */
-	responder->has_naked = responder->reply == VB_REPLY_NAK_SEQUENCE;
+	if (nak_was_due)
+		responder->reply = VB_REPLY_NONE;
+	responder->has_naked = false;
 	verdict = execute(qp, frame, packet);
 	switch (verdict) {
 	case VB_PASS:
 		responder->expected = vb_psn_add(responder->expected, psn_count(qp, packet));
+		if (nak_was_due)
+			replace_nak(qp);
 		if (packet->bth.ack_request)
 			owe_ack(qp);
 		break;
@@ -195,11 +215,15 @@ static void on_expected(struct vb_qp *qp, const struct vb_frame *frame,
 	}
 }
 
-static void on_gap(struct vb_qp *qp)
+static void on_gap(struct vb_qp *qp, const struct vb_packet *packet)
 {
 	struct vb_responder *responder = &qp->responder;
+	vb_psn end = vb_psn_add(packet->bth.psn, 1);
 
 	vb_nic_count(qp->nic, VB_COUNTER_OUT_OF_SEQUENCE);
+	if (!responder->has_dropped || vb_psn_diff(end, responder->dropped_end) > 0)
+		responder->dropped_end = end;
+	responder->has_dropped = true;
 	if (responder->has_naked) {
 		vb_nic_drop(qp->nic, VB_DROP_OUT_OF_SEQUENCE);
 		return;
@@ -271,7 +295,7 @@ void vb_rc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 	if (ahead == 0)
 		on_expected(qp, frame, packet);
 	else if (ahead > 0)
-		on_gap(qp);
+		on_gap(qp, packet);
 	else
 		on_duplicate(qp, packet);
 }

@@ -70,6 +70,7 @@ void vb_rc_on_timer(struct vb_qp *qp)
 		return;
 	if (requester->waits_for_receiver) {
 		requester->waits_for_receiver = false;
+		requester->has_recovered = false;
 		vb_rc_seek(qp, requester->unacked);
 		return;
 	}

@@ -137,7 +137,7 @@ static vb_err check_send(const struct vb_qp *qp, const struct vb_send_request *r
 		return *length == 8 ? VB_OK : VB_EINVAL;
 	case VB_WR_BIND_MW:
 		*length = 0;
-		if (!request->bind.mw || (request->bind.rkey ^ vb_mw_key(request->bind.mw)) >> 8)
+		if (!request->bind.mw || (request->bind.rkey ^ request->bind.mw->key_base) >> 8)
 			return VB_EINVAL; /* only the low 8 bits of a window's key are the program's */
 		return VB_OK;
 	case VB_WR_LOCAL_INV:

@@ -18,7 +18,6 @@ void vb_slot_begin(struct vb_slot *slot, const struct vb_flow *flow, struct vb_p
 	packet->bth.migrated = true;
 	slot->flow = *flow;
 	slot->span_count = 0;
-	slot->staged_length = 0;
 	slot->continues = false;
 	slot->head_length = (uint16_t)vb_packet_store_headers(slot->head, packet);
 	slot->length = slot->head_length + packet->payload_length + packet->bth.pad + VB_ICRC_SIZE;
@@ -43,14 +42,6 @@ bool vb_slot_add_memory(struct vb_slot *slot, vb_dma_addr address, uint32_t leng
 	VB_CHECK(slot->span_count < VB_SGE_MAX);
 	slot->spans[slot->span_count++] = (struct vb_span){ address, length };
 	return true;
-}
-
-bool vb_slot_add_changing_memory(struct vb_slot *slot, vb_dma_addr address, uint32_t length)
-{
-	if (length <= VB_INLINE_MAX || length > slot->stage_size)
-		return vb_slot_add_memory(slot, address, length, length <= VB_INLINE_MAX);
-	slot->staged_length = length;
-	return vb_dma_read(slot->stage, address, length);
 }
 
 /* Puts the slot into the open batch or opens a new one with it. */
@@ -88,8 +79,6 @@ bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot, const struct vb_pa
 		return true;
 	crc = vb_icrc_begin(&slot->flow, slot->length, slot->ip_id, slot->head);
 	crc = vb_crc32(crc, slot->head + VB_BTH_SIZE, slot->head_length - VB_BTH_SIZE);
-	if (slot->staged_length)
-		crc = vb_crc32(crc, slot->stage, slot->staged_length);
 	for (uint32_t i = 0; i < slot->span_count; i++) {
 		if (!vb_dma_crc32(&crc, slot->spans[i].address, slot->spans[i].length)) {
 			nic->batch.last = NULL; /* this slot will not be sent */
@@ -106,9 +95,6 @@ bool vb_slot_gather(const struct vb_slot *slot, uint8_t *to)
 {
 	memcpy(to, slot->head, slot->head_length);
 	to += slot->head_length;
-	if (slot->staged_length)
-		memcpy(to, slot->stage, slot->staged_length);
-	to += slot->staged_length;
 	for (uint32_t i = 0; i < slot->span_count; i++) {
 		if (!vb_dma_read(to, slot->spans[i].address, slot->spans[i].length))
 			return false;

@@ -104,6 +104,7 @@ vb_err vb_srq_destroy(struct vb_srq *srq)
 		return VB_EBUSY;
 	if (srq->xrcd) {
 		abandon_messages(srq);
+		vb_cq_disown(srq->cq, srq->xrcd);
 		vb_link_remove(&srq->in_xrcd);
 		srq->xrcd->user_count--;
 		srq->cq->user_count--;

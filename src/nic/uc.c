@@ -108,7 +108,7 @@ void vb_uc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 		vb_nic_drop(qp->nic, VB_DROP_BROKEN_MESSAGE);
 		return;
 	}
-	verdict = vb_message_check(qp, packet);
+	verdict = vb_message_admit(qp, packet);
 	if (verdict == VB_PASS)
 		verdict = packet->traits & VB_IS_SEND ? vb_message_send(qp, frame, packet)
 						      : vb_message_write(qp, frame, packet);

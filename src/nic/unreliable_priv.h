@@ -29,7 +29,7 @@ enum vb_verdict vb_request_build(struct vb_qp *qp, const struct vb_wqe *wqe, boo
 				 struct vb_cursor *cursor, struct vb_slot *slot);
 
 /* message.c: executing SENDs and WRITEs */
-enum vb_verdict vb_message_check(struct vb_qp *qp, const struct vb_packet *packet);
+enum vb_verdict vb_message_admit(struct vb_qp *qp, const struct vb_packet *packet);
 enum vb_verdict vb_message_send(struct vb_qp *qp, const struct vb_frame *frame,
 				const struct vb_packet *packet);
 enum vb_verdict vb_message_write(struct vb_qp *qp, const struct vb_frame *frame,

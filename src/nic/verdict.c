@@ -12,15 +12,15 @@ const struct vb_refusal *vb_refusal_of(enum vb_verdict verdict)
 {
 	/* clang-format off */
 	static const struct vb_refusal invalid_request =
-		{ VB_NAK_INVALID_REQUEST,  VB_STATUS_REM_INV_REQ_ERR, VB_EVENT_QP_REQ_ERR, VB_COUNTER_RESP_CQE_ERROR };
+		{ VB_NAK_INVALID_REQUEST,  VB_STATUS_REM_INV_REQ_ERR, VB_EVENT_QP_REQ_ERR, VB_COUNTER_RESP_REMOTE_INVALID_REQUEST };
 	static const struct vb_refusal access_refused =
 		{ VB_NAK_REMOTE_ACCESS,    VB_STATUS_REM_ACCESS_ERR, VB_EVENT_QP_ACCESS_ERR, VB_COUNTER_RESP_REMOTE_ACCESS_ERRORS };
 	static const struct vb_refusal operation_failed =
-		{ VB_NAK_REMOTE_OPERATION, VB_STATUS_REM_OP_ERR, VB_EVENT_QP_FATAL, VB_COUNTER_RESP_CQE_ERROR };
+		{ VB_NAK_REMOTE_OPERATION, VB_STATUS_REM_OP_ERR, VB_EVENT_QP_FATAL, VB_COUNTER_RESP_REMOTE_OP_ERRORS };
 	static const struct vb_refusal receive_too_short =
 		{ VB_NAK_INVALID_REQUEST,  VB_STATUS_LOC_LEN_ERR,  VB_NO_EVENT,            VB_COUNTER_RESP_LOCAL_LENGTH_ERROR };
 	static const struct vb_refusal receive_refused =
-		{ VB_NAK_REMOTE_OPERATION, VB_STATUS_LOC_PROT_ERR, VB_NO_EVENT,            VB_COUNTER_RESP_CQE_ERROR };
+		{ VB_NAK_REMOTE_OPERATION, VB_STATUS_LOC_PROT_ERR, VB_NO_EVENT,            VB_COUNTER_RESP_REMOTE_OP_ERRORS };
 	/* clang-format on */
 
 	switch (verdict) {

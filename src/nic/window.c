@@ -25,6 +25,7 @@ vb_err vb_mw_create(struct vb_pd *pd, enum vb_mw_type type, struct vb_mw **mw_ou
 		free(mw);
 		return VB_ENOSPC;
 	}
+	mw->key_base = mw->row->key >> 8 << 8;
 	vb_key_row_set_owner(pd->nic, mw->row, mw);
 	pd->child_count++;
 	*mw_out = mw;
@@ -38,15 +39,22 @@ static void unbind(struct vb_mw *mw)
 		return;
 	mw->mr->window_count--;
 	mw->mr = NULL;
+	if (mw->qp)
+		mw->qp->window_count--;
+	mw->qp = NULL;
 	vb_key_row_change_begin(mw->row);
-	mw->row->access = 0;
-	mw->row->pd = 0;
-	mw->row->qpn = 0;
-	mw->row->iova = 0;
-	mw->row->length = 0;
-	mw->row->address = 0;
-	mw->row->bound_key = 0;
+	vb_key_row_close(mw->row);
 	vb_key_row_change_end(mw->row);
+}
+
+void vb_mw_unbind_all(struct vb_qp *qp)
+{
+	const struct vb_nic *nic = qp->nic;
+
+	for (uint32_t i = 0; i < nic->config.key_row_count && qp->window_count; i++)
+		if (nic->config.key_rows[i].kind == VB_KEY_WINDOW_2 &&
+		    nic->config.key_rows[i].qpn == qp->number.v)
+			unbind(nic->key_owners[i]);
 }
 
 vb_err vb_mw_destroy(struct vb_mw *mw)
@@ -104,6 +112,10 @@ static void bind(struct vb_qp *qp, struct vb_mw *mw, struct vb_mr *mr, const str
 
 	mw->mr = mr;
 	mr->window_count++;
+	if (row->kind == VB_KEY_WINDOW_2) {
+		mw->qp = qp;
+		qp->window_count++;
+	}
 	vb_key_row_change_begin(row);
 	row->pd = qp->pd_number;
 	row->qpn = row->kind == VB_KEY_WINDOW_2 ? qp->number.v : 0;

@@ -17,6 +17,7 @@
 #define VB_SGE_MAX 32
 #define VB_INLINE_MAX 512
 #define VB_PAYLOAD_MAX 4096 /* the largest path MTU */
+#define VB_SLOT_TAIL_MAX 8
 
 struct vb_bytes {
 	const uint8_t *data;
@@ -38,7 +39,8 @@ struct vb_span {
 };
 
 /*
- * A packet to send: `head` (headers, and a payload that is short or might change), spans into application memory, `tail` (pad and ICRC).
+ * A packet to send: `head` (headers, and a payload that is short or might change), spans into application memory, `tail` (pad and ICRC;
+ * empty without spans: `head` then holds the whole packet).
  * The spans are valid until the next call into the engine. The link reads them only with vb_dma_read() or
  * a system call: the program may have unmapped the memory.
  */
@@ -50,9 +52,9 @@ struct vb_slot {
 	uint8_t tail_length;
 	uint16_t head_length;
 	uint32_t length; /* of the whole UDP payload */
-	uint8_t tail[8];
+	uint8_t tail[VB_SLOT_TAIL_MAX];
 	struct vb_span spans[VB_SGE_MAX];
-	uint8_t head[VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX];
+	uint8_t head[VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX + VB_SLOT_TAIL_MAX];
 };
 
 /* Copies the whole UDP payload to `to` (slot->length bytes); false if application memory was not there. */

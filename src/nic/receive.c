@@ -35,36 +35,51 @@ static enum vb_drop drop_of_parse(enum vb_parse_result result)
 	return VB_DROP_TOO_SHORT;
 }
 
-/* Goes on with the CRC over a part, keeping back what belongs to the packet's last 4 bytes. */
-static uint32_t add_part(uint32_t crc, struct vb_bytes part, uint32_t *covered_left,
-			 uint8_t tail[4], uint32_t *tail_length)
+/* The packet's last 4 bytes, which may lie in several parts. */
+static uint32_t icrc_of(const struct vb_frame *frame)
 {
-	uint32_t covered = min32(part.length, *covered_left);
+	uint8_t tail[VB_ICRC_SIZE];
+	uint32_t missing = VB_ICRC_SIZE;
+	uint32_t index = frame->rest_count;
 
-	crc = vb_crc32(crc, part.data, covered);
-	*covered_left -= covered;
-	for (uint32_t i = covered; i < part.length; i++)
-		tail[(*tail_length)++] = part.data[i];
+	while (missing) {
+		struct vb_bytes part = index ? frame->rest[index - 1] : frame->head;
+		uint32_t length = min32(missing, part.length);
+
+		if (part.length >= VB_ICRC_SIZE && missing == VB_ICRC_SIZE)
+			return vb_icrc_load(part.data + part.length - VB_ICRC_SIZE);
+		missing -= length;
+		memcpy(tail + missing, part.data + part.length - length, length);
+		index--; /* the packet has 4 bytes: they are found before this wraps */
+	}
+	return vb_icrc_load(tail);
+}
+
+static uint32_t crc_of(const struct vb_frame *frame, uint32_t length)
+{
+	uint32_t left = length - VB_ICRC_SIZE;
+	uint32_t in_head = min32(frame->head.length, left);
+	uint32_t first = min32(in_head, VB_ICRC_HEAD_MAX);
+	uint32_t crc =
+		vb_icrc_begin_with(&frame->flow, length, frame->ip_id, frame->head.data, first);
+
+	if (in_head > first)
+		crc = vb_crc32(crc, frame->head.data + first, in_head - first);
+	left -= in_head;
+	for (uint32_t i = 0; left; i++) {
+		uint32_t part = min32(frame->rest[i].length, left);
+
+		crc = vb_crc32(crc, frame->rest[i].data, part);
+		left -= part;
+	}
 	return crc;
 }
 
 static bool is_icrc_right(const struct vb_nic *nic, const struct vb_frame *frame, uint32_t length)
 {
-	uint32_t covered_left = length - VB_ICRC_SIZE - VB_BTH_SIZE;
-	uint32_t tail_length = 0;
-	uint8_t tail[4] = { 0 };
-	uint32_t difference;
-	uint32_t crc;
+	uint32_t difference = crc_of(frame, length) ^ icrc_of(frame);
 	uint16_t ip_id;
 
-	crc = vb_icrc_begin(&frame->flow, length, frame->ip_id, frame->head.data);
-	crc = add_part(crc,
-		       (struct vb_bytes){ frame->head.data + VB_BTH_SIZE,
-					  frame->head.length - VB_BTH_SIZE },
-		       &covered_left, tail, &tail_length);
-	for (uint32_t i = 0; i < frame->rest_count; i++)
-		crc = add_part(crc, frame->rest[i], &covered_left, tail, &tail_length);
-	difference = crc ^ vb_icrc_load(tail);
 	if (!difference)
 		return true;
 	return nic->config.icrc_mode == VB_ICRC_SOLVED && vb_flow_is_ipv4(&frame->flow) &&

@@ -12,6 +12,9 @@
 /* A batch is one IP datagram for the kernel until it is cut up. */
 #define BATCH_LENGTH_MAX 65000u
 
+/* What may lie in front of pad and ICRC. */
+#define HEAD_MAX (VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX)
+
 void vb_slot_begin(struct vb_slot *slot, const struct vb_flow *flow, struct vb_packet *packet)
 {
 	packet->bth.pad = (uint8_t)(-packet->payload_length & 3);
@@ -25,7 +28,7 @@ void vb_slot_begin(struct vb_slot *slot, const struct vb_flow *flow, struct vb_p
 
 void vb_slot_add_bytes(struct vb_slot *slot, const uint8_t *bytes, uint32_t length)
 {
-	VB_CHECK(slot->head_length + length <= sizeof(slot->head) && !slot->span_count);
+	VB_CHECK(slot->head_length + length <= HEAD_MAX && !slot->span_count);
 	memcpy(slot->head + slot->head_length, bytes, length);
 	slot->head_length = (uint16_t)(slot->head_length + length);
 }
@@ -33,7 +36,7 @@ void vb_slot_add_bytes(struct vb_slot *slot, const uint8_t *bytes, uint32_t leng
 bool vb_slot_add_memory(struct vb_slot *slot, vb_dma_addr address, uint32_t length, bool copy)
 {
 	if (copy) {
-		VB_CHECK(slot->head_length + length <= sizeof(slot->head) && !slot->span_count);
+		VB_CHECK(slot->head_length + length <= HEAD_MAX && !slot->span_count);
 		if (!vb_dma_read(slot->head + slot->head_length, address, length))
 			return false;
 		slot->head_length = (uint16_t)(slot->head_length + length);
@@ -67,18 +70,43 @@ static void join_batch(struct vb_nic *nic, struct vb_slot *slot)
 	*batch = (struct vb_batch){ slot, slot->length, slot->length, 1 };
 }
 
+static uint32_t begin_icrc(const struct vb_slot *slot)
+{
+	uint32_t first = min32(slot->head_length, VB_ICRC_HEAD_MAX);
+	uint32_t crc =
+		vb_icrc_begin_with(&slot->flow, slot->length, slot->ip_id, slot->head, first);
+
+	if (slot->head_length > first)
+		crc = vb_crc32(crc, slot->head + first, slot->head_length - first);
+	return crc;
+}
+
+/* A packet without spans: pad and ICRC follow in the head, and one CRC goes over all of it. */
+static void finish_whole(const struct vb_nic *nic, struct vb_slot *slot, uint32_t pad)
+{
+	memset(slot->head + slot->head_length, 0, VB_SLOT_TAIL_MAX);
+	slot->head_length = (uint16_t)(slot->head_length + pad);
+	if (nic->config.icrc_mode != VB_ICRC_OFF)
+		vb_icrc_store(slot->head + slot->head_length, begin_icrc(slot));
+	slot->head_length = (uint16_t)(slot->head_length + VB_ICRC_SIZE);
+	slot->tail_length = 0;
+}
+
 bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot, const struct vb_packet *packet)
 {
 	uint32_t pad = packet->bth.pad;
-	uint32_t crc = 0;
+	uint32_t crc;
 
+	join_batch(nic, slot);
+	if (!slot->span_count) {
+		finish_whole(nic, slot, pad);
+		return true;
+	}
 	memset(slot->tail, 0, sizeof(slot->tail));
 	slot->tail_length = (uint8_t)(pad + VB_ICRC_SIZE);
-	join_batch(nic, slot);
 	if (nic->config.icrc_mode == VB_ICRC_OFF)
 		return true;
-	crc = vb_icrc_begin(&slot->flow, slot->length, slot->ip_id, slot->head);
-	crc = vb_crc32(crc, slot->head + VB_BTH_SIZE, slot->head_length - VB_BTH_SIZE);
+	crc = begin_icrc(slot);
 	for (uint32_t i = 0; i < slot->span_count; i++) {
 		if (!vb_dma_crc32(&crc, slot->spans[i].address, slot->spans[i].length)) {
 			nic->batch.last = NULL; /* this slot will not be sent */

@@ -81,13 +81,14 @@ static inline struct vb_bth vb_bth_load(const uint8_t p[VB_BTH_SIZE])
 
 static inline void vb_bth_store(uint8_t p[VB_BTH_SIZE], const struct vb_bth *bth)
 {
-	p[0] = bth->opcode;
-	p[1] = (uint8_t)(bth->solicited << 7 | bth->migrated << 6 | (bth->pad & 3) << 4 |
-			 (bth->version & 0xf));
-	store16(p + 2, bth->pkey);
-	store32(p + 4, (uint32_t)bth->fecn << 31 | (uint32_t)bth->becn << 30 |
-			       (bth->destination.v & VB_QPN_MASK));
-	store32(p + 8, (uint32_t)bth->ack_request << 31 | (bth->psn.v & VB_PSN_MASK));
+	uint32_t flags = (uint32_t)bth->solicited << 7 | (uint32_t)bth->migrated << 6 |
+			 (bth->pad & 3u) << 4 | (bth->version & 0xfu);
+	uint32_t destination = (uint32_t)bth->fecn << 31 | (uint32_t)bth->becn << 30 |
+			       (bth->destination.v & VB_QPN_MASK);
+	uint32_t psn = (uint32_t)bth->ack_request << 31 | (bth->psn.v & VB_PSN_MASK);
+
+	store32(p, (uint32_t)bth->opcode << 24 | flags << 16 | bth->pkey);
+	store64(p + 4, (uint64_t)destination << 32 | psn);
 }
 
 static inline struct vb_deth vb_deth_load(const uint8_t p[VB_DETH_SIZE])
@@ -113,8 +114,7 @@ static inline struct vb_reth vb_reth_load(const uint8_t p[VB_RETH_SIZE])
 static inline void vb_reth_store(uint8_t p[VB_RETH_SIZE], const struct vb_reth *reth)
 {
 	store64(p, reth->address);
-	store32(p + 8, reth->rkey);
-	store32(p + 12, reth->length);
+	store64(p + 8, (uint64_t)reth->rkey << 32 | reth->length);
 }
 
 static inline struct vb_atomiceth vb_atomiceth_load(const uint8_t p[VB_ATOMICETH_SIZE])

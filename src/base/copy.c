@@ -1,71 +1,73 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Everything up to the last aligned word goes by memcpy; that word's bytes follow as one store, or as
- * naturally aligned stores in ascending order, each with release. A store that does not cross a cache line
- * is seen whole, and a release store is seen after everything before it.
+ * Everything up to the cache line that holds the last byte goes by memcpy, in whole lines where it can. That line's
+ * bytes follow as naturally aligned stores in ascending order: a store that does not cross a line is seen whole, and
+ * the last one, with release, is seen after everything before it.
  */
 #include "base/copy.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
-static void store_tail(uint8_t *to, const uint8_t *from, size_t length)
+#define LINE 64u
+#define WORD 8u
+
+/* One naturally aligned store of 1, 2, 4 or 8 bytes. */
+static void store_aligned(uint8_t *to, const uint8_t *from, size_t size)
 {
-	if (length == 8) {
-		uint64_t v;
+	uint64_t v8;
+	uint32_t v4;
+	uint16_t v2;
 
-		memcpy(&v, from, 8);
-		__atomic_store_n((uint64_t *)(void *)to, v, __ATOMIC_RELEASE);
-		return;
-	}
-	if (length & 4) {
-		uint32_t v;
-
-		memcpy(&v, from, 4);
-		__atomic_store_n((uint32_t *)(void *)to, v, __ATOMIC_RELEASE);
-		to += 4;
-		from += 4;
-	}
-	if (length & 2) {
-		uint16_t v;
-
-		memcpy(&v, from, 2);
-		__atomic_store_n((uint16_t *)(void *)to, v, __ATOMIC_RELEASE);
-		to += 2;
-		from += 2;
-	}
-	if (length & 1)
+	switch (size) {
+	case 8:
+		memcpy(&v8, from, 8);
+		__atomic_store_n((uint64_t *)(void *)to, v8, __ATOMIC_RELEASE);
+		break;
+	case 4:
+		memcpy(&v4, from, 4);
+		__atomic_store_n((uint32_t *)(void *)to, v4, __ATOMIC_RELEASE);
+		break;
+	case 2:
+		memcpy(&v2, from, 2);
+		__atomic_store_n((uint16_t *)(void *)to, v2, __ATOMIC_RELEASE);
+		break;
+	default:
 		__atomic_store_n(to, *from, __ATOMIC_RELEASE);
+		break;
+	}
+}
+
+/* The largest power of two up to a word that `to` is aligned to and `left` has room for. */
+static size_t step_at(const uint8_t *to, size_t left)
+{
+	size_t step = WORD;
+
+	while ((uintptr_t)to & (step - 1) || step > left)
+		step /= 2;
+	return step;
 }
 
 void vb_copy_last_byte_last(void *to, const void *from, size_t length)
 {
 	uint8_t *out = to;
 	const uint8_t *in = from;
-	size_t body;
+	size_t last_line; /* bytes in the line of the last byte */
 
 	if (!length)
 		return;
-	/* The tail begins at the aligned word that holds the last byte, or at the start if that is later. */
-	body = (size_t)((((uintptr_t)out + length - 1) & ~(uintptr_t)7) - (uintptr_t)out);
-	if (body > length)
-		body = 0;
-	memcpy(out, in, body);
-	if (body) {
-		store_tail(out + body, in + body, length - body);
-		return;
+	last_line = (((uintptr_t)out + length - 1) & (LINE - 1)) + 1;
+	if (last_line < length) {
+		memcpy(out, in, length - last_line);
+		out += length - last_line;
+		in += length - last_line;
+		length = last_line;
 	}
-	/* Short and within one aligned word, but perhaps not at its start: byte by byte until aligned. */
-	while (length && ((uintptr_t)out & 7) && length < 8) {
-		size_t step = 1;
+	while (length) {
+		size_t step = step_at(out, length);
 
-		while (!((uintptr_t)out & step) && step * 2 <= length)
-			step *= 2;
-		store_tail(out, in, step);
+		store_aligned(out, in, step);
 		out += step;
 		in += step;
 		length -= step;
 	}
-	if (length)
-		store_tail(out, in, length);
 }

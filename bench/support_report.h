@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the measures share: the clock, the median, the table that a person reads, and giving up. */
+#ifndef BENCH_SUPPORT_REPORT_H
+#define BENCH_SUPPORT_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define REPEATS_MAX 64
+
+/* Something is wrong with the engine or this program, not merely slow: says what, and exits with 1. */
+#define BENCH_CHECK(condition)                                                                    \
+	do {                                                                                      \
+		if (!(condition)) {                                                               \
+			fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
+			exit(1);                                                                  \
+		}                                                                                 \
+	} while (0)
+
+struct report {
+	bool is_quick; /* fewer repetitions, smaller work: for a first look */
+	const char *only; /* the one group of measures that is wanted, or NULL */
+	uint32_t required;
+	uint32_t met;
+};
+
+uint64_t clock_now_ns(void); /* the time, for the engines */
+
+/* What this thread has used of its core, for the figures: other programs on the machine do not count. */
+uint64_t clock_used_ns(void);
+
+/* The value in the middle; sorts the array. */
+double median(double *values, uint32_t count);
+
+/* How often a measure is repeated, and how much work each repetition has, for this run. */
+uint32_t report_repeats(const struct report *report, uint32_t normal);
+uint32_t report_work(const struct report *report, uint32_t normal);
+
+void report_open(const struct report *report);
+void report_group(const char *name, const char *what);
+void report_note(const char *what, double figure, const char *unit);
+void report_at_least(struct report *report, const char *what, double figure, const char *unit,
+		     double required);
+void report_at_most(struct report *report, const char *what, double figure, const char *unit,
+		    double required);
+void report_close(const struct report *report);
+
+#endif

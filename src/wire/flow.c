@@ -203,6 +203,9 @@ static uint32_t parse_ipv6(const uint8_t *p, uint32_t length, struct vb_flow *fl
 	};
 	memcpy(flow->source.raw, p + 8, 16);
 	memcpy(flow->destination.raw, p + 24, 16);
+	/* Here such an address would stand for IPv4; on the wire there must be none. */
+	if (vb_gid_is_ipv4(&flow->source) || vb_gid_is_ipv4(&flow->destination))
+		return 0;
 	*ip_id = 0;
 	*ip_payload_length = load16(p + 4);
 	return VB_IPV6_SIZE;

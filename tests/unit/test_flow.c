@@ -347,3 +347,19 @@ TEST(source_ports_spread_and_stay_in_the_dynamic_range)
 	EXPECT(vb_flow_source_port(1, 2, 3) != vb_flow_source_port(2, 2, 3));
 	EXPECT(vb_flow_source_port(1, 2, 3) != vb_flow_source_port(1, 3, 2));
 }
+
+TEST(an_ipv6_packet_with_an_ipv4_mapped_address_is_refused)
+{
+	struct vb_flow flow = { .hop_limit = 64, .source_port = 0xc000 };
+	uint8_t packet[VB_IPV6_SIZE + VB_UDP_SIZE + 16] = { 0 };
+	struct vb_flow parsed;
+	uint32_t length;
+	uint16_t ip_id;
+
+	flow.source.raw[0] = flow.destination.raw[0] = 0xfe;
+	vb_flow_store_ip_udp(packet, &flow, 16, 0);
+	EXPECT(vb_flow_parse_ip_udp(packet, sizeof(packet), &parsed, &length, &ip_id));
+	packet[24] = 0;
+	packet[24 + 10] = packet[24 + 11] = 0xff;
+	EXPECT(!vb_flow_parse_ip_udp(packet, sizeof(packet), &parsed, &length, &ip_id));
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* RC: acknowledgements, what they cover and which of them are ignored. */
+#include "support_pair.h"
+
+TEST(rc_one_ack_answers_a_batch_of_packets_and_completes_all_of_their_requests)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_recv(p, B, 1, 100);
+	post_send(p, A, 1, 10);
+	post_write(p, A, 2, 10);
+	post_write(p, A, 3, 2000);
+	expect_sent(p, A, "SEND_ONLY psn=0 len=10 ack", "WRITE_ONLY psn=1 len=10 ack",
+		    "WRITE_FIRST psn=2 len=1024", "WRITE_LAST psn=3 len=976 ack");
+	deliver(p);
+	expect_sent(p, B, "ACKNOWLEDGE psn=3 msn=3");
+	deliver(p);
+	expect_completions(p, A, "wr=1 SUCCESS SEND", "wr=2 SUCCESS WRITE", "wr=3 SUCCESS WRITE");
+}
+
+TEST(rc_an_ack_completes_only_what_it_covers)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_write(p, A, 1, 10);
+	post_write(p, A, 2, 10);
+	post_write(p, A, 3, 10);
+	send_all(p, A);
+	lose(p);
+	inject(p, A, "ACKNOWLEDGE psn=1 msn=2");
+	expect_completions(p, A, "wr=1 SUCCESS WRITE", "wr=2 SUCCESS WRITE");
+	inject(p, A, "ACKNOWLEDGE psn=2 msn=3");
+	expect_completions(p, A, "wr=3 SUCCESS WRITE");
+}
+
+TEST(rc_an_ack_in_the_middle_of_a_message_completes_nothing_yet)
+{
+	struct pair *p = pair_connect_rc(256);
+
+	post_write(p, A, 1, 600);
+	send_all(p, A);
+	lose(p);
+	inject(p, A, "ACKNOWLEDGE psn=1 msn=0");
+	expect_no_completion(p, A);
+	inject(p, A, "ACKNOWLEDGE psn=2 msn=1");
+	expect_completions(p, A, "wr=1 SUCCESS WRITE");
+}
+
+TEST(rc_packets_that_do_not_ask_are_not_acknowledged)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_recv(p, B, 1, 4096);
+	inject(p, B, "SEND_FIRST psn=0 len=1024");
+	expect_silence(p, B);
+	inject(p, B, "SEND_LAST psn=1 len=10 ack");
+	expect_sent(p, B, "ACKNOWLEDGE psn=1 msn=1");
+}
+
+TEST(rc_a_packet_in_the_middle_that_asks_is_acknowledged)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	inject(p, B, "WRITE_FIRST psn=0 len=1024 dma=3000 ack");
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=0");
+}
+
+TEST(rc_the_msn_counts_messages_and_not_packets)
+{
+	struct pair *p = pair_connect_rc(256);
+
+	post_recv(p, B, 1, 4096);
+	post_write(p, A, 1, 1000);
+	settle(p);
+	post_send(p, A, 2, 700);
+	send_all(p, A);
+	deliver(p);
+	expect_sent(p, B, "ACKNOWLEDGE psn=6 msn=2");
+	deliver(p);
+	post_read(p, A, 3, 600);
+	post_fetch_add(p, A, 4, 1);
+	post_write(p, A, 5, 1);
+	send_all(p, A);
+	deliver(p);
+	send_all(p, B);
+	lose(p);
+	inject(p, B, "WRITE_ONLY psn=11 len=1 ack");
+	expect_sent(p, B, "ACKNOWLEDGE psn=11 msn=5");
+}
+
+TEST(rc_an_ack_that_was_seen_already_is_dropped)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_write(p, A, 1, 10);
+	post_write(p, A, 2, 10);
+	send_all(p, A);
+	lose(p);
+	inject(p, A, "ACKNOWLEDGE psn=0 msn=1");
+	inject(p, A, "ACKNOWLEDGE psn=0 msn=1");
+	expect_completions(p, A, "wr=1 SUCCESS WRITE");
+	expect_silence(p, A);
+	expect_state(p, A, VB_STATE_RTS);
+}
+
+TEST(rc_a_response_while_nothing_is_outstanding_is_dropped_with_a_reason)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	inject(p, A, "ACKNOWLEDGE psn=0 msn=1");
+	inject(p, A, "READ_RESPONSE_ONLY psn=0 len=8 msn=1");
+	inject(p, A, "ATOMIC_ACKNOWLEDGE psn=0 msn=1 orig=5");
+	expect_dropped(p, A, NOT_OUR_RESPONSE, 3);
+	expect_no_completion(p, A);
+	expect_state(p, A, VB_STATE_RTS);
+}
+
+TEST(rc_an_ack_for_what_was_never_sent_is_dropped)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_write(p, A, 1, 10);
+	send_all(p, A);
+	lose(p);
+	inject(p, A, "ACKNOWLEDGE psn=1 msn=2");
+	expect_no_completion(p, A);
+	expect_dropped(p, A, NOT_OUR_RESPONSE, 1);
+}
+
+TEST(rc_a_fatal_nak_for_what_was_never_sent_is_dropped)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	inject(p, A, "ACKNOWLEDGE psn=77 msn=1 NAK remote access");
+	expect_state(p, A, VB_STATE_RTS);
+	expect_dropped(p, A, NOT_OUR_RESPONSE, 1);
+}
+
+TEST(rc_a_lost_ack_is_made_good_by_the_next_one)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_write(p, A, 1, 10);
+	send_all(p, A);
+	deliver(p);
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=1");
+	lose(p);
+	post_write(p, A, 2, 10);
+	send_all(p, A);
+	deliver(p);
+	expect_sent(p, B, "ACKNOWLEDGE psn=1 msn=2");
+	deliver(p);
+	expect_completions(p, A, "wr=1 SUCCESS WRITE", "wr=2 SUCCESS WRITE");
+}
+
+TEST(rc_acks_wrap_with_the_psn)
+{
+	struct setup setup = setup_of(VB_QP_RC, 1024);
+	setup.psn[A] = 0xffffff;
+	struct pair *p = pair_connect(&setup);
+
+	post_write(p, A, 1, 10);
+	post_write(p, A, 2, 10);
+	expect_sent(p, A, "WRITE_ONLY psn=16777215 len=10 ack", "WRITE_ONLY psn=0 len=10 ack");
+	lose(p);
+	inject(p, A, "ACKNOWLEDGE psn=0xffffff msn=1");
+	expect_completions(p, A, "wr=1 SUCCESS WRITE");
+	inject(p, A, "ACKNOWLEDGE psn=0 msn=2");
+	expect_completions(p, A, "wr=2 SUCCESS WRITE");
+}
+
+TEST(rc_migreq_is_sent_as_1_and_both_values_are_accepted)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	inject(p, B, "WRITE_ONLY psn=0 len=8 ack unmigrated");
+	expect_sent(p, B,
+		    "ACKNOWLEDGE psn=0 msn=1"); /* the rig looks at the bit of everything sent */
+	inject(p, B, "WRITE_ONLY psn=1 len=8 ack");
+	expect_sent(p, B, "ACKNOWLEDGE psn=1 msn=2");
+}
+
+TEST(rc_a_responder_in_RTR_answers_and_raises_COMM_EST_once)
+{
+	struct setup setup = setup_of(VB_QP_RC, 1024);
+	setup.state[B] = VB_STATE_RTR;
+	struct pair *p = pair_connect(&setup);
+
+	expect_no_event(p, B);
+	post_write(p, A, 1, 10);
+	send_all(p, A);
+	deliver(p);
+	expect_events(p, B, "COMM_EST");
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=1");
+	deliver(p);
+	expect_completions(p, A, "wr=1 SUCCESS WRITE");
+	post_write(p, A, 2, 10);
+	settle(p);
+	expect_no_event(p, B);
+	expect_completions(p, A, "wr=2 SUCCESS WRITE");
+}

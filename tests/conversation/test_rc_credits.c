@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* RC: end-to-end credits. An ACK says how many receives are posted beyond the messages that its MSN counts. */
+#include "support_pair.h"
+
+TEST(rc_an_ack_carries_the_number_of_receives_that_are_left)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_recv(p, B, 1, 100);
+	post_recv(p, B, 2, 100);
+	post_recv(p, B, 3, 100);
+	post_send(p, A, 1, 10);
+	send_all(p, A);
+	deliver(p);
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=1 credits=2");
+}
+
+TEST(rc_credits_are_rounded_down_to_what_can_be_expressed)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	for (uint64_t wr_id = 1; wr_id <= 8; wr_id++)
+		post_recv(p, B, wr_id, 100);
+	post_send(p, A, 1, 10);
+	send_all(p, A);
+	deliver(p);
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=1 credits=6");
+}
+
+TEST(rc_read_responses_carry_credits_too)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_recv(p, B, 1, 100);
+	post_read(p, A, 1, 10);
+	send_all(p, A);
+	deliver(p);
+	expect_sent(p, B, "READ_RESPONSE_ONLY psn=0 len=10 msn=1 credits=1");
+}
+
+TEST(rc_a_responder_with_an_srq_gives_no_credits)
+{
+	struct setup setup = setup_of(VB_QP_RC, 1024);
+	setup.has_srq = true;
+	struct pair *p = pair_connect(&setup);
+
+	post_recv(p, B, 1, 100);
+	post_send(p, A, 1, 10);
+	send_all(p, A);
+	deliver(p);
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=1 credits=none");
+}
+
+TEST(rc_no_more_sends_go_out_than_there_are_credits_for)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_write(p, A, 1, 8);
+	send_all(p, A);
+	lose(p);
+	inject(p, A, "ACKNOWLEDGE psn=0 msn=1 credits=2");
+	post_send(p, A, 2, 10);
+	post_send(p, A, 3, 10);
+	post_send(p, A, 4, 10);
+	expect_sent(p, A, "SEND_ONLY psn=1 len=10 ack", "SEND_ONLY psn=2 len=10 ack");
+	inject(p, A, "ACKNOWLEDGE psn=1 msn=2 credits=2");
+	expect_sent(p, A, "SEND_ONLY psn=3 len=10 ack");
+}
+
+TEST(rc_writes_and_reads_need_no_credits)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_write(p, A, 1, 8);
+	send_all(p, A);
+	lose(p);
+	inject(p, A, "ACKNOWLEDGE psn=0 msn=1 credits=0");
+	post_write(p, A, 2, 8);
+	post_read(p, A, 3, 8);
+	post_write(p, A, 4, 8);
+	expect_sent(p, A, "WRITE_ONLY psn=1 len=8 ack", "READ_REQUEST psn=2 dma=8",
+		    "WRITE_ONLY psn=3 len=8 ack");
+}
+
+TEST(rc_without_credits_one_packet_goes_out_to_ask)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_write(p, A, 1, 8);
+	send_all(p, A);
+	lose(p);
+	inject(p, A, "ACKNOWLEDGE psn=0 msn=1 credits=0");
+	post_send(p, A, 2, 1500);
+	post_send(p, A, 3, 10);
+	expect_sent(p, A, "SEND_FIRST psn=1 len=1024 ack");
+	inject(p, A, "ACKNOWLEDGE psn=1 msn=1 credits=0");
+	expect_sent(p, A, "SEND_LAST psn=2 len=476 ack");
+}
+
+TEST(rc_credits_that_arrive_later_set_the_sends_free)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_write(p, A, 1, 8);
+	post_write(p, A, 2, 8);
+	send_all(p, A);
+	lose(p);
+	inject(p, A, "ACKNOWLEDGE psn=0 msn=1 credits=0");
+	post_send(p, A, 3, 10);
+	post_send(p, A, 4, 10);
+	expect_silence(p, A);
+	inject(p, A, "ACKNOWLEDGE psn=1 msn=2 credits=2");
+	expect_sent(p, A, "SEND_ONLY psn=2 len=10 ack", "SEND_ONLY psn=3 len=10 ack");
+}
+
+TEST(rc_an_ack_that_was_overtaken_takes_no_credits_back)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_write(p, A, 1, 8);
+	post_write(p, A, 2, 8);
+	send_all(p, A);
+	lose(p);
+	inject(p, A, "ACKNOWLEDGE psn=1 msn=2 credits=4");
+	inject(p, A, "ACKNOWLEDGE psn=0 msn=1 credits=0");
+	post_send(p, A, 3, 10);
+	post_send(p, A, 4, 10);
+	expect_sent(p, A, "SEND_ONLY psn=2 len=10 ack", "SEND_ONLY psn=3 len=10 ack");
+}
+
+TEST(rc_a_requester_that_has_seen_no_credits_is_not_limited)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_send(p, A, 1, 10);
+	post_send(p, A, 2, 10);
+	post_send(p, A, 3, 10);
+	expect_sent(p, A, "SEND_ONLY psn=0 len=10 ack", "SEND_ONLY psn=1 len=10 ack",
+		    "SEND_ONLY psn=2 len=10 ack");
+}
+
+TEST(rc_everything_arrives_though_the_receiver_posts_one_receive_at_a_time)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_recv(p, B, 1, 100);
+	post_send(p, A, 1, 10);
+	settle(p);
+	post_send(p, A, 2, 10);
+	post_send(p, A, 3, 10);
+	settle(p);
+	post_recv(p, B, 2, 100);
+	wait_until_work(p, A);
+	settle(p);
+	post_recv(p, B, 3, 100);
+	wait_until_work(p, A);
+	settle(p);
+	expect_completions(p, A, "wr=1 SUCCESS SEND", "wr=2 SUCCESS SEND", "wr=3 SUCCESS SEND");
+	expect_completions(p, B, "wr=1 SUCCESS RECV len=10", "wr=2 SUCCESS RECV len=10",
+			   "wr=3 SUCCESS RECV len=10");
+}
+
+TEST(rc_a_responder_that_gives_no_credits_any_more_sets_the_sends_free)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_write(p, A, 1, 8);
+	post_write(p, A, 2, 8);
+	send_all(p, A);
+	lose(p);
+	inject(p, A, "ACKNOWLEDGE psn=0 msn=1 credits=0");
+	inject(p, A, "ACKNOWLEDGE psn=1 msn=2 credits=none");
+	post_send(p, A, 3, 10);
+	post_send(p, A, 4, 10);
+	expect_sent(p, A, "SEND_ONLY psn=2 len=10 ack", "SEND_ONLY psn=3 len=10 ack");
+}

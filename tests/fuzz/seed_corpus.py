@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Writes first inputs for the fuzz targets: conversations that a mutation can be made of.
+
+    tests/fuzz/seed_corpus.py <directory>      makes <directory>/<target>/<name>
+
+What is in tests/fuzz/corpus was grown from these. A byte means here what the target's source makes
+of it; when a target changes, so does this.
+"""
+
+import pathlib
+import struct
+import sys
+
+# --- fuzz_receive --------------------------------------------------------------------------------
+
+(RC_A, RC_B, RC_SHARED, RC_NO_READS, RC_RTR, RC_INIT, RC_SQD, XRC_SEND, XRC_RECV, UC_A, UC_B,
+ UC_SHARED, UD_A, UD_SHARED, UD_MANAGER, SRQ, XRC_SRQ) = range(17)
+MULTICAST = 15
+PEER = {RC_A: RC_B, RC_B: RC_A, XRC_SEND: XRC_RECV, UC_A: UC_B, UC_B: UC_A}
+(WRITE, WRITE_IMM, SEND, SEND_IMM, READ, COMPARE_SWAP, FETCH_ADD, LOCAL_INV, SEND_INV,
+ ATOMIC_WRITE) = range(10)
+FENCE, SIGNALED, SOLICITED, INLINE = 1, 2, 4, 8
+KEY_OPEN, KEY_READABLE, KEY_LOCAL, KEY_FOREIGN, KEY_WINDOWED, KEY_DEVICE, KEY_NULL, KEY_WINDOW_1, \
+    KEY_WINDOW_2 = range(9)
+PLAIN, WITH_ICRC = 0, 1
+
+SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_LAST_IMM, SEND_ONLY, SEND_ONLY_IMM = range(6)
+WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM = range(6, 12)
+READ_REQUEST, RESPONSE_FIRST, RESPONSE_MIDDLE, RESPONSE_LAST, RESPONSE_ONLY, ACK = range(12, 18)
+ATOMIC_ACK, CMP_SWAP, FETCH, LAST_INV, ONLY_INV, ATOMIC_WR = 0x12, 0x13, 0x14, 0x16, 0x17, 0x1d
+LENGTHS = {0: 0, 256: 1, 1: 2, 8: 3, 255: 4, 257: 5, 512: 6, 100: 7}
+
+
+def packet(qp, op, length=0, psn=0, style=1, cut=0, flow=0, fields=b''):
+    return bytes([0, flow, qp, op | LENGTHS[length] << 5, style, psn & 0xff, cut]) + fields
+
+
+def reth(key=KEY_OPEN, offset=0, length=None):
+    if length is None:
+        return bytes([0, key, offset])
+    return bytes([1, key, offset]) + struct.pack('>H', length)
+
+
+def atomiceth(key=KEY_OPEN, offset=0):
+    return bytes([key, offset, 1])
+
+
+def send(qp, opcode, length=100, flags=SIGNALED, key=KEY_OPEN, offset=0):
+    return bytes([5, qp, flags]) + struct.pack('>H', length) + bytes([opcode, key, offset])
+
+
+def recv(qp, style=3):
+    return bytes([7, qp, style])
+
+
+def transmit(count=8):
+    return bytes([10, count - 1])
+
+
+def held(style=0, *more):
+    return bytes([11, style, *more])
+
+
+def settle(rounds=40):
+    return bytes([12, rounds])
+
+
+def wait(style=0x80):
+    return bytes([13, style])
+
+
+def move(qp, state):
+    return bytes([14, qp, ('RESET', 'ERR', 'SQD', 'RTS').index(state)])
+
+
+def receive_seeds():
+    raw = bytes([0x04, 0x40, 0xff, 0xff, 0, 0, 0, 0, 0x80, 0xff, 0xff, 0xf8]) + bytes(12)
+    yield 'bytes', bytes([PLAIN]) + bytes([4, 0, RC_A, 0, len(raw)]) + raw
+    for name, qp in (('rc', RC_A), ('rc-shared', RC_SHARED), ('uc', UC_A), ('ud', UD_A),
+                     ('xrc', XRC_SEND), ('ud-shared', UD_SHARED)):
+        mode = bytes([PLAIN])
+        to = {RC_SHARED: SRQ, UD_SHARED: SRQ, XRC_SEND: XRC_SRQ}.get(qp, PEER.get(qp, qp))
+        for opcode in range(10):
+            yield f'{name}-{opcode}', (mode + recv(to) + recv(to) + send(qp, opcode, 600) +
+                                       send(qp, opcode, 8, SIGNALED | FENCE) + settle())
+            yield f'{name}-{opcode}-unready', (mode + send(qp, opcode, 300, 0) + settle(6) +
+                                               wait() + recv(to) + settle())
+        yield f'{name}-lost', (mode + recv(to) + send(qp, SEND, 700) + send(qp, READ, 700) + transmit(2) +
+                               held(2) + settle(4) + wait() + settle())
+        yield f'{name}-damaged', mode + recv(to) + send(qp, SEND, 700) + transmit() + held(4, 3, 1) + settle()
+        yield f'{name}-repeated', (mode + recv(to) + send(qp, FETCH_ADD) + transmit() + held(1) + held(1) +
+                                   settle())
+        for state in ('RESET', 'ERR', 'SQD'):
+            yield f'{name}-{state}', (mode + recv(to) + send(qp, SEND, 700) + transmit(2) + settle(1) +
+                                      move(qp, state) + settle() + move(qp, 'RTS') +
+                                      send(qp, SEND) + settle())
+    for key in range(9):
+        yield f'write-key-{key}', bytes([PLAIN]) + settle() + packet(RC_A, WRITE_ONLY, 8, fields=reth(key)) + settle()
+        yield f'read-key-{key}', bytes([PLAIN]) + settle() + packet(RC_A, READ_REQUEST, fields=reth(key, 0, 700)) + settle()
+        yield f'atomic-key-{key}', bytes([PLAIN]) + settle() + packet(RC_A, FETCH, fields=atomiceth(key)) + settle()
+    for name, qp in (('rc', RC_B), ('uc', UC_A), ('shared', RC_SHARED), ('none', RC_NO_READS), ('rtr', RC_RTR),
+                     ('sqd', RC_SQD)):
+        start = bytes([PLAIN]) + recv(qp) + recv(SRQ)
+        yield f'{name}-message', (start + packet(qp, SEND_FIRST, 256) + packet(qp, SEND_MIDDLE, 256) +
+                                  packet(qp, SEND_LAST_IMM, 100, cut=0x47) + settle())
+        yield f'{name}-write', (start + packet(qp, WRITE_FIRST, 256, fields=reth(KEY_OPEN, 0, 512)) +
+                                packet(qp, WRITE_LAST_IMM, 256, cut=0xff) + settle())
+        yield f'{name}-gap', start + packet(qp, SEND_FIRST, 256) + packet(qp, SEND_LAST, 100, psn=1) + settle()
+        yield f'{name}-too-long', start + packet(qp, SEND_ONLY, 257) + settle()
+        yield f'{name}-read', start + packet(qp, READ_REQUEST, fields=reth(KEY_OPEN, 1, 1024)) * 3 + settle()
+        yield f'{name}-atomics', (start + packet(qp, FETCH, fields=atomiceth()) + packet(qp, CMP_SWAP, fields=atomiceth()) +
+                                  packet(qp, ATOMIC_WR, 8, fields=reth()) + packet(qp, FETCH, psn=-3, fields=atomiceth()) +
+                                  settle())
+    for syndrome in (0, 0x1f, 0x20, 0x21, 0x60, 0x61, 0x62, 0x63, 0x64, 0x40):
+        ack = bytes([syndrome, 1])
+        yield f'ack-{syndrome:x}', (bytes([PLAIN]) + settle() + send(RC_A, SEND, 600) + send(RC_A, READ, 600) +
+                                    transmit() + packet(RC_A, ACK, psn=-4, fields=ack) + wait() + settle())
+    yield 'responses', (bytes([PLAIN]) + settle() + send(RC_A, READ, 700) + transmit() +
+                        packet(RC_A, RESPONSE_FIRST, 256, -3, fields=b'\0\0') + packet(RC_A, RESPONSE_MIDDLE, 256, -2) +
+                        packet(RC_A, RESPONSE_LAST, 100, -1, fields=b'\0\0'))
+    yield 'atomic-result', (bytes([PLAIN]) + settle() + send(RC_A, COMPARE_SWAP) + transmit() +
+                            packet(RC_A, ATOMIC_ACK, 0, -1, fields=b'\0\0'))
+    yield 'multicast', bytes([PLAIN]) + recv(UD_A) + recv(SRQ) + packet(MULTICAST, SEND_ONLY_IMM, 100, flow=1, fields=b'\0')
+    yield 'invalidate', bytes([PLAIN]) + settle() + recv(RC_A) + packet(RC_A, ONLY_INV, 8, fields=bytes([KEY_WINDOW_2])) + settle()
+    yield 'icrc', bytes([WITH_ICRC]) + recv(RC_B) + send(RC_A, SEND, 700) + send(RC_A, WRITE, 700) + settle()
+    yield 'region-gone', (bytes([PLAIN]) + send(RC_A, READ, 700) + send(RC_A, WRITE, 700) + transmit(3) + bytes([15, 0]) +
+                          settle())
+
+
+# --- fuzz_rings ----------------------------------------------------------------------------------
+
+R_RC, R_UC, R_UD, R_XRC_SEND, R_XRC_RECV = range(5)
+(W_WRITE, W_WRITE_IMM, W_SEND, W_SEND_IMM, W_READ, W_COMPARE_SWAP, W_FETCH_ADD, W_LOCAL_INV, W_BIND_MW,
+ W_SEND_INV) = range(10)
+W_ATOMIC_WRITE = 15
+
+
+def toggle(kind, which, *more):
+    return bytes([0, kind | which << 4, *more])
+
+
+def make_cq(which, depth):
+    return toggle(2, which, depth)
+
+
+def make_mr(which, length=1024, access=0x1f):
+    return toggle(5, which, 0, 1, 0) + bytes([0]) + struct.pack('>H', length) + bytes([access])
+
+
+def make_qp(which, kind, style=0x88, send_cq=0, recv_cq=1, srq=0):
+    return toggle(10, which, 0, send_cq, recv_cq, srq, 0, kind, style, 0)
+
+
+def make_srq(which, style):
+    return toggle(4, which, 0, 0, 1, style)
+
+
+def up(qp, peer, style=0x7d):
+    return bytes([9, qp, peer, style])
+
+
+def w_send(qp, opcode, flags=SIGNALED | 1 << 4, length=0x21, key=0, *more):
+    return bytes([3, qp, 0, flags, length, 0, length, 0, opcode, key, *more])
+
+
+def ring(qp):
+    return bytes([5, qp, 0])
+
+
+def abort(qp):
+    return bytes([5, qp, 0xff])
+
+
+def w_recv(qp, count=1):
+    return bytes([6, qp, 0x41, 0, 0x41, 0, count])
+
+
+def srq_recv(srq, count=1):
+    return bytes([7, srq, 0x41, 0, 0x41, 0, count])
+
+
+def poll(cq, count=8):
+    return bytes([11, cq, 3, count])
+
+
+def arm(cq):
+    return bytes([11, cq, 1, 0])
+
+
+def run(rounds=60, lost=0):
+    return bytes([14, lost, rounds])
+
+
+def rings_seeds():
+    base = make_cq(0, 32) + make_cq(1, 32) + make_mr(0)
+    ah = toggle(8, 0, 0, 1, 0)
+    for name, kind in (('rc', R_RC), ('uc', R_UC), ('ud', R_UD)):
+        pair = base + ah + make_qp(0, kind) + make_qp(1, kind) + up(0, 1) + up(1, 0)
+        for opcode in (*range(10), W_ATOMIC_WRITE):
+            flags = SIGNALED | 1 << 4 | (0xc0 if opcode in (W_COMPARE_SWAP, W_FETCH_ADD, W_ATOMIC_WRITE) else 0x40)
+            yield f'{name}-{opcode}', (pair + w_recv(0) + w_recv(1) + arm(0) + arm(1) + w_send(0, opcode, flags) * 2 +
+                                       ring(0) + run() + poll(0) + poll(1))
+        yield f'{name}-full', pair + w_send(0, W_SEND) * 9 + ring(0) + run() + poll(0) + w_send(0, W_SEND) * 3
+        yield f'{name}-unsignaled', pair + w_recv(1) * 4 + w_send(0, W_SEND, 1 << 4) * 3 + ring(0) + run() + w_send(0, W_SEND) * 6 + ring(0) + run() + poll(0)
+        yield f'{name}-abort', pair + w_send(0, W_SEND) * 2 + ring(0) + w_send(0, W_SEND) * 2 + abort(0) + run() + poll(0)
+        yield f'{name}-lost', pair + w_recv(1) + w_send(0, W_SEND) * 2 + ring(0) + run(3, 0xff) + bytes([15, 1]) * 4 + run()
+        for state in range(8):
+            mask = 1 | state << 26
+            yield f'{name}-to-{state}', (pair + w_recv(1) * 2 + w_send(0, W_SEND) * 2 + ring(0) + run(1) +
+                                         bytes([8, 0]) + struct.pack('>I', mask) + bytes(6) + w_send(0, W_SEND) + ring(0) + run())
+    yield 'srq', base + make_srq(0, 0x48) + make_qp(0, R_RC, 0x89) + up(0, 0) + srq_recv(0) * 5 + w_send(0, W_SEND) * 2 + ring(0) + run() + poll(0) + poll(1)
+    xrc = base + make_srq(0, 0x49) + make_qp(0, R_XRC_SEND) + make_qp(1, R_XRC_RECV) + up(0, 1) + up(1, 0)
+    yield 'xrc', xrc + srq_recv(0) * 3 + w_send(0, W_SEND) * 2 + ring(0) + run() + poll(0) + poll(1)
+    yield 'xrc-srq-gone', xrc + srq_recv(0) + w_send(0, W_SEND, SIGNALED | 2 << 4, 0xff) + ring(0) + run(1) + toggle(4, 0)
+    yield 'overrun', make_cq(0, 2) + make_cq(1, 2) + make_mr(0) + make_qp(0, R_RC) + up(0, 0) + w_recv(0) * 6 + w_send(0, W_SEND) * 6 + ring(0) + run() + poll(0)
+    yield 'multicast', base + ah + make_qp(0, R_UD) + up(0, 0) + bytes([10, 0]) + w_recv(0) + w_send(0, W_SEND) + ring(0) + run() + bytes([10, 0])
+    window = toggle(7, 0, 0, 1)
+    yield 'bind', base + window + make_qp(0, R_RC) + up(0, 0) + w_send(0, W_BIND_MW, SIGNALED, 0, 0, 0, 0, 0x16) + ring(0) + run() + toggle(5, 0) + toggle(7, 0)
+    yield 'device', toggle(9, 0, 128, 3) + toggle(5, 0, 0, 0, 2, 0, 0, 64, 0x2f) + toggle(9, 0) + toggle(5, 0) + toggle(9, 0)
+    yield 'resize', base + bytes([11, 0, 0, 4, 11, 0, 0, 40]) + make_srq(0, 0x48) + srq_recv(0) * 3 + bytes([12, 0, 0x20, 12, 0, 0x80, 12, 0, 0x31])
+    yield 'rereg', base + toggle(0, 1) + bytes([13, 0, 1, 0, 0, 2, 0, 1, 7])
+    yield 'busy', base + make_qp(0, R_RC) + toggle(0, 0) + toggle(2, 0) + toggle(10, 0) + toggle(2, 0)
+
+
+# --- fuzz_codec ----------------------------------------------------------------------------------
+
+
+def codec_seeds():
+    for opcode in (*range(0x18), 0x1d, *range(0x20, 0x2c), 0x64, 0x65, 0x81, *range(0xa0, 0xb8)):
+        bth = bytes([opcode, 0x40, 0xff, 0xff, 0, 0, 0, 7, 0x80, 0, 0, 1])
+        yield f'packet-{opcode:02x}', bytes([0, 255]) + bth + bytes(range(48))
+    for length in (16, 24, 32, 40, 44):
+        yield f'short-{length}', bytes([1, 9, 0x13, 0x40, 0xff, 0xff]) + bytes(length)
+    udp = struct.pack('>HHHH', 0xc000, 4791, 8 + 16, 0)
+    ipv4 = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 20 + 24, 7, 0x4000, 64, 17, 0x26b2, bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2]))
+    ipv6 = struct.pack('>IHBB', 0x60000000, 24, 17, 64) + b'\xfe\x80' + bytes(13) + b'\1' + b'\xfe\x80' + bytes(13) + b'\2'
+    yield 'ipv4', bytes([2, 0]) + ipv4 + udp + bytes(16)
+    yield 'ipv6', bytes([2, 0]) + ipv6 + udp + bytes(16)
+    for damage in (0, 1):
+        yield f'icrc-{damage}', bytes([3, 0]) + bytes(16) + bytes([0, 0, 7, 0, 9, damage]) + bytes(5 if damage else 1) + bytes(range(60))
+    yield 'capture', bytes([4, 0]) + bytes(8) + bytes(33)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    for target, seeds in (('codec', codec_seeds), ('receive', receive_seeds), ('rings', rings_seeds)):
+        directory = pathlib.Path(sys.argv[1]) / target
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, data in seeds():
+            (directory / name).write_bytes(data)
+
+
+main()

@@ -62,6 +62,11 @@ void vb_copy_last_byte_last(void *to, const void *from, size_t length)
 		in += length - last_line;
 		length = last_line;
 	}
+	for (; length >= WORD && !((uintptr_t)out & (WORD - 1)); length -= WORD) {
+		store_aligned(out, in, WORD);
+		out += WORD;
+		in += WORD;
+	}
 	while (length) {
 		size_t step = step_at(out, length);
 

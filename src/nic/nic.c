@@ -98,6 +98,8 @@ vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out
 	init_config(nic, config);
 	vb_prng_init(&nic->prng, config->seed);
 	vb_timers_init(&nic->timers);
+	vb_icrc_memo_init(&nic->icrc_sent);
+	vb_icrc_memo_init(&nic->icrc_received);
 	vb_link_init(&nic->active);
 	vb_link_init(&nic->sent);
 	vb_link_init(&nic->eventful);

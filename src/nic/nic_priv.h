@@ -12,6 +12,7 @@
 #include "nic/nic.h"
 #include "nic/pd.h"
 #include "nic/qp.h"
+#include "wire/icrc_memo.h"
 
 #include <stdatomic.h>
 
@@ -55,6 +56,8 @@ struct vb_nic {
 	struct vb_timers timers;
 	uint32_t timer_count;
 	struct vb_batch batch;
+	struct vb_icrc_memo icrc_sent;
+	struct vb_icrc_memo icrc_received;
 
 	struct vb_qp **qps; /* beside qp_rows: whose row it is */
 	void **key_owners; /* beside key_rows: the region or window whose row it is (its kind says which) */

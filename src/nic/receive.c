@@ -55,16 +55,15 @@ static uint32_t icrc_of(const struct vb_frame *frame)
 	return vb_icrc_load(tail);
 }
 
-static uint32_t crc_of(const struct vb_frame *frame, uint32_t length)
+static uint32_t crc_of(struct vb_nic *nic, const struct vb_frame *frame, uint32_t length)
 {
 	uint32_t left = length - VB_ICRC_SIZE;
 	uint32_t in_head = min32(frame->head.length, left);
-	uint32_t first = min32(in_head, VB_ICRC_HEAD_MAX);
-	uint32_t crc =
-		vb_icrc_begin_with(&frame->flow, length, frame->ip_id, frame->head.data, first);
+	uint32_t crc = vb_icrc_memo_begin(&nic->icrc_received, &frame->flow, length, frame->ip_id,
+					  frame->head.data);
 
-	if (in_head > first)
-		crc = vb_crc32(crc, frame->head.data + first, in_head - first);
+	if (in_head > VB_BTH_SIZE)
+		crc = vb_crc32(crc, frame->head.data + VB_BTH_SIZE, in_head - VB_BTH_SIZE);
 	left -= in_head;
 	for (uint32_t i = 0; left; i++) {
 		uint32_t part = min32(frame->rest[i].length, left);
@@ -75,9 +74,9 @@ static uint32_t crc_of(const struct vb_frame *frame, uint32_t length)
 	return crc;
 }
 
-static bool is_icrc_right(const struct vb_nic *nic, const struct vb_frame *frame, uint32_t length)
+static bool is_icrc_right(struct vb_nic *nic, const struct vb_frame *frame, uint32_t length)
 {
-	uint32_t difference = crc_of(frame, length) ^ icrc_of(frame);
+	uint32_t difference = crc_of(nic, frame, length) ^ icrc_of(frame);
 	uint16_t ip_id;
 
 	if (!difference)

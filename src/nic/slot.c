@@ -70,24 +70,23 @@ static void join_batch(struct vb_nic *nic, struct vb_slot *slot)
 	*batch = (struct vb_batch){ slot, slot->length, slot->length, 1 };
 }
 
-static uint32_t begin_icrc(const struct vb_slot *slot)
+static uint32_t begin_icrc(struct vb_nic *nic, const struct vb_slot *slot)
 {
-	uint32_t first = min32(slot->head_length, VB_ICRC_HEAD_MAX);
-	uint32_t crc =
-		vb_icrc_begin_with(&slot->flow, slot->length, slot->ip_id, slot->head, first);
+	uint32_t crc = vb_icrc_memo_begin(&nic->icrc_sent, &slot->flow, slot->length, slot->ip_id,
+					  slot->head);
 
-	if (slot->head_length > first)
-		crc = vb_crc32(crc, slot->head + first, slot->head_length - first);
+	if (slot->head_length > VB_BTH_SIZE)
+		crc = vb_crc32(crc, slot->head + VB_BTH_SIZE, slot->head_length - VB_BTH_SIZE);
 	return crc;
 }
 
 /* A packet without spans: pad and ICRC follow in the head, and one CRC goes over all of it. */
-static void finish_whole(const struct vb_nic *nic, struct vb_slot *slot, uint32_t pad)
+static void finish_whole(struct vb_nic *nic, struct vb_slot *slot, uint32_t pad)
 {
 	memset(slot->head + slot->head_length, 0, VB_SLOT_TAIL_MAX);
 	slot->head_length = (uint16_t)(slot->head_length + pad);
 	if (nic->config.icrc_mode != VB_ICRC_OFF)
-		vb_icrc_store(slot->head + slot->head_length, begin_icrc(slot));
+		vb_icrc_store(slot->head + slot->head_length, begin_icrc(nic, slot));
 	slot->head_length = (uint16_t)(slot->head_length + VB_ICRC_SIZE);
 	slot->tail_length = 0;
 }
@@ -106,7 +105,7 @@ bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot, const struct vb_pa
 	slot->tail_length = (uint8_t)(pad + VB_ICRC_SIZE);
 	if (nic->config.icrc_mode == VB_ICRC_OFF)
 		return true;
-	crc = begin_icrc(slot);
+	crc = begin_icrc(nic, slot);
 	for (uint32_t i = 0; i < slot->span_count; i++) {
 		if (!vb_dma_crc32(&crc, slot->spans[i].address, slot->spans[i].length)) {
 			nic->batch.last = NULL; /* this slot will not be sent */

@@ -10,7 +10,6 @@
 
 #include "base/bytes.h"
 #include "base/crc.h"
-#include "base/err.h"
 #include "wire/header.h"
 
 #define ROUTE_SIZE 8 /* stands for InfiniBand's local route header: all ones */
@@ -25,18 +24,20 @@ static void store_udp(uint8_t p[VB_UDP_SIZE], const struct vb_flow *flow,
 	store32(p + 4, (VB_UDP_SIZE + udp_payload_length) << 16 | 0xffff);
 }
 
+/* In large words: the CRC reads 16 bytes at a time, and a load waits when its bytes come from several stores. */
 static uint32_t store_ipv4_prefix(uint8_t *p, const struct vb_flow *flow,
 				  uint32_t udp_payload_length, uint16_t ip_id)
 {
-	memset(p, 0xff, ROUTE_SIZE);
-	p += ROUTE_SIZE;
+	uint32_t udp_length = VB_UDP_SIZE + udp_payload_length;
+	uint32_t ip_length = (VB_IPV4_SIZE + udp_length) & 0xffff;
+
+	store64(p, UINT64_MAX);
 	/* Version, TOS masked, length; ID, "don't fragment"; TTL masked, UDP, checksum masked. */
-	store32(p, 0x45ff0000 | (uint16_t)(VB_IPV4_SIZE + VB_UDP_SIZE + udp_payload_length));
-	store32(p + 4, (uint32_t)ip_id << 16 | 0x4000);
-	store32(p + 8, 0xff11ffff);
-	memcpy(p + 12, flow->source.raw + 12, 4);
-	memcpy(p + 16, flow->destination.raw + 12, 4);
-	store_udp(p + VB_IPV4_SIZE, flow, udp_payload_length);
+	store64(p + 8, (uint64_t)(0x45ff0000 | ip_length) << 32 | (uint32_t)ip_id << 16 | 0x4000);
+	store64(p + 16, (uint64_t)0xff11ffff << 32 | load32(flow->source.raw + 12));
+	store64(p + 24, (uint64_t)load32(flow->destination.raw + 12) << 32 |
+				(uint32_t)flow->source_port << 16 | VB_ROCE_PORT);
+	store32(p + 32, udp_length << 16 | 0xffff);
 	return IPV4_PREFIX_SIZE;
 }
 
@@ -62,56 +63,15 @@ uint32_t vb_icrc_prefix(uint8_t prefix[VB_ICRC_PREFIX_MAX], const struct vb_flow
 	return store_ipv6_prefix(prefix, flow, udp_payload_length);
 }
 
-/*
- * Prefix and masked BTH of an IPv4 packet. It is read back at once by a CRC that loads 16 bytes at a time: written in
- * large words, because a load waits for the cache when its bytes come from several stores.
- */
-static uint32_t store_masked_ipv4(uint8_t *p, const struct vb_flow *flow,
-				  uint32_t udp_payload_length, uint16_t ip_id, const uint8_t *bth)
-{
-	uint32_t udp_length = VB_UDP_SIZE + udp_payload_length;
-	uint32_t ip_length = (VB_IPV4_SIZE + udp_length) & 0xffff;
-
-	store64(p, UINT64_MAX);
-	store64(p + 8, (uint64_t)(0x45ff0000 | ip_length) << 32 | (uint32_t)ip_id << 16 | 0x4000);
-	store64(p + 16, (uint64_t)0xff11ffff << 32 | load32(flow->source.raw + 12));
-	store64(p + 24, (uint64_t)load32(flow->destination.raw + 12) << 32 |
-				(uint32_t)flow->source_port << 16 | VB_ROCE_PORT);
-	store64(p + 32, (uint64_t)(udp_length << 16 | 0xffff) << 32 | load32(bth));
-	store64(p + 40, (uint64_t)0xff << 56 | load64(bth + BTH_MASKED_BYTE));
-	return IPV4_PREFIX_SIZE + VB_BTH_SIZE;
-}
-
-static uint32_t store_masked_ipv6(uint8_t *p, const struct vb_flow *flow,
-				  uint32_t udp_payload_length, const uint8_t *bth)
-{
-	uint32_t length = store_ipv6_prefix(p, flow, udp_payload_length);
-
-	memcpy(p + length, bth, VB_BTH_SIZE);
-	p[length + BTH_MASKED_BYTE] = 0xff;
-	return length + VB_BTH_SIZE;
-}
-
-uint32_t vb_icrc_begin_with(const struct vb_flow *flow, uint32_t udp_payload_length, uint16_t ip_id,
-			    const uint8_t *head, uint32_t length)
-{
-	uint8_t masked[VB_ICRC_PREFIX_MAX + VB_ICRC_HEAD_MAX];
-	uint32_t masked_length;
-
-	VB_CHECK(length >= VB_BTH_SIZE && length <= VB_ICRC_HEAD_MAX);
-	if (vb_flow_is_ipv4(flow))
-		masked_length = store_masked_ipv4(masked, flow, udp_payload_length, ip_id, head);
-	else
-		masked_length = store_masked_ipv6(masked, flow, udp_payload_length, head);
-	if (length > VB_BTH_SIZE)
-		memcpy(masked + masked_length, head + VB_BTH_SIZE, length - VB_BTH_SIZE);
-	return vb_crc32(0, masked, masked_length + length - VB_BTH_SIZE);
-}
-
 uint32_t vb_icrc_begin(const struct vb_flow *flow, uint32_t udp_payload_length, uint16_t ip_id,
 		       const uint8_t bth[VB_BTH_SIZE])
 {
-	return vb_icrc_begin_with(flow, udp_payload_length, ip_id, bth, VB_BTH_SIZE);
+	uint8_t masked[VB_ICRC_PREFIX_MAX + VB_BTH_SIZE];
+	uint32_t length = vb_icrc_prefix(masked, flow, udp_payload_length, ip_id);
+
+	memcpy(masked + length, bth, VB_BTH_SIZE);
+	masked[length + BTH_MASKED_BYTE] = 0xff;
+	return vb_crc32(0, masked, length + VB_BTH_SIZE);
 }
 
 /*

@@ -17,7 +17,6 @@
 #define VB_ICRC_PREFIX_MAX (8 + VB_IPV6_SIZE + VB_UDP_SIZE)
 
 /* How much of a packet vb_icrc_begin_with() takes at most: all headers and a short payload. */
-#define VB_ICRC_HEAD_MAX 128
 
 /* Writes the masked prefix; the UDP payload's length includes the ICRC. Returns 36 or 56. */
 uint32_t vb_icrc_prefix(uint8_t prefix[VB_ICRC_PREFIX_MAX], const struct vb_flow *flow,
@@ -29,14 +28,6 @@ uint32_t vb_icrc_prefix(uint8_t prefix[VB_ICRC_PREFIX_MAX], const struct vb_flow
  */
 uint32_t vb_icrc_begin(const struct vb_flow *flow, uint32_t udp_payload_length, uint16_t ip_id,
 		       const uint8_t bth[12]);
-
-/*
- * The same over the first `length` bytes of the packet, from the BTH on (12 to VB_ICRC_HEAD_MAX):
- * a CRC of few bytes costs nearly as much as one of many, so headers that lie together, or a whole
- * short packet, are better done in one go.
- */
-uint32_t vb_icrc_begin_with(const struct vb_flow *flow, uint32_t udp_payload_length, uint16_t ip_id,
-			    const uint8_t *head, uint32_t length);
 
 static inline void vb_icrc_store(uint8_t p[4], uint32_t crc)
 {

@@ -14,6 +14,7 @@
 #include "wire/flow.h"
 #include "wire/header.h"
 #include "wire/icrc.h"
+#include "wire/icrc_memo.h"
 #include "wire/packet.h"
 #include "wire/syndrome.h"
 
@@ -191,22 +192,23 @@ static void fuzz_icrc(struct input *input)
 	uint16_t ip_id = input_16(input);
 	uint16_t assumed = input_16(input);
 	uint32_t damage = input_bool(input) ? input_32(input) : 0;
-	uint32_t cut = input_8(input);
 	uint32_t length = (uint32_t)(input->size < BYTES_MAX ? input->size : BYTES_MAX);
 	const uint8_t *bytes = input->data;
 	uint32_t whole;
-	uint32_t parts;
+	uint32_t remembered;
+	struct vb_icrc_memo memo;
 	uint32_t guessed;
 	uint16_t solved;
 
 	if (length < VB_BTH_SIZE)
 		return;
-	cut = VB_BTH_SIZE + cut % (min32(length, VB_ICRC_HEAD_MAX) - VB_BTH_SIZE + 1);
 	whole = vb_icrc_begin(&flow, length + VB_ICRC_SIZE, ip_id, bytes);
 	whole = vb_crc32(whole, bytes + VB_BTH_SIZE, length - VB_BTH_SIZE);
-	parts = vb_icrc_begin_with(&flow, length + VB_ICRC_SIZE, ip_id, bytes, cut);
-	parts = vb_crc32(parts, bytes + cut, length - cut);
-	REQUIRE(whole == parts);
+	vb_icrc_memo_init(&memo);
+	vb_icrc_memo_begin(&memo, &flow, length + VB_ICRC_SIZE, assumed, bytes);
+	remembered = vb_icrc_memo_begin(&memo, &flow, length + VB_ICRC_SIZE, ip_id, bytes);
+	remembered = vb_crc32(remembered, bytes + VB_BTH_SIZE, length - VB_BTH_SIZE);
+	REQUIRE(whole == remembered);
 	if (!vb_flow_is_ipv4(&flow))
 		return;
 	guessed = vb_icrc_begin(&flow, length + VB_ICRC_SIZE, assumed, bytes);

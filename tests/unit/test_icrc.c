@@ -9,6 +9,7 @@
 #include "harness.h"
 #include "wire/header.h"
 #include "wire/icrc.h"
+#include "wire/icrc_memo.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -158,20 +159,83 @@ TEST(a_known_packet_has_its_known_icrc)
 	EXPECT_EQ(vb_icrc_load(icrc), crc);
 }
 
-TEST(beginning_with_more_than_the_bth_gives_the_same_icrc)
+/* The packet's ICRC with a beginning that is remembered from the packets before. */
+static uint32_t remembered_icrc_of(struct vb_icrc_memo *memo, struct whole *whole)
 {
+	uint32_t crc = vb_icrc_memo_begin(memo, &whole->flow, whole->payload_length, whole->ip_id,
+					  bth_of(whole));
+
+	return vb_crc32(crc, bth_of(whole) + VB_BTH_SIZE, whole->payload_length - 4 - VB_BTH_SIZE);
+}
+
+TEST(a_remembered_beginning_gives_the_same_icrc)
+{
+	struct vb_icrc_memo memo;
 	struct vb_prng prng;
 
 	vb_prng_init(&prng, 4);
-	for (uint32_t head = VB_BTH_SIZE; head <= VB_ICRC_HEAD_MAX; head++) {
-		struct whole *whole = random_whole(&prng, head & 1, VB_ICRC_HEAD_MAX + 64);
-		uint32_t crc = vb_icrc_begin_with(&whole->flow, whole->payload_length, whole->ip_id,
-						  bth_of(whole), head);
+	vb_icrc_memo_init(&memo);
+	for (int round = 0; round < 200; round++) {
+		struct whole *whole = random_whole(&prng, round & 1, 64 + round % 3 * 4);
 
-		crc = vb_crc32(crc, bth_of(whole) + head, whole->payload_length - 4 - head);
-		EXPECT_EQ(crc, icrc_of(whole));
+		EXPECT_EQ(remembered_icrc_of(&memo, whole), icrc_of(whole));
+		EXPECT_EQ(remembered_icrc_of(&memo, whole), icrc_of(whole));
 		free(whole);
 	}
+}
+
+TEST(a_remembered_beginning_is_right_for_any_psn_and_ip_id)
+{
+	struct vb_icrc_memo memo;
+	struct vb_prng prng;
+	struct vb_flow flow = { .source_port = 0xc123 };
+	uint8_t bth[VB_BTH_SIZE] = { 0x07, 0x40, 0xff, 0xff, 0, 1, 2, 3 };
+
+	flow.source = vb_gid_from_ipv4(0x0a000001);
+	flow.destination = vb_gid_from_ipv4(0x0a000002);
+	vb_prng_init(&prng, 14);
+	vb_icrc_memo_init(&memo);
+	for (int round = 0; round < 2000; round++) {
+		uint64_t random = vb_prng_next(&prng);
+		uint16_t ip_id = (uint16_t)random;
+
+		store32(bth + 8, (uint32_t)(random >> 32));
+		bth[4] = (uint8_t)(random >> 16); /* masked */
+		flow.traffic_class = (uint8_t)(random >> 24); /* not covered */
+		EXPECT_EQ(vb_icrc_memo_begin(&memo, &flow, 1040, ip_id, bth),
+			  vb_icrc_begin(&flow, 1040, ip_id, bth));
+	}
+}
+
+TEST(a_remembered_beginning_is_forgotten_when_anything_that_is_covered_changes)
+{
+	struct vb_icrc_memo memo;
+	struct vb_flow flow = { .source_port = 0xc123 };
+	struct vb_flow other;
+	uint8_t bth[VB_BTH_SIZE] = { 0x07, 0x40, 0xff, 0xff, 0, 1, 2, 3, 0, 0, 0, 9 };
+
+	flow.source = vb_gid_from_ipv4(0x0a000001);
+	flow.destination = vb_gid_from_ipv4(0x0a000002);
+	vb_icrc_memo_init(&memo);
+#define EXPECT_SAME(flow, length, bth)                             \
+	EXPECT_EQ(vb_icrc_memo_begin(&memo, flow, length, 3, bth), \
+		  vb_icrc_begin(flow, length, 3, bth))
+	EXPECT_SAME(&flow, 1040, bth);
+	EXPECT_SAME(&flow, 1044, bth);
+	other = flow;
+	other.source_port++;
+	EXPECT_SAME(&other, 1044, bth);
+	other.source.raw[15]++;
+	EXPECT_SAME(&other, 1044, bth);
+	other.destination.raw[15]++;
+	EXPECT_SAME(&other, 1044, bth);
+	bth[0]++;
+	EXPECT_SAME(&other, 1044, bth);
+	bth[7]++;
+	EXPECT_SAME(&other, 1044, bth);
+	bth[3]--;
+	EXPECT_SAME(&other, 1044, bth);
+#undef EXPECT_SAME
 }
 
 TEST(what_routers_change_does_not_change_the_icrc)

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The beginning of an ICRC, remembered. Packets of one flow, kind and length differ up to the end of the BTH only in
+ * the IPv4 ID and the BTH's last word (PSN and ACK request). A CRC is linear: the CRC of what is equal is kept, and
+ * the part of what differs is added from small tables.
+ */
+#ifndef VB_WIRE_ICRC_MEMO_H
+#define VB_WIRE_ICRC_MEMO_H
+
+#include "wire/flow.h"
+
+#include <stdint.h>
+
+struct vb_icrc_memo {
+	/* What the last packet was, and the CRC up to the BTH's last word for ID 0. */
+	struct vb_flow flow;
+	uint64_t kind; /* the first 8 bytes of the BTH, masked; never 0 once something is known */
+	uint32_t udp_payload_length;
+	uint32_t crc;
+	/* By place and value of 4 bits: what an ID adds to that CRC, and what 4 bytes more make of a CRC. */
+	uint32_t ip_id_parts[4][16];
+	uint32_t word_parts[8][16];
+};
+
+void vb_icrc_memo_init(struct vb_icrc_memo *memo);
+
+/* The same as vb_icrc_begin(). */
+uint32_t vb_icrc_memo_begin(struct vb_icrc_memo *memo, const struct vb_flow *flow,
+			    uint32_t udp_payload_length, uint16_t ip_id, const uint8_t bth[12]);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What will happen in a world, by time; things at the same time happen in the order in which they were noted. */
+#ifndef VB_SIM_AGENDA_H
+#define VB_SIM_AGENDA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct vb_agenda_item {
+	uint64_t time_ns;
+	uint64_t sequence;
+	uint32_t kind; /* the owner's */
+	uint32_t index; /* the owner's */
+	void *object; /* the owner's */
+};
+
+struct vb_agenda {
+	struct vb_agenda_item *heap; /* 0-based binary heap */
+	uint32_t count;
+	uint32_t capacity;
+	uint64_t next_sequence;
+};
+
+void vb_agenda_fini(struct vb_agenda *agenda);
+void vb_agenda_add(struct vb_agenda *agenda, uint64_t time_ns, uint32_t kind, uint32_t index,
+		   void *object);
+uint64_t vb_agenda_time(const struct vb_agenda *agenda); /* of the first item, or UINT64_MAX */
+/* True if the first item is due by then and has that kind and index. */
+bool vb_agenda_next_is(const struct vb_agenda *agenda, uint64_t now_ns, uint32_t kind,
+		       uint32_t index);
+bool vb_agenda_take(struct vb_agenda *agenda, struct vb_agenda_item *item);
+
+#endif

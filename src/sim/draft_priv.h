@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A request while it is being written: draft.c makes it right, flaw.c wrong. */
+#ifndef VB_SIM_DRAFT_PRIV_H
+#define VB_SIM_DRAFT_PRIV_H
+
+#include "sim/draft.h"
+
+struct vb_draft_build {
+	struct vb_world *world;
+	const struct vb_draft *draft;
+	struct vb_channel *channel;
+	struct vb_channel_end *end;
+	struct vb_channel_end *peer;
+	struct vb_node *node;
+	struct vb_node *far; /* the peer's machine */
+	struct vb_send_request request;
+	struct vb_sge sges[VB_MODEL_PIECES_MAX];
+	struct vb_model_request model;
+};
+
+static inline bool vb_draft_is_atomic(enum vb_wr_opcode opcode)
+{
+	return opcode == VB_WR_COMPARE_SWAP || opcode == VB_WR_FETCH_ADD;
+}
+
+/* Eight aligned bytes. */
+static inline bool vb_draft_is_word(enum vb_wr_opcode opcode)
+{
+	return vb_draft_is_atomic(opcode) || opcode == VB_WR_ATOMIC_WRITE;
+}
+
+static inline bool vb_draft_is_reliable(const struct vb_channel *channel)
+{
+	return channel->options.type == VB_QP_RC || channel->options.type == VB_QP_XRC_SEND;
+}
+
+/* Puts in the flaw that the draft asks for, and tells the model. */
+void vb_draft_spoil(struct vb_draft_build *b);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The cables between simulated machines: every packet gets its fate, its latency and a place on the agenda. A
+ * packet to a multicast address goes to every machine, the sender's own included; the adapters filter.
+ */
+#ifndef VB_SIM_FABRIC_H
+#define VB_SIM_FABRIC_H
+
+#include "nic/frame.h"
+#include "sim/agenda.h"
+#include "sim/fault.h"
+#include "sim/trace.h"
+
+#define VB_FABRIC_NODES_MAX 8
+#define VB_FABRIC_PARTS_MAX 4
+
+/* A packet under way, in memory of its own. */
+struct vb_fabric_packet {
+	struct vb_flow flow;
+	uint16_t ip_id;
+	uint32_t from;
+	uint32_t to;
+	uint32_t length;
+	uint8_t bytes[];
+};
+
+struct vb_fabric {
+	struct vb_agenda *agenda;
+	struct vb_trace *trace;
+	uint32_t agenda_kind; /* of an arriving packet; its object is the packet */
+	struct vb_fault_plan faults;
+	struct vb_prng prng;
+	uint32_t node_count;
+	struct vb_gid gids[VB_FABRIC_NODES_MAX][2]; /* the addresses of each node */
+	bool is_dead[VB_FABRIC_NODES_MAX];
+	uint64_t latency_ns;
+	uint32_t picoseconds_per_byte;
+	uint64_t link_free_ns[VB_FABRIC_NODES_MAX]; /* when a node's cable has sent what it was given */
+	uint64_t packets_sent;
+	uint64_t fates[VB_FATE_COUNT];
+	uint64_t unreadable; /* slots whose memory had vanished */
+};
+
+/* Sends what the adapter handed out. The slot is borrowed for the call. */
+void vb_fabric_send(struct vb_fabric *fabric, uint64_t now_ns, uint32_t from,
+		    const struct vb_slot *slot);
+
+/* A frame over the packet's bytes, cut into pieces at random places. `parts` is the frame's memory. */
+struct vb_frame vb_fabric_frame(struct vb_fabric *fabric, const struct vb_fabric_packet *packet,
+				struct vb_bytes parts[VB_FABRIC_PARTS_MAX]);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A world of two machines drawn as a ladder: node 0 on the left, node 1 on the right, a rung for each packet. What
+ * is sent for the second time is marked, and so is what gets lost.
+ */
+#ifndef VB_SIM_LADDER_H
+#define VB_SIM_LADDER_H
+
+#include "sim/trace.h"
+
+#define VB_LADDER_TEXT_MAX 400
+#define VB_LADDER_SEEN_MAX 1024
+
+struct vb_ladder {
+	uint64_t seen[VB_LADDER_SEEN_MAX]; /* sender, QPN and PSN of requests */
+	uint32_t seen_count;
+	uint64_t previous_ns;
+	uint64_t packets;
+	uint64_t lost;
+	uint64_t repeated;
+};
+
+/* The two lines above the first rung. */
+void vb_ladder_describe_head(char text[VB_LADDER_TEXT_MAX]);
+
+/* One entry, as one line or two (after a long pause), without a final line feed; "" if it is not shown. */
+void vb_ladder_describe(struct vb_ladder *ladder, const struct vb_trace_entry *entry,
+			char text[VB_LADDER_TEXT_MAX]);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What happened in a world: packets and their fate, posts, completions, events. The last entries are kept and
+ * turned into words only when somebody asks; a hash covers all of them, so that two runs can be compared.
+ */
+#ifndef VB_SIM_TRACE_H
+#define VB_SIM_TRACE_H
+
+#include "wire/flow.h"
+#include "wire/packet.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VB_TRACE_ENTRIES 4096 /* kept in words */
+#define VB_TRACE_PACKETS 64 /* kept with all their bytes, for a capture */
+#define VB_TRACE_TEXT_MAX 320
+#define VB_TRACE_NOBODY 0xff
+
+enum vb_trace_kind {
+	VB_TRACE_PACKET,
+	VB_TRACE_POST_SEND, /* qpn, opcode, wr_id, length, flags */
+	VB_TRACE_POST_RECV, /* qpn (or SRQ number), 0, wr_id, capacity */
+	VB_TRACE_COMPLETION, /* qpn, opcode, wr_id, byte_length, status */
+	VB_TRACE_EVENT, /* qpn, kind */
+	VB_TRACE_ACTION, /* what the program or the world did: text, and two numbers */
+};
+
+enum vb_packet_fate {
+	VB_FATE_DELIVERED,
+	VB_FATE_LOST,
+	VB_FATE_DUPLICATED,
+	VB_FATE_REORDERED,
+	VB_FATE_DELAYED,
+	VB_FATE_CORRUPTED,
+	VB_FATE_TRUNCATED,
+	VB_FATE_PARTITIONED,
+	VB_FATE_LINK_DOWN,
+	VB_FATE_NOBODY, /* no such address, or its machine is dead */
+	VB_FATE_COUNT
+};
+
+struct vb_trace_entry {
+	uint64_t time_ns;
+	uint64_t number; /* of all entries ever, from 0 */
+	enum vb_trace_kind kind;
+	enum vb_packet_fate fate;
+	uint8_t from; /* the node */
+	uint8_t to;
+	uint32_t length; /* a packet's UDP payload */
+	const char *text; /* an action's, a literal */
+	uint64_t values[5];
+	uint8_t head[VB_PACKET_HEADERS_MAX];
+};
+
+struct vb_trace_packet {
+	uint64_t time_ns;
+	struct vb_flow flow;
+	uint16_t ip_id;
+	uint32_t length;
+	uint32_t capacity;
+	uint8_t *bytes;
+};
+
+struct vb_trace {
+	uint64_t hash;
+	uint64_t count; /* entries ever */
+	uint64_t packet_count; /* packets ever */
+	struct vb_trace_entry *entries; /* ring */
+	struct vb_trace_packet packets[VB_TRACE_PACKETS]; /* ring */
+};
+
+void vb_trace_init(struct vb_trace *trace);
+void vb_trace_fini(struct vb_trace *trace);
+
+void vb_trace_on_packet(struct vb_trace *trace, uint64_t now_ns, uint32_t from, uint32_t to,
+			enum vb_packet_fate fate, const struct vb_flow *flow, uint16_t ip_id,
+			const uint8_t *bytes, uint32_t length);
+void vb_trace_note(struct vb_trace *trace, uint64_t now_ns, enum vb_trace_kind kind, uint32_t node,
+		   const char *text, const uint64_t values[5]);
+
+/* The entry with that number, or NULL if it is not kept any more or not there yet. */
+const struct vb_trace_entry *vb_trace_entry(const struct vb_trace *trace, uint64_t number);
+
+/* One line for a person, without a line feed. */
+void vb_trace_describe(const struct vb_trace_entry *entry, char text[VB_TRACE_TEXT_MAX]);
+
+const char *vb_fate_describe(enum vb_packet_fate fate);
+
+/*
+ * A pcapng capture of the last packets. With `p` NULL it returns the size that it needs; else it writes and
+ * returns the size.
+ */
+uint64_t vb_trace_store_capture(const struct vb_trace *trace, uint8_t *p);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The random life of a world: which channels there are and what the programs do with them. */
+#ifndef VB_SIM_WORKLOAD_H
+#define VB_SIM_WORKLOAD_H
+
+#include "sim/world.h"
+
+/* Draws the options of a world from its seed. */
+struct vb_world_options vb_workload_draw(uint64_t seed);
+
+/* Faults, channels and the first ticks. */
+void vb_workload_begin(struct vb_world *world);
+
+/* Some new channels. */
+void vb_workload_on_epoch(struct vb_world *world, uint32_t epochs_left);
+
+/* The program that uses the channel does something. */
+void vb_workload_on_tick(struct vb_world *world, uint32_t channel);
+
+#endif

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The subcommands. Each takes its own arguments (argv[0] is its name) and returns the exit status. */
+#ifndef VB_TOOLS_VERBATIM_H
+#define VB_TOOLS_VERBATIM_H
+
+int command_sim(int argc, char **argv);
+int command_demo(int argc, char **argv);
+
+#endif

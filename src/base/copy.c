@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Everything up to the cache line that holds the last byte goes by memcpy, in whole lines where it can. That line's
- * bytes follow as naturally aligned stores in ascending order: a store that does not cross a line is seen whole, and
- * the last one, with release, is seen after everything before it.
+ * Everything up to the cache line that holds the last byte goes by memcpy, in whole lines where it can. Of that
+ * line at least the last bytes follow as naturally aligned stores in ascending order: such a store is seen whole, and the
+ * last one, with release, is seen after everything before it.
  */
 #include "base/copy.h"
 
@@ -62,10 +62,10 @@ void vb_copy_last_byte_last(void *to, const void *from, size_t length)
 		in += length - last_line;
 		length = last_line;
 	}
-	for (; length >= WORD && !((uintptr_t)out & (WORD - 1)); length -= WORD) {
-		store_aligned(out, in, WORD);
-		out += WORD;
-		in += WORD;
+	if (length == LINE) { /* a whole line, as large copies mostly end with */
+		memcpy(out, in, LINE - WORD);
+		store_aligned(out + LINE - WORD, in + LINE - WORD, WORD);
+		return;
 	}
 	while (length) {
 		size_t step = step_at(out, length);

@@ -62,33 +62,37 @@ struct vb_aeth {
 	uint32_t msn; /* 24 bits */
 };
 
+/* In whole words: each packet is loaded and stored, and the ICRC reads the first 8 bytes back at once. */
 static inline struct vb_bth vb_bth_load(const uint8_t p[VB_BTH_SIZE])
 {
+	uint64_t first = load64(p);
+	uint32_t last = load32(p + 8);
+
 	return (struct vb_bth){
-		.opcode = p[0],
-		.solicited = p[1] >> 7,
-		.migrated = p[1] >> 6 & 1,
-		.pad = p[1] >> 4 & 3,
-		.version = p[1] & 0xf,
-		.pkey = load16(p + 2),
-		.fecn = p[4] >> 7,
-		.becn = p[4] >> 6 & 1,
-		.destination = { load24(p + 5) },
-		.ack_request = p[8] >> 7,
-		.psn = { load24(p + 9) },
+		.opcode = (uint8_t)(first >> 56),
+		.solicited = first >> 55 & 1,
+		.migrated = first >> 54 & 1,
+		.pad = first >> 52 & 3,
+		.version = first >> 48 & 0xf,
+		.pkey = (uint16_t)(first >> 32),
+		.fecn = first >> 31 & 1,
+		.becn = first >> 30 & 1,
+		.destination = { (uint32_t)first & VB_QPN_MASK },
+		.ack_request = last >> 31,
+		.psn = { last & VB_PSN_MASK },
 	};
 }
 
 static inline void vb_bth_store(uint8_t p[VB_BTH_SIZE], const struct vb_bth *bth)
 {
-	uint32_t flags = (uint32_t)bth->solicited << 7 | (uint32_t)bth->migrated << 6 |
-			 (bth->pad & 3u) << 4 | (bth->version & 0xfu);
-	uint32_t destination = (uint32_t)bth->fecn << 31 | (uint32_t)bth->becn << 30 |
-			       (bth->destination.v & VB_QPN_MASK);
-	uint32_t psn = (uint32_t)bth->ack_request << 31 | (bth->psn.v & VB_PSN_MASK);
+	uint64_t first = (uint64_t)bth->opcode << 56 | (uint64_t)bth->solicited << 55 |
+			 (uint64_t)bth->migrated << 54 | (uint64_t)(bth->pad & 3) << 52 |
+			 (uint64_t)(bth->version & 0xf) << 48 | (uint64_t)bth->pkey << 32 |
+			 (uint64_t)bth->fecn << 31 | (uint64_t)bth->becn << 30 |
+			 (bth->destination.v & VB_QPN_MASK);
 
-	store32(p, (uint32_t)bth->opcode << 24 | flags << 16 | bth->pkey);
-	store64(p + 4, (uint64_t)destination << 32 | psn);
+	store64(p, first);
+	store32(p + 8, (uint32_t)bth->ack_request << 31 | (bth->psn.v & VB_PSN_MASK));
 }
 
 static inline struct vb_deth vb_deth_load(const uint8_t p[VB_DETH_SIZE])

@@ -244,15 +244,17 @@ static bool is_starved(struct vb_world *world, struct vb_channel *channel, uint3
 	struct vb_channel_end *end = &channel->ends[side];
 	const struct vb_node *node = world->nodes[end->node];
 	const struct vb_node_region *full = &node->regions[VB_REGION_FULL];
-	uint32_t length = channel->options.message_max + 64;
+	uint32_t length = channel->options.message_max;
 	uint64_t block;
 
 	if (!vb_channel_is_alive(world, end) ||
 	    !vb_channel_is_alive(world, &channel->ends[1 - side]) ||
 	    !vb_model_is_waiting(&world->model, channel->ends[1 - side].model))
 		return false;
-	block = vb_arena_allocate(node->arena, full->address, full->address + full->length, length,
-				  1);
+	if (end->srq_count)
+		length = node->srqs[end->srqs[0]]->capacity;
+	block = vb_arena_allocate(node->arena, full->address, full->address + full->length,
+				  length + 64, 1);
 	if (block)
 		vb_arena_release(node->arena, block);
 	return !block;
@@ -261,6 +263,19 @@ static bool is_starved(struct vb_world *world, struct vb_channel *channel, uint3
 static void plan_tick(struct vb_world *world, struct vb_channel *channel, uint64_t delay_ns)
 {
 	vb_agenda_add(&world->agenda, world->now_ns + delay_ns, VB_ITEM_TICK, channel->index, NULL);
+}
+
+/* One end waits for receives of the other. */
+static bool is_wanted(struct vb_world *world, const struct vb_channel *channel)
+{
+	for (uint32_t side = 0; side < 2 && is_reliable(channel); side++) {
+		const struct vb_model_qp *sender = model_of(world, &channel->ends[side]);
+
+		if (sender->next_message != VB_MODEL_NONE && !sender->has_failed &&
+		    !sender->is_removed && vb_channel_is_alive(world, &channel->ends[1 - side]))
+			return true;
+	}
+	return false;
 }
 
 static void wind_down(struct vb_world *world, struct vb_channel *channel)
@@ -275,7 +290,7 @@ static void wind_down(struct vb_world *world, struct vb_channel *channel)
 		channel->state = VB_CHANNEL_CLOSED;
 		return;
 	}
-	if (channel->interval_ns < 20 * MS)
+	if (channel->interval_ns < (is_wanted(world, channel) ? 1 : 20) * MS)
 		channel->interval_ns *= 2;
 	plan_tick(world, channel, channel->interval_ns);
 }

@@ -157,6 +157,26 @@ static void forgive_receive(struct vb_model *model, struct vb_model_request *req
 	model->qps[request->qp].cause |= VB_CAUSE_RESPONDER;
 }
 
+static bool uses_remotely(const struct vb_model_request *request, const struct vb_arena *arena,
+			  uint64_t address, uint32_t length)
+{
+	return request->remote == arena &&
+	       overlaps(request->remote_address, request->length, address, length);
+}
+
+/* Under way, or flushed while its packets may still be. */
+static bool may_still_arrive(const struct vb_model *model, const struct vb_model_request *request)
+{
+	if (request->is_receive || model->qps[request->qp].peer == VB_MODEL_NONE)
+		return false;
+	return request->outcome != VB_OUTCOME_DONE || request->status != VB_STATUS_SUCCESS;
+}
+
+static void expect_refusal(struct vb_model *model, const struct vb_model_request *request)
+{
+	model->qps[model->qps[request->qp].peer].cause |= VB_CAUSE_RESPONDER;
+}
+
 void vb_model_forgive(struct vb_model *model, const struct vb_arena *arena, uint64_t address,
 		      uint32_t length, uint32_t local_statuses, uint32_t remote_statuses)
 {
@@ -164,6 +184,9 @@ void vb_model_forgive(struct vb_model *model, const struct vb_arena *arena, uint
 		struct vb_model_request *request = &model->requests[i];
 		struct vb_model_qp *qp;
 
+		if (may_still_arrive(model, request) &&
+		    uses_remotely(request, arena, address, length))
+			expect_refusal(model, request);
 		if (request->outcome != VB_OUTCOME_PENDING)
 			continue;
 		if (request->is_receive) {
@@ -176,12 +199,9 @@ void vb_model_forgive(struct vb_model *model, const struct vb_arena *arena, uint
 			request->allowed |= local_statuses;
 			qp->cause |= VB_CAUSE_OWN;
 		}
-		if (request->remote == arena &&
-		    overlaps(request->remote_address, request->length, address, length)) {
+		if (uses_remotely(request, arena, address, length)) {
 			request->allowed |= remote_statuses;
 			qp->cause |= VB_CAUSE_OWN;
-			if (qp->peer != VB_MODEL_NONE)
-				model->qps[qp->peer].cause |= VB_CAUSE_RESPONDER;
 		}
 	}
 }

@@ -25,8 +25,12 @@ static bool can_run_out_of_retries(const struct vb_model *model, const struct vb
 		return false;
 	if (qp->cause & VB_CAUSE_HOSTILE)
 		return true;
-	return peer && peer->cause & (VB_CAUSE_OWN | VB_CAUSE_EXPLICIT | VB_CAUSE_OVERRUN |
-				      VB_CAUSE_HOSTILE | VB_CAUSE_GONE);
+	if (!peer)
+		return false;
+	if (qp->is_lossy && peer->cause & VB_CAUSE_RESPONDER)
+		return true; /* it refused a request, failed, and what it said got lost */
+	return peer->cause & (VB_CAUSE_OWN | VB_CAUSE_EXPLICIT | VB_CAUSE_OVERRUN |
+			      VB_CAUSE_HOSTILE | VB_CAUSE_GONE);
 }
 
 /* Statuses that a sender gets because of the receive that its message met. */

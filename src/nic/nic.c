@@ -34,6 +34,9 @@ static vb_err check_config(const struct vb_nic_config *config)
 		return VB_EINVAL;
 	if (qpn_end > VB_QPN_MULTICAST.v || (config->qpn_count && config->qpn_first < 2))
 		return VB_EINVAL;
+	if (config->source_port_count && (!is_power_of_two(config->source_port_count) ||
+					  config->source_port_count > VB_SOURCE_PORTS_MAX))
+		return VB_EINVAL;
 	if (config->reads_max > 255 || config->port_mtu > VB_PAYLOAD_MAX ||
 	    config->cq_depth_max > DEPTH_LIMIT || config->qp_depth_max > DEPTH_LIMIT ||
 	    config->srq_depth_max > DEPTH_LIMIT)
@@ -186,6 +189,16 @@ bool vb_nic_fill_flow(const struct vb_nic *nic, const struct vb_address *address
 		.hop_limit = address->hop_limit ? address->hop_limit : HOP_LIMIT_DEFAULT,
 	};
 	return true;
+}
+
+uint16_t vb_nic_source_port(const struct vb_nic *nic, uint32_t flow_label, vb_qpn local,
+			    vb_qpn remote)
+{
+	uint16_t port = vb_flow_source_port(flow_label, local.v, remote.v);
+
+	if (!nic->config.source_port_count)
+		return port;
+	return nic->config.source_ports[port & (nic->config.source_port_count - 1)];
 }
 
 vb_err vb_nic_add_timer(struct vb_nic *nic)

@@ -27,6 +27,7 @@ enum vb_icrc_mode {
 #define VB_GID_COUNT 128
 #define VB_PKEY_COUNT 16
 #define VB_PKEY_DEFAULT 0xffff
+#define VB_SOURCE_PORTS_MAX 16
 
 struct vb_nic_config {
 	/* Tables in the caller's memory, all zero at first; the counts are powers of two. See nic/tables.h. */
@@ -38,6 +39,13 @@ struct vb_nic_config {
 	uint64_t seed; /* keys, first QPN: unguessable if this is */
 	uint32_t qpn_first; /* QPNs are taken from this range, which excludes 0, 1 and 0xffffff … */
 	uint32_t qpn_count; /* … 0 for all from qpn_first on */
+
+	/*
+	 * UDP source ports that the link can send from; the ICRC covers the port, so the engine chooses. A power of
+	 * two; 0: any from 0xc000 on.
+	 */
+	uint16_t source_ports[VB_SOURCE_PORTS_MAX];
+	uint32_t source_port_count;
 
 	enum vb_icrc_mode icrc_mode;
 	uint32_t batch_segments_max; /* how many slots may form a batch (see vb_slot.continues); 0 or 1: none */

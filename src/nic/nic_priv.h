@@ -117,6 +117,10 @@ void vb_event_source_init(struct vb_event_source *source, enum vb_event_source_k
 void vb_event_raise(struct vb_nic *nic, struct vb_event_source *source, enum vb_event_kind kind);
 void vb_event_source_fini(struct vb_event_source *source);
 
+/* The UDP source port of packets between two QPs. */
+uint16_t vb_nic_source_port(const struct vb_nic *nic, uint32_t flow_label, vb_qpn local,
+			    vb_qpn remote);
+
 /* The flow of a packet to that address, before the UDP source port is set. False if the GID entry is empty. */
 bool vb_nic_fill_flow(const struct vb_nic *nic, const struct vb_address *address,
 		      struct vb_flow *flow);

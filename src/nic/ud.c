@@ -31,7 +31,8 @@ static enum vb_status build(struct vb_qp *qp, const struct vb_wqe *wqe, struct v
 		return VB_STATUS_LOC_LEN_ERR;
 	if (!vb_nic_fill_flow(qp->nic, &wqe->ud.address, &flow))
 		return VB_STATUS_LOC_QP_OP_ERR;
-	flow.source_port = vb_flow_source_port(flow.flow_label, qp->number.v, wqe->ud.qpn);
+	flow.source_port =
+		vb_nic_source_port(qp->nic, flow.flow_label, qp->number, (vb_qpn){ wqe->ud.qpn });
 	fill_packet(qp, wqe, &packet);
 	vb_slot_begin(slot, &flow, &packet);
 	if (wqe->flags & VB_SEND_INLINE)

@@ -2,9 +2,12 @@
 /* The adapter as an object: what a configuration must be, the port's tables, the limits, tables that are full. */
 #include "harness.h"
 
+#include "nic/cq.h"
 #include "nic/memory.h"
 #include "nic/nic.h"
 #include "nic/pd.h"
+#include "nic/qp.h"
+#include "nic/rings.h"
 
 #include <stdlib.h>
 
@@ -231,4 +234,83 @@ TEST(the_same_seed_gives_the_same_keys)
 		EXPECT_EQ(vb_nic_destroy(nic), VB_OK);
 	}
 	EXPECT_EQ(keys[0], keys[1]);
+}
+
+TEST(source_ports_are_a_power_of_two)
+{
+	struct tables tables = { 0 };
+	struct vb_nic_config config = config_of(&tables);
+
+	config.source_port_count = 3;
+	EXPECT_EQ(create_and_destroy(&config), VB_EINVAL);
+	config.source_port_count = 2 * VB_SOURCE_PORTS_MAX;
+	EXPECT_EQ(create_and_destroy(&config), VB_EINVAL);
+	config.source_port_count = VB_SOURCE_PORTS_MAX;
+	EXPECT_EQ(create_and_destroy(&config), VB_OK);
+}
+
+static struct vb_qp *make_datagram_qp(struct vb_pd *pd, struct vb_cq *cq)
+{
+	struct vb_qp_attr attr = { .state = VB_STATE_INIT, .port = 1 };
+	struct vb_qp *qp;
+
+	EXPECT_EQ(vb_qp_create(pd,
+			       &(struct vb_qp_init){ .type = VB_QP_UD,
+						     .send_cq = cq,
+						     .recv_cq = cq,
+						     .send_depth = 64,
+						     .inline_max = 8 },
+			       &qp),
+		  VB_OK);
+	EXPECT_EQ(vb_qp_modify(qp, &attr,
+			       VB_ATTR_STATE | VB_ATTR_PKEY_INDEX | VB_ATTR_PORT | VB_ATTR_QKEY),
+		  VB_OK);
+	attr.state = VB_STATE_RTR;
+	EXPECT_EQ(vb_qp_modify(qp, &attr, VB_ATTR_STATE), VB_OK);
+	attr.state = VB_STATE_RTS;
+	EXPECT_EQ(vb_qp_modify(qp, &attr, VB_ATTR_STATE | VB_ATTR_SQ_PSN), VB_OK);
+	return qp;
+}
+
+TEST(packets_leave_from_the_source_ports_that_the_link_has)
+{
+	struct tables tables = { 0 };
+	struct vb_nic_config config = config_of(&tables);
+	struct vb_gid gid = vb_gid_from_ipv4(0x0a000001);
+	struct vb_address address = { .destination = vb_gid_from_ipv4(0x0a000002) };
+	static struct vb_slot slots[64];
+	uint32_t from[2] = { 0, 0 };
+	struct vb_nic *nic;
+	struct vb_pd *pd;
+	struct vb_cq *cq;
+	struct vb_ah *ah;
+	struct vb_qp *qp;
+
+	config.source_ports[0] = 1111;
+	config.source_ports[1] = 2222;
+	config.source_port_count = 2;
+	EXPECT_EQ(vb_nic_create(&config, &nic), VB_OK);
+	EXPECT_EQ(vb_nic_set_gid(nic, 0, &gid), VB_OK);
+	EXPECT_EQ(vb_pd_create(nic, &pd), VB_OK);
+	EXPECT_EQ(vb_cq_create(nic, 64, NULL, &cq), VB_OK);
+	EXPECT_EQ(vb_ah_create(pd, &address, &ah), VB_OK);
+	qp = make_datagram_qp(pd, cq);
+	for (uint32_t i = 0; i < 64; i++)
+		EXPECT_EQ(vb_qp_post_send(qp, &(struct vb_send_request){ .opcode = VB_WR_SEND,
+									 .flags = VB_SEND_INLINE,
+									 .ah = ah,
+									 .remote_qpn = 100 + i }),
+			  VB_OK);
+	vb_qp_ring_send(qp);
+	EXPECT_EQ(vb_nic_transmit(nic, 0, slots, 64), 64);
+	for (uint32_t i = 0; i < 64; i++) {
+		EXPECT(slots[i].flow.source_port == 1111 || slots[i].flow.source_port == 2222);
+		from[slots[i].flow.source_port == 2222]++;
+	}
+	EXPECT(from[0] && from[1]);
+	EXPECT_EQ(vb_qp_destroy(qp), VB_OK);
+	EXPECT_EQ(vb_ah_destroy(ah), VB_OK);
+	EXPECT_EQ(vb_cq_destroy(cq), VB_OK);
+	EXPECT_EQ(vb_pd_destroy(pd), VB_OK);
+	EXPECT_EQ(vb_nic_destroy(nic), VB_OK);
 }

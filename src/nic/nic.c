@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The adapter as a whole: its making, its tables, and the calls of its owner that send and wait. */
 #include "nic/qp_priv.h"
+#include "nic/rings.h"
 #include "nic/unreliable_priv.h"
 
 #include "base/bytes.h"
@@ -296,10 +297,15 @@ uint64_t vb_nic_deadline(struct vb_nic *nic)
 	return vb_timers_deadline(&nic->timers);
 }
 
+bool vb_nic_is_rung(const struct vb_nic *nic)
+{
+	return atomic_load_explicit(&nic->doorbells, memory_order_acquire);
+}
+
 bool vb_nic_has_work(const struct vb_nic *nic)
 {
 	return vb_link_is_linked(&nic->active) || vb_link_is_linked(&nic->sent) ||
-	       atomic_load_explicit(&nic->doorbells, memory_order_acquire);
+	       vb_nic_is_rung(nic);
 }
 
 /* Whether a QP's completions go to the CQ: directly, or through an SRQ of its XRC domain. */

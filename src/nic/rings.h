@@ -12,6 +12,7 @@
 #include "nic/request.h"
 
 struct vb_cq;
+struct vb_nic;
 struct vb_qp;
 struct vb_srq;
 
@@ -28,6 +29,9 @@ void vb_qp_ring_send(struct vb_qp *qp);
 
 /* Forgets all requests that were put in since the last vb_qp_ring_send(). */
 void vb_qp_abort_send(struct vb_qp *qp);
+
+/* Whether somebody has rung and the engine has not looked since. */
+bool vb_nic_is_rung(const struct vb_nic *nic);
 
 /* Puts one receive into the queue; at once visible. Errors as above. */
 VB_MUST_USE vb_err vb_qp_post_recv(struct vb_qp *qp, const struct vb_recv_request *request);

@@ -159,7 +159,9 @@ static vb_err check_values(const struct vb_qp *qp, const struct vb_qp_attr *attr
 	const struct vb_nic *nic = qp->nic;
 	const uint32_t rights = VB_ACCESS_LOCAL_WRITE | VB_ACCESS_REMOTE_WRITE |
 				VB_ACCESS_REMOTE_READ | VB_ACCESS_REMOTE_ATOMIC |
-				VB_ACCESS_MW_BIND | VB_ACCESS_OPTIONAL;
+				VB_ACCESS_MW_BIND | VB_ACCESS_ZERO_BASED | VB_ACCESS_ON_DEMAND |
+				VB_ACCESS_HUGETLB |
+				VB_ACCESS_OPTIONAL; /* a region's may be given as they are */
 	struct vb_flow flow;
 
 	if (mask & ALT || (mask & MIG && attr->migration))

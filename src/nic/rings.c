@@ -124,7 +124,8 @@ static vb_err check_send(const struct vb_qp *qp, const struct vb_send_request *r
 		if (!has_inline(request->opcode) ||
 		    !total_length(request->sges, request->sge_count, length))
 			return VB_EINVAL;
-		if (*length > qp->inline_max)
+		/* An atomic write's 8 bytes have room in every slot. */
+		if (*length > qp->inline_max && request->opcode != VB_WR_ATOMIC_WRITE)
 			return VB_EINVAL;
 	} else if (request->sge_count > qp->sq.sge_max ||
 		   !total_length(request->sges, request->sge_count, length)) {

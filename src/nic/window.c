@@ -5,9 +5,10 @@
  */
 #include "nic/qp_priv.h"
 
-#define WINDOW_ACCESS                                                               \
-	(VB_ACCESS_REMOTE_WRITE | VB_ACCESS_REMOTE_READ | VB_ACCESS_REMOTE_ATOMIC | \
-	 VB_ACCESS_ZERO_BASED | VB_ACCESS_OPTIONAL)
+/* Local rights mean nothing here, but programs give them. */
+#define WINDOW_ACCESS                                                             \
+	(VB_ACCESS_LOCAL_WRITE | VB_ACCESS_REMOTE_WRITE | VB_ACCESS_REMOTE_READ | \
+	 VB_ACCESS_REMOTE_ATOMIC | VB_ACCESS_ZERO_BASED | VB_ACCESS_OPTIONAL)
 
 vb_err vb_mw_create(struct vb_pd *pd, enum vb_mw_type type, struct vb_mw **mw_out)
 {

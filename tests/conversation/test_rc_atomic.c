@@ -304,3 +304,24 @@ TEST(rc_atomic_requests_are_counted)
 	inject(p, B, "ATOMIC_WRITE psn=2 len=8 dma=8");
 	expect_counter(p, B, RX_ATOMIC_REQUESTS, 3);
 }
+
+TEST(rc_an_atomic_write_may_be_inline_on_a_qp_without_inline_data)
+{
+	struct setup setup = setup_of(VB_QP_RC, 1024);
+	struct vb_send_request request;
+	struct vb_sge sge;
+	struct pair *p;
+	uint64_t value = 0x1122334455667788;
+
+	setup.inline_max = 0;
+	p = pair_connect(&setup);
+	request = atomic_write_request(p, A, 1);
+	sge = (struct vb_sge){ (uint64_t)(uintptr_t)&value, 8, 0 };
+	request.sges = &sge;
+	request.sge_count = 1;
+	request.flags |= VB_SEND_INLINE;
+	post(p, A, request);
+	settle(p);
+	expect_completions(p, A, "wr=1 SUCCESS ATOMIC_WRITE len=8");
+	EXPECT_EQ(word_at(p, B, TARGET), value);
+}

@@ -453,3 +453,12 @@ TEST(a_type_2_window_is_closed_with_the_qp_that_bound_it)
 	EXPECT_EQ(drop_qp(p, B, other), VB_OK);
 	EXPECT_EQ(drop_mr(p, B, mr), VB_OK);
 }
+
+TEST(bind_with_local_rights_is_accepted_and_they_open_nothing)
+{
+	struct pair *p = pair_connect_rc(1024);
+	uint32_t key =
+		bind(p, make_mw(p, B, VB_MW_TYPE_2), VB_ACCESS_LOCAL_WRITE | VB_ACCESS_REMOTE_READ);
+
+	expect_write(p, key, IOVA_B + TARGET, 8, REFUSED);
+}

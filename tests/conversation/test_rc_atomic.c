@@ -322,6 +322,6 @@ TEST(rc_an_atomic_write_may_be_inline_on_a_qp_without_inline_data)
 	request.flags |= VB_SEND_INLINE;
 	post(p, A, request);
 	settle(p);
-	expect_completions(p, A, "wr=1 SUCCESS ATOMIC_WRITE len=8");
+	expect_completions(p, A, "wr=1 SUCCESS ATOMIC_WRITE");
 	EXPECT_EQ(word_at(p, B, TARGET), value);
 }

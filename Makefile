@@ -46,7 +46,7 @@ tsan:
 	@tests/run tsan/
 
 install:
-	@scripts/build release --quiet verbatim
+	@scripts/build release --quiet verbatim ibverbs
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 
 format:

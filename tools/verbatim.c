@@ -16,6 +16,8 @@ static const struct command {
 } commands[] = {
 	{ "demo", command_demo,
 	  "two adapters exchange every operation over a lossy link, drawn as a ladder" },
+	{ "devices", command_devices, "show the RDMA devices that programs will see" },
+	{ "run", command_run, "run a verbs program, such as ib_write_bw, on these devices" },
 	{ "sim", command_sim, "run simulated worlds with random faults and check every rule" },
 };
 

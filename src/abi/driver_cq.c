@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion queues: polling in both styles, arming, resizing. */
+#include "abi/objects_priv.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#define POLL_AT_ONCE 16
+
+static void fill_wc(struct ibv_wc *wc, const struct vb_completion *completion)
+{
+	*wc = (struct ibv_wc){
+		.wr_id = completion->wr_id,
+		.status = (enum ibv_wc_status)completion->status,
+		.opcode = (enum ibv_wc_opcode)completion->opcode,
+		.vendor_err = completion->vendor_error,
+		.byte_len = completion->byte_length,
+		.qp_num = completion->qpn,
+		.src_qp = completion->source_qpn,
+		.wc_flags = completion->flags,
+		.pkey_index = completion->pkey_index,
+		.sl = completion->service_level,
+	};
+	if (completion->flags & VB_COMPLETION_HAS_INV)
+		wc->invalidated_rkey = completion->imm;
+	else
+		wc->imm_data = htobe32(completion->imm);
+}
+
+/* Under the CQ's lock: what is there, or what comes when the engine is driven a little. */
+static uint32_t take(struct vb_abi_cq *cq, struct vb_completion *completions, uint32_t capacity)
+{
+	uint32_t count = vb_cq_poll(cq->cq, completions, capacity);
+
+	if (count)
+		return count;
+	vb_adapter_poll(vb_abi_context_of(cq->verbs.context)->adapter);
+	return vb_cq_poll(cq->cq, completions, capacity);
+}
+
+int vb_abi_cq_poll(struct ibv_cq *cq, int capacity, struct ibv_wc *wc_out)
+{
+	struct vb_abi_cq *own = vb_abi_cq_of(cq);
+	struct vb_completion completions[POLL_AT_ONCE];
+	int done = 0;
+
+	pthread_mutex_lock(&own->lock);
+	while (done < capacity) {
+		uint32_t wanted =
+			(uint32_t)(capacity - done < POLL_AT_ONCE ? capacity - done : POLL_AT_ONCE);
+		uint32_t count = done ? vb_cq_poll(own->cq, completions, wanted)
+				      : take(own, completions, wanted);
+
+		for (uint32_t i = 0; i < count; i++)
+			fill_wc(&wc_out[done++], &completions[i]);
+		if (count < wanted)
+			break;
+	}
+	pthread_mutex_unlock(&own->lock);
+	return done;
+}
+
+int vb_abi_cq_arm(struct ibv_cq *cq, int solicited_only)
+{
+	vb_cq_arm(vb_abi_cq_of(cq)->cq, solicited_only);
+	return 0;
+}
+
+/* --- the extended poll: start takes the lock, end gives it back --- */
+
+static struct vb_abi_cq *extended(struct ibv_cq_ex *cq)
+{
+	return VB_CONTAINER(cq, struct vb_abi_cq, verbs);
+}
+
+static int next(struct vb_abi_cq *cq, uint32_t count)
+{
+	if (!count)
+		return ENOENT;
+	cq->verbs.wr_id = cq->current.wr_id;
+	cq->verbs.status = (enum ibv_wc_status)cq->current.status;
+	return 0;
+}
+
+static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+	struct vb_abi_cq *own = extended(cq);
+	int err;
+
+	if (attr->comp_mask)
+		return EINVAL;
+	pthread_mutex_lock(&own->lock);
+	err = next(own, take(own, &own->current, 1));
+	if (err)
+		pthread_mutex_unlock(&own->lock); /* without a completion there is no end_poll */
+	return err;
+}
+
+static int next_poll(struct ibv_cq_ex *cq)
+{
+	struct vb_abi_cq *own = extended(cq);
+
+	return next(own, vb_cq_poll(own->cq, &own->current, 1));
+}
+
+static void end_poll(struct ibv_cq_ex *cq)
+{
+	pthread_mutex_unlock(&extended(cq)->lock);
+}
+
+static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *cq)
+{
+	return (enum ibv_wc_opcode)extended(cq)->current.opcode;
+}
+
+static uint32_t read_vendor_err(struct ibv_cq_ex *cq)
+{
+	return extended(cq)->current.vendor_error;
+}
+
+static uint32_t read_byte_len(struct ibv_cq_ex *cq)
+{
+	return extended(cq)->current.byte_length;
+}
+
+static __be32 read_imm_data(struct ibv_cq_ex *cq)
+{
+	const struct vb_completion *completion = &extended(cq)->current;
+
+	/* The field is shared with the invalidated key, which is in the CPU's order. */
+	return completion->flags & VB_COMPLETION_HAS_INV ? completion->imm
+							 : htobe32(completion->imm);
+}
+
+static uint32_t read_qp_num(struct ibv_cq_ex *cq)
+{
+	return extended(cq)->current.qpn;
+}
+
+static uint32_t read_src_qp(struct ibv_cq_ex *cq)
+{
+	return extended(cq)->current.source_qpn;
+}
+
+static unsigned int read_wc_flags(struct ibv_cq_ex *cq)
+{
+	return extended(cq)->current.flags;
+}
+
+static uint32_t read_slid(struct ibv_cq_ex *cq)
+{
+	(void)cq;
+	return 0; /* Ethernet has none */
+}
+
+static uint8_t read_sl(struct ibv_cq_ex *cq)
+{
+	return extended(cq)->current.service_level;
+}
+
+static uint8_t read_dlid_path_bits(struct ibv_cq_ex *cq)
+{
+	(void)cq;
+	return 0;
+}
+
+static uint64_t read_timestamp(struct ibv_cq_ex *cq)
+{
+	return extended(cq)->current.timestamp_ns;
+}
+
+static void set_readers(struct ibv_cq_ex *cq, uint64_t flags)
+{
+	cq->start_poll = start_poll;
+	cq->next_poll = next_poll;
+	cq->end_poll = end_poll;
+	cq->read_opcode = read_opcode;
+	cq->read_vendor_err = read_vendor_err;
+	cq->read_wc_flags = read_wc_flags;
+	if (flags & IBV_WC_EX_WITH_BYTE_LEN)
+		cq->read_byte_len = read_byte_len;
+	if (flags & IBV_WC_EX_WITH_IMM)
+		cq->read_imm_data = read_imm_data;
+	if (flags & IBV_WC_EX_WITH_QP_NUM)
+		cq->read_qp_num = read_qp_num;
+	if (flags & IBV_WC_EX_WITH_SRC_QP)
+		cq->read_src_qp = read_src_qp;
+	if (flags & IBV_WC_EX_WITH_SLID)
+		cq->read_slid = read_slid;
+	if (flags & IBV_WC_EX_WITH_SL)
+		cq->read_sl = read_sl;
+	if (flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
+		cq->read_dlid_path_bits = read_dlid_path_bits;
+	if (flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		cq->read_completion_ts = read_timestamp;
+}
+
+#define FLAGS_KNOWN ((uint64_t)IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+
+int vb_abi_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
+		     struct ibv_cq_ex **cq_out)
+{
+	struct vb_adapter *adapter = vb_abi_context_of(context)->adapter;
+	struct vb_abi_cq *cq;
+	vb_err err;
+
+	if (attr->wc_flags & ~FLAGS_KNOWN)
+		return EOPNOTSUPP;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return ENOMEM;
+	vb_adapter_enter(adapter);
+	err = vb_cq_create(vb_adapter_nic(adapter), attr->cqe, cq, &cq->cq);
+	vb_adapter_leave(adapter);
+	if (err) {
+		free(cq);
+		return vb_abi_errno(err);
+	}
+	pthread_mutex_init(&cq->lock, NULL);
+	vb_link_init(&cq->waiting);
+	cq->channel = attr->channel ? VB_CONTAINER(attr->channel, struct vb_abi_channel, verbs)
+				    : NULL;
+	cq->verbs.cqe = (int)attr->cqe;
+	set_readers(&cq->verbs, attr->wc_flags);
+	*cq_out = &cq->verbs;
+	return 0;
+}
+
+int vb_abi_cq_resize(struct ibv_cq *cq, int cqe)
+{
+	struct vb_abi_cq *own = vb_abi_cq_of(cq);
+	struct vb_adapter *adapter = vb_abi_context_of(cq->context)->adapter;
+	vb_err err;
+
+	vb_adapter_enter(adapter);
+	pthread_mutex_lock(&own->lock);
+	err = vb_cq_resize(own->cq, (uint32_t)cqe);
+	if (!err)
+		cq->cqe = cqe;
+	pthread_mutex_unlock(&own->lock);
+	vb_adapter_leave(adapter);
+	return vb_abi_errno(err);
+}
+
+int vb_abi_cq_modify(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+	struct vb_adapter *adapter = vb_abi_context_of(cq->context)->adapter;
+	vb_err err;
+
+	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
+		return EINVAL;
+	vb_adapter_enter(adapter);
+	err = vb_cq_moderate(vb_abi_cq_of(cq)->cq, attr->moderate.cq_count,
+			     attr->moderate.cq_period);
+	vb_adapter_leave(adapter);
+	return vb_abi_errno(err);
+}
+
+int vb_abi_cq_destroy(struct ibv_cq *cq, struct vb_abi_reported *reported_out)
+{
+	struct vb_abi_cq *own = vb_abi_cq_of(cq);
+	struct vb_abi_context *context = vb_abi_context_of(cq->context);
+	vb_err err;
+
+	vb_adapter_enter(context->adapter);
+	err = vb_cq_destroy(own->cq);
+	if (!err) {
+		vb_abi_forget_events(context, own);
+		vb_abi_forget_completions(own);
+	}
+	vb_adapter_leave(context->adapter);
+	if (err)
+		return vb_abi_errno(err);
+	*reported_out = (struct vb_abi_reported){ own->events_taken, own->async_taken };
+	return 0;
+}
+
+void vb_abi_cq_free(struct ibv_cq *cq)
+{
+	struct vb_abi_cq *own = vb_abi_cq_of(cq);
+
+	pthread_mutex_destroy(&own->lock);
+	free(own);
+}

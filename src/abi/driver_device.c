@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The devices as programs list them, opening them, and what they say of themselves. */
+#include "abi/objects_priv.h"
+
+#include "host/config.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* From the range that the IEEE keeps for nobody; neither 0 nor 0xffffff, which mean something to some programs. */
+#define VENDOR_ID 0x02f5d0
+#define VENDOR_PART_ID 1
+#define COMPLETION_VECTORS 8
+#define FIRMWARE_VERSION "1.0.0"
+
+struct listed {
+	struct vb_abi_device device;
+	struct vb_device description;
+	int index;
+	struct listed *next;
+};
+
+/* Every device that was ever listed: they stay, so that programs may compare pointers. */
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct listed *all_listed;
+static int next_index;
+
+/* Read once; also tells the log where to write. */
+static struct vb_config config;
+static pthread_once_t config_once = PTHREAD_ONCE_INIT;
+
+static void load_config(void)
+{
+	vb_config_load(&config);
+}
+
+static const struct vb_config *loaded_config(void)
+{
+	pthread_once(&config_once, load_config);
+	return &config;
+}
+
+static struct listed *listed_of(const struct ibv_device *device)
+{
+	return (struct listed *)(uintptr_t)device;
+}
+
+static struct listed *find_listed(const struct vb_device *description)
+{
+	struct listed *listed = all_listed;
+
+	while (listed && (listed->description.ifindex != description->ifindex ||
+			  strcmp(listed->description.name, description->name)))
+		listed = listed->next;
+	return listed;
+}
+
+static struct listed *add_listed(const struct vb_device *description)
+{
+	struct listed *listed = calloc(1, sizeof(*listed));
+	struct ibv_device *verbs;
+
+	if (!listed)
+		return NULL;
+	verbs = &listed->device.verbs;
+	listed->index = next_index++;
+	verbs->node_type = IBV_NODE_CA;
+	verbs->transport_type = IBV_TRANSPORT_IB;
+	snprintf(verbs->name, sizeof(verbs->name), "%s", description->name);
+	snprintf(verbs->dev_name, sizeof(verbs->dev_name), "uverbs%d", listed->index);
+	snprintf(verbs->dev_path, sizeof(verbs->dev_path), "/sys/class/infiniband_verbs/uverbs%d",
+		 listed->index);
+	snprintf(verbs->ibdev_path, sizeof(verbs->ibdev_path), "/sys/class/infiniband/%s",
+		 description->name);
+	listed->next = all_listed;
+	all_listed = listed;
+	return listed;
+}
+
+static int fill_list(const struct vb_device *devices, uint32_t count, struct ibv_device **list)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct listed *listed = find_listed(&devices[i]);
+
+		if (!listed)
+			listed = add_listed(&devices[i]);
+		if (!listed)
+			return ENOMEM;
+		listed->description = devices[i];
+		list[i] = &listed->device.verbs;
+	}
+	return 0;
+}
+
+int vb_abi_device_list(struct ibv_device ***list_out, int *count_out)
+{
+	struct vb_device *devices;
+	struct ibv_device **list;
+	uint32_t count;
+	vb_err err = vb_device_list(loaded_config(), &devices, &count);
+	int error;
+
+	if (err)
+		return err == VB_ENOMEM ? ENOMEM : ENOSYS;
+	list = calloc((size_t)count + 1, sizeof(struct ibv_device *));
+	if (!list) {
+		vb_device_list_free(devices);
+		return ENOMEM;
+	}
+	pthread_mutex_lock(&list_lock);
+	error = fill_list(devices, count, list);
+	pthread_mutex_unlock(&list_lock);
+	vb_device_list_free(devices);
+	if (error) {
+		free(list);
+		return error;
+	}
+	*list_out = list;
+	*count_out = (int)count;
+	return 0;
+}
+
+void vb_abi_device_list_free(struct ibv_device **list)
+{
+	free(list);
+}
+
+int vb_abi_device_index(const struct ibv_device *device)
+{
+	return listed_of(device)->index;
+}
+
+__be64 vb_abi_device_guid(const struct ibv_device *device)
+{
+	return htobe64(listed_of(device)->description.guid);
+}
+
+/* --- contexts --- */
+
+int vb_abi_context_open(struct ibv_device *device, struct ibv_context **context_out)
+{
+	struct vb_abi_context *context = calloc(1, sizeof(*context));
+	struct vb_adapter_init init = {
+		.config = loaded_config(),
+		.on_event = vb_abi_on_event,
+		.owner = context,
+	};
+	int error = ENOMEM;
+
+	if (!context)
+		return ENOMEM;
+	vb_abi_context_init(&context->verbs, device);
+	context->device = listed_of(device)->description;
+	init.device = &context->device;
+	pthread_mutex_init(&context->events_lock, NULL);
+	vb_link_init(&context->events);
+	vb_link_init(&context->xrc_domains);
+	context->verbs.context.num_comp_vectors = COMPLETION_VECTORS;
+	context->verbs.context.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	if (context->verbs.context.async_fd < 0)
+		goto free_context;
+	context->verbs.context.cmd_fd = context->verbs.context.async_fd;
+	error = vb_abi_errno(vb_adapter_open(&init, &context->adapter));
+	if (error)
+		goto close_fd;
+	vb_adapter_enter(context->adapter);
+	error = vb_abi_errno(vb_pd_create(vb_adapter_nic(context->adapter), &context->spare_pd));
+	vb_adapter_leave(context->adapter);
+	if (error)
+		goto close_adapter;
+	*context_out = &context->verbs.context;
+	return 0;
+close_adapter:
+	vb_adapter_close(context->adapter);
+close_fd:
+	syscall(SYS_close, context->verbs.context.async_fd);
+free_context:
+	free(context);
+	return error;
+}
+
+int vb_abi_context_close(struct ibv_context *context)
+{
+	struct vb_abi_context *own = vb_abi_context_of(context);
+
+	vb_adapter_enter(own->adapter);
+	vb_pd_destroy(own->spare_pd);
+	vb_adapter_leave(own->adapter);
+	vb_adapter_close(own->adapter);
+	syscall(SYS_close, context->async_fd);
+	pthread_mutex_destroy(&own->events_lock);
+	free(own);
+	return 0;
+}
+
+/* --- queries --- */
+
+static void fill_odp(struct ibv_odp_caps *odp)
+{
+	const uint32_t reliable = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+				  IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+				  IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
+
+	odp->general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	odp->per_transport_caps.rc_odp_caps = reliable;
+	odp->per_transport_caps.uc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+					      IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_SRQ_RECV;
+	odp->per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+					      IBV_ODP_SUPPORT_SRQ_RECV;
+}
+
+int vb_abi_query_device(struct ibv_context *context, struct ibv_device_attr_ex *attr_out)
+{
+	struct vb_abi_context *own = vb_abi_context_of(context);
+	struct vb_nic_limits limits = vb_nic_limits(vb_adapter_nic(own->adapter));
+
+	*attr_out = (struct ibv_device_attr_ex){
+		.orig_attr = {
+			.fw_ver = FIRMWARE_VERSION,
+			.node_guid = htobe64(own->device.guid),
+			.sys_image_guid = htobe64(own->device.guid),
+			.max_mr_size = UINT64_MAX,
+			.page_size_cap = 0xfffff000,
+			.vendor_id = VENDOR_ID,
+			.vendor_part_id = VENDOR_PART_ID,
+			.hw_ver = 1,
+			.max_qp = (int)limits.qp_count,
+			.max_qp_wr = (int)limits.qp_depth,
+			.device_cap_flags = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
+					    IBV_DEVICE_CHANGE_PHY_PORT | IBV_DEVICE_CURR_QP_STATE_MOD |
+					    IBV_DEVICE_SHUTDOWN_PORT | IBV_DEVICE_PORT_ACTIVE_EVENT |
+					    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
+					    IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_N_NOTIFY_CQ |
+					    IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+					    IBV_DEVICE_XRC | IBV_DEVICE_MEM_MGT_EXTENSIONS,
+			.max_sge = (int)limits.sge,
+			.max_sge_rd = (int)limits.sge,
+			.max_cq = 1 << 16,
+			.max_cqe = (int)limits.cq_depth,
+			.max_mr = (int)limits.key_count,
+			.max_pd = 1 << 16,
+			.max_qp_rd_atom = (int)limits.reads,
+			.max_res_rd_atom = (int)(limits.reads * limits.qp_count),
+			.max_qp_init_rd_atom = (int)limits.reads,
+			.atomic_cap = IBV_ATOMIC_GLOB,
+			.max_mw = (int)limits.key_count,
+			.max_mcast_grp = 8192,
+			.max_mcast_qp_attach = 56,
+			.max_total_mcast_qp_attach = 8192 * 56,
+			.max_ah = 1 << 20,
+			.max_srq = 1 << 16,
+			.max_srq_wr = (int)limits.srq_depth,
+			.max_srq_sge = (int)limits.sge,
+			.max_pkeys = 1,
+			.local_ca_ack_delay = 15,
+			.phys_port_cnt = 1,
+		},
+		.completion_timestamp_mask = UINT64_MAX,
+		.hca_core_clock = 1000000, /* kHz: timestamps are nanoseconds */
+		.device_cap_flags_ex = 0,
+		.max_dm_size = vb_adapter_device_memory(own->adapter),
+		.phys_port_cnt_ex = 1,
+		.cq_mod_caps = { .max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX },
+	};
+	attr_out->device_cap_flags_ex = attr_out->orig_attr.device_cap_flags;
+	fill_odp(&attr_out->odp_caps);
+	attr_out->xrc_odp_caps = attr_out->odp_caps.per_transport_caps.rc_odp_caps;
+	return 0;
+}
+
+static enum ibv_mtu mtu_code(uint32_t bytes)
+{
+	return bytes ? (enum ibv_mtu)(__builtin_ctz(bytes) - 7) : IBV_MTU_256;
+}
+
+int vb_abi_query_port(struct ibv_context *context, uint32_t port, struct ibv_port_attr *attr_out)
+{
+	struct vb_abi_context *own = vb_abi_context_of(context);
+	bool is_active = vb_device_is_active(&own->device);
+
+	if (port != 1)
+		return EINVAL;
+	*attr_out = (struct ibv_port_attr){
+		.state = is_active ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
+		.max_mtu = IBV_MTU_4096,
+		.active_mtu = mtu_code(own->device.path_mtu),
+		.gid_tbl_len = VB_GID_COUNT,
+		.port_cap_flags = IBV_PORT_CM_SUP,
+		.max_msg_sz = VB_MESSAGE_LENGTH_MAX,
+		.pkey_tbl_len = 1,
+		.max_vl_num = 1,
+		.active_width = 2, /* 4 lanes */
+		.active_speed =
+			32, /* of 25 Gb/s: what such a link could do; the interface's own speed is not known to verbs */
+		.phys_state = is_active ? 5 : 3,
+		.link_layer = IBV_LINK_LAYER_ETHERNET,
+	};
+	return 0;
+}
+
+int vb_abi_query_gid(struct ibv_context *context, uint32_t port, uint32_t index,
+		     struct ibv_gid_entry *entry_out)
+{
+	struct vb_abi_context *own = vb_abi_context_of(context);
+
+	if (port != 1 || index >= VB_GID_COUNT)
+		return EINVAL;
+	if (vb_device_gid_is_empty(&own->device.gids[index]))
+		return ENODATA;
+	*entry_out = (struct ibv_gid_entry){
+		.gid_index = index,
+		.port_num = port,
+		.gid_type = IBV_GID_TYPE_ROCE_V2,
+		.ndev_ifindex = own->device.ifindex,
+	};
+	memcpy(entry_out->gid.raw, own->device.gids[index].gid.raw, sizeof(entry_out->gid.raw));
+	return 0;
+}
+
+int vb_abi_query_pkey(struct ibv_context *context, uint32_t port, uint32_t index, __be16 *pkey_out)
+{
+	(void)context;
+	if (port != 1 || index)
+		return EINVAL;
+	*pkey_out = htobe16(VB_PKEY_DEFAULT);
+	return 0;
+}
+
+int vb_abi_query_clock(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	(void)context;
+	if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
+		return EOPNOTSUPP;
+	clock_gettime(CLOCK_MONOTONIC, &values->raw_clock);
+	return 0;
+}

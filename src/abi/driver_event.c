@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion channels and async events. A descriptor counts, as a semaphore, the events that wait in its list, so that
+ * programs can poll it; both change together under one lock.
+ */
+#include "abi/objects_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void count_up(int fd)
+{
+	uint64_t one = 1;
+
+	syscall(SYS_write, fd, &one, sizeof(one));
+}
+
+/* One less. The list has one for each, so this never waits. */
+static void count_down(int fd)
+{
+	uint64_t one;
+
+	syscall(SYS_read, fd, &one, sizeof(one));
+}
+
+static bool is_nonblocking(int fd)
+{
+	long flags = syscall(SYS_fcntl, fd, F_GETFL);
+
+	return flags >= 0 && flags & O_NONBLOCK;
+}
+
+/* Waits until something may be there. */
+static int wait_for(struct vb_abi_context *context, int fd)
+{
+	if (is_nonblocking(fd)) {
+		vb_adapter_poll(context->adapter);
+		return EAGAIN;
+	}
+	return vb_adapter_wait(context->adapter, fd);
+}
+
+int vb_abi_channel_create(struct ibv_context *context, struct ibv_comp_channel **channel_out)
+{
+	struct vb_abi_channel *channel = calloc(1, sizeof(*channel));
+
+	if (!channel)
+		return ENOMEM;
+	channel->verbs.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	if (channel->verbs.fd < 0) {
+		free(channel);
+		return errno;
+	}
+	channel->context = vb_abi_context_of(context);
+	pthread_mutex_init(&channel->lock, NULL);
+	vb_link_init(&channel->waiting);
+	*channel_out = &channel->verbs;
+	return 0;
+}
+
+int vb_abi_channel_destroy(struct ibv_comp_channel *channel)
+{
+	struct vb_abi_channel *own = VB_CONTAINER(channel, struct vb_abi_channel, verbs);
+
+	syscall(SYS_close, channel->fd);
+	pthread_mutex_destroy(&own->lock);
+	free(own);
+	return 0;
+}
+
+static struct vb_abi_cq *take_waiting(struct vb_abi_channel *channel)
+{
+	struct vb_abi_cq *cq = NULL;
+
+	pthread_mutex_lock(&channel->lock);
+	if (vb_link_is_linked(&channel->waiting)) {
+		cq = VB_CONTAINER(channel->waiting.next, struct vb_abi_cq, waiting);
+		vb_link_remove(&cq->waiting);
+		if (--cq->events_waiting)
+			vb_link_append(&channel->waiting, &cq->waiting);
+		cq->events_taken++;
+		count_down(channel->verbs.fd);
+	}
+	pthread_mutex_unlock(&channel->lock);
+	return cq;
+}
+
+int vb_abi_channel_take_event(struct ibv_comp_channel *channel, struct ibv_cq **cq_out)
+{
+	struct vb_abi_channel *own = VB_CONTAINER(channel, struct vb_abi_channel, verbs);
+	struct vb_abi_cq *cq;
+
+	while (!(cq = take_waiting(own))) {
+		int err = wait_for(own->context, channel->fd);
+
+		if (err == EAGAIN && (cq = take_waiting(own)))
+			break;
+		if (err)
+			return err;
+	}
+	*cq_out = (struct ibv_cq *)(void *)&cq->verbs;
+	return 0;
+}
+
+static void tell_channel(struct vb_abi_cq *cq)
+{
+	struct vb_abi_channel *channel = cq->channel;
+
+	if (!channel)
+		return;
+	pthread_mutex_lock(&channel->lock);
+	if (!cq->events_waiting++)
+		vb_link_append(&channel->waiting, &cq->waiting);
+	count_up(channel->verbs.fd);
+	pthread_mutex_unlock(&channel->lock);
+}
+
+static void add_async(struct vb_abi_context *context, const struct ibv_async_event *event)
+{
+	struct vb_abi_async_event *entry = calloc(1, sizeof(*entry));
+
+	if (!entry)
+		return; /* the object's state tells the same */
+	entry->event = *event;
+	pthread_mutex_lock(&context->events_lock);
+	vb_link_append(&context->events, &entry->link);
+	count_up(context->verbs.context.async_fd);
+	pthread_mutex_unlock(&context->events_lock);
+}
+
+void vb_abi_on_event(void *owner, const struct vb_event *event)
+{
+	struct ibv_async_event async = { .event_type = (enum ibv_event_type)event->kind };
+
+	if (event->kind == VB_EVENT_COMPLETION) {
+		tell_channel(event->owner_context);
+		return;
+	}
+	if (event->qp)
+		async.element.qp = &((struct vb_abi_qp *)event->owner_context)->verbs;
+	else if (event->cq)
+		async.element.cq = (struct ibv_cq *)event->owner_context;
+	else
+		async.element.srq = &((struct vb_abi_srq *)event->owner_context)->verbs;
+	add_async(owner, &async);
+}
+
+/* Which object's taken events count up. */
+static uint32_t *taken_by(struct ibv_async_event *event)
+{
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		return &vb_abi_cq_of(event->element.cq)->async_taken;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return &vb_abi_qp_of(event->element.qp)->async_taken;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return &vb_abi_srq_of(event->element.srq)->async_taken;
+	default:
+		return NULL; /* the port's */
+	}
+}
+
+static bool take_async(struct vb_abi_context *context, struct ibv_async_event *event_out)
+{
+	struct vb_abi_async_event *entry = NULL;
+	uint32_t *taken;
+
+	pthread_mutex_lock(&context->events_lock);
+	if (vb_link_is_linked(&context->events)) {
+		entry = VB_CONTAINER(context->events.next, struct vb_abi_async_event, link);
+		vb_link_remove(&entry->link);
+		count_down(context->verbs.context.async_fd);
+		*event_out = entry->event;
+		taken = taken_by(event_out);
+		if (taken)
+			++*taken;
+	}
+	pthread_mutex_unlock(&context->events_lock);
+	free(entry);
+	return entry;
+}
+
+int vb_abi_context_take_event(struct ibv_context *context, struct ibv_async_event *event_out)
+{
+	struct vb_abi_context *own = vb_abi_context_of(context);
+
+	while (!take_async(own, event_out)) {
+		int err = wait_for(own, context->async_fd);
+
+		if (err == EAGAIN && take_async(own, event_out))
+			return 0;
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* Any event of the object that is still in the list. Elements are pointers, whatever they point to. */
+static void forget_async(struct vb_abi_context *context, const void *object)
+{
+	struct vb_link *next;
+
+	pthread_mutex_lock(&context->events_lock);
+	for (struct vb_link *link = context->events.next; link != &context->events; link = next) {
+		struct vb_abi_async_event *entry =
+			VB_CONTAINER(link, struct vb_abi_async_event, link);
+
+		next = link->next;
+		if (!taken_by(&entry->event) || (const void *)entry->event.element.qp != object)
+			continue;
+		vb_link_remove(link);
+		count_down(context->verbs.context.async_fd);
+		free(entry);
+	}
+	pthread_mutex_unlock(&context->events_lock);
+}
+
+void vb_abi_forget_events(struct vb_abi_context *context, const void *object)
+{
+	forget_async(context, object);
+}
+
+void vb_abi_forget_completions(struct vb_abi_cq *cq)
+{
+	struct vb_abi_channel *channel = cq->channel;
+
+	if (!channel)
+		return;
+	pthread_mutex_lock(&channel->lock);
+	vb_link_remove(&cq->waiting);
+	for (; cq->events_waiting; cq->events_waiting--)
+		count_down(channel->verbs.fd);
+	pthread_mutex_unlock(&channel->lock);
+}

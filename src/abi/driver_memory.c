@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Domains, regions, windows, device memory and address handles: objects that are made, looked up and ended. */
+#include "abi/objects_priv.h"
+
+#include "host/dma.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+static struct vb_adapter *adapter_of(struct ibv_context *context)
+{
+	return vb_abi_context_of(context)->adapter;
+}
+
+/* --- domains --- */
+
+int vb_abi_pd_alloc(struct ibv_context *context, struct ibv_pd **pd_out)
+{
+	struct vb_adapter *adapter = adapter_of(context);
+	struct vb_abi_pd *pd = calloc(1, sizeof(*pd));
+	vb_err err;
+
+	if (!pd)
+		return ENOMEM;
+	vb_adapter_enter(adapter);
+	err = vb_pd_create(vb_adapter_nic(adapter), &pd->pd);
+	vb_adapter_leave(adapter);
+	if (err) {
+		free(pd);
+		return vb_abi_errno(err);
+	}
+	*pd_out = &pd->verbs;
+	return 0;
+}
+
+int vb_abi_pd_alloc_parent(struct ibv_context *context,
+			   const struct ibv_parent_domain_init_attr *attr, struct ibv_pd **pd_out)
+{
+	struct vb_abi_pd *pd = calloc(1, sizeof(*pd));
+
+	(void)context;
+	if (!pd)
+		return ENOMEM;
+	pd->pd = vb_abi_pd_of(attr->pd);
+	pd->is_borrowed = true;
+	*pd_out = &pd->verbs;
+	return 0;
+}
+
+int vb_abi_pd_dealloc(struct ibv_pd *pd)
+{
+	struct vb_abi_pd *own = VB_CONTAINER(pd, struct vb_abi_pd, verbs);
+	struct vb_adapter *adapter = adapter_of(pd->context);
+	vb_err err = VB_OK;
+
+	if (!own->is_borrowed) {
+		vb_adapter_enter(adapter);
+		err = vb_pd_destroy(own->pd);
+		vb_adapter_leave(adapter);
+	}
+	if (!err)
+		free(own);
+	return vb_abi_errno(err);
+}
+
+/* The domain that the same file stands for in this context, or NULL. Under the adapter's ownership. */
+static struct vb_abi_xrc_domain *find_domain(struct vb_abi_context *context,
+					     const struct stat *file)
+{
+	for (struct vb_link *link = context->xrc_domains.next; link != &context->xrc_domains;
+	     link = link->next) {
+		struct vb_abi_xrc_domain *domain =
+			VB_CONTAINER(link, struct vb_abi_xrc_domain, link);
+
+		if (domain->has_file && domain->device == file->st_dev &&
+		    domain->inode == file->st_ino)
+			return domain;
+	}
+	return NULL;
+}
+
+static int make_domain(struct vb_abi_context *context, const struct stat *file,
+		       struct vb_abi_xrc_domain **domain_out)
+{
+	struct vb_abi_xrc_domain *domain = calloc(1, sizeof(*domain));
+	vb_err err;
+
+	if (!domain)
+		return ENOMEM;
+	err = vb_xrcd_create(vb_adapter_nic(context->adapter), &domain->xrcd);
+	if (err) {
+		free(domain);
+		return vb_abi_errno(err);
+	}
+	if (file) {
+		domain->has_file = true;
+		domain->device = file->st_dev;
+		domain->inode = file->st_ino;
+	}
+	vb_link_append(&context->xrc_domains, &domain->link);
+	*domain_out = domain;
+	return 0;
+}
+
+static int open_domain(struct vb_abi_context *context, const struct stat *file, int flags,
+		       struct vb_abi_xrc_domain **domain_out)
+{
+	struct vb_abi_xrc_domain *domain = file ? find_domain(context, file) : NULL;
+	int error = 0;
+
+	if (domain && flags & O_CREAT && flags & O_EXCL)
+		return EEXIST;
+	if (!domain && file && !(flags & O_CREAT))
+		return ENOENT;
+	if (!domain)
+		error = make_domain(context, file, &domain);
+	if (error)
+		return error;
+	domain->open_count++;
+	*domain_out = domain;
+	return 0;
+}
+
+/* A file stands for a domain within this context; other processes that open it get their own. */
+int vb_abi_xrcd_open(struct ibv_context *context, const struct ibv_xrcd_init_attr *attr,
+		     struct ibv_xrcd **xrcd_out)
+{
+	struct vb_abi_context *own = vb_abi_context_of(context);
+	struct vb_abi_xrcd *xrcd;
+	struct stat file;
+	int error;
+
+	if (attr->fd != -1 && fstat(attr->fd, &file))
+		return errno;
+	xrcd = calloc(1, sizeof(*xrcd));
+	if (!xrcd)
+		return ENOMEM;
+	vb_adapter_enter(own->adapter);
+	error = open_domain(own, attr->fd != -1 ? &file : NULL, attr->oflags, &xrcd->domain);
+	vb_adapter_leave(own->adapter);
+	if (error) {
+		free(xrcd);
+		return error;
+	}
+	*xrcd_out = &xrcd->verbs;
+	return 0;
+}
+
+int vb_abi_xrcd_close(struct ibv_xrcd *xrcd)
+{
+	struct vb_abi_xrcd *own = VB_CONTAINER(xrcd, struct vb_abi_xrcd, verbs);
+	struct vb_abi_xrc_domain *domain = own->domain;
+	struct vb_adapter *adapter = adapter_of(xrcd->context);
+	vb_err err = VB_OK;
+
+	vb_adapter_enter(adapter);
+	if (domain->open_count == 1)
+		err = vb_xrcd_destroy(domain->xrcd);
+	if (!err && !--domain->open_count) {
+		vb_link_remove(&domain->link);
+		free(domain);
+	}
+	vb_adapter_leave(adapter);
+	if (!err)
+		free(own);
+	return vb_abi_errno(err);
+}
+
+/* --- regions --- */
+
+static struct vb_mr_init init_of(const struct vb_abi_range *range)
+{
+	return (struct vb_mr_init){
+		.address = (vb_dma_addr)(uintptr_t)range->address,
+		.length = range->length,
+		.iova = range->iova,
+		.access = range->access,
+	};
+}
+
+/* On-demand regions may be mapped later; the others must be there now. */
+static bool is_reachable(const struct vb_abi_range *range)
+{
+	if (range->access & IBV_ACCESS_ON_DEMAND)
+		return true;
+	return vb_dma_is_mapped((vb_dma_addr)(uintptr_t)range->address, range->length,
+				range->access & IBV_ACCESS_LOCAL_WRITE);
+}
+
+static int finish_mr(struct vb_abi_mr *mr, vb_err err, struct ibv_mr **mr_out)
+{
+	if (err) {
+		free(mr);
+		return vb_abi_errno(err);
+	}
+	mr->verbs.lkey = mr->verbs.rkey = vb_mr_key(mr->mr);
+	mr->verbs.handle = mr->verbs.lkey;
+	*mr_out = &mr->verbs;
+	return 0;
+}
+
+int vb_abi_mr_register(struct ibv_pd *pd, const struct vb_abi_range *range, struct ibv_mr **mr_out)
+{
+	struct vb_adapter *adapter = adapter_of(pd->context);
+	struct vb_mr_init init = init_of(range);
+	struct vb_abi_mr *mr;
+	vb_err err;
+
+	if (!is_reachable(range))
+		return EFAULT;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return ENOMEM;
+	vb_adapter_enter(adapter);
+	err = vb_mr_create(vb_abi_pd_of(pd), &init, &mr->mr);
+	vb_adapter_leave(adapter);
+	return finish_mr(mr, err, mr_out);
+}
+
+int vb_abi_mr_register_dm(struct ibv_pd *pd, struct ibv_dm *dm, const struct vb_abi_range *range,
+			  struct ibv_mr **mr_out)
+{
+	struct vb_adapter *adapter = adapter_of(pd->context);
+	struct vb_mr_init init = {
+		.address = range->iova, /* the offset */
+		.length = range->length,
+		.access = range->access,
+	};
+	struct vb_abi_mr *mr = calloc(1, sizeof(*mr));
+	vb_err err;
+
+	if (!mr)
+		return ENOMEM;
+	vb_adapter_enter(adapter);
+	err = vb_mr_create_on_dm(vb_abi_pd_of(pd), VB_CONTAINER(dm, struct vb_abi_dm, verbs)->dm,
+				 &init, &mr->mr);
+	vb_adapter_leave(adapter);
+	return finish_mr(mr, err, mr_out);
+}
+
+int vb_abi_mr_register_null(struct ibv_pd *pd, struct ibv_mr **mr_out)
+{
+	struct vb_adapter *adapter = adapter_of(pd->context);
+	struct vb_abi_mr *mr = calloc(1, sizeof(*mr));
+	vb_err err;
+
+	if (!mr)
+		return ENOMEM;
+	vb_adapter_enter(adapter);
+	err = vb_mr_create_null(vb_abi_pd_of(pd), &mr->mr);
+	vb_adapter_leave(adapter);
+	return finish_mr(mr, err, mr_out);
+}
+
+int vb_abi_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
+			 const struct vb_abi_range *range, bool *is_intact_out)
+{
+	struct vb_abi_mr *own = VB_CONTAINER(mr, struct vb_abi_mr, verbs);
+	struct vb_adapter *adapter = adapter_of(mr->context);
+	struct vb_mr_init init = init_of(range);
+	vb_err err;
+
+	*is_intact_out = true;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && !is_reachable(range))
+		return EFAULT;
+	vb_adapter_enter(adapter);
+	err = vb_mr_reregister(own->mr, (uint32_t)flags, pd ? vb_abi_pd_of(pd) : NULL, &init);
+	vb_adapter_leave(adapter);
+	return vb_abi_errno(err);
+}
+
+int vb_abi_mr_deregister(struct ibv_mr *mr)
+{
+	struct vb_abi_mr *own = VB_CONTAINER(mr, struct vb_abi_mr, verbs);
+	struct vb_adapter *adapter = adapter_of(mr->context);
+	vb_err err;
+
+	vb_adapter_enter(adapter);
+	err = vb_mr_destroy(own->mr);
+	vb_adapter_leave(adapter);
+	if (!err)
+		free(own);
+	return vb_abi_errno(err);
+}
+
+/* --- windows --- */
+
+int vb_abi_mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type, struct ibv_mw **mw_out)
+{
+	struct vb_adapter *adapter = adapter_of(pd->context);
+	struct vb_abi_mw *mw = calloc(1, sizeof(*mw));
+	vb_err err;
+
+	if (!mw)
+		return ENOMEM;
+	vb_adapter_enter(adapter);
+	err = vb_mw_create(vb_abi_pd_of(pd), (enum vb_mw_type)type, &mw->mw);
+	vb_adapter_leave(adapter);
+	if (err) {
+		free(mw);
+		return vb_abi_errno(err);
+	}
+	mw->verbs.rkey = vb_mw_key(mw->mw);
+	mw->verbs.handle = mw->verbs.rkey;
+	*mw_out = &mw->verbs;
+	return 0;
+}
+
+int vb_abi_mw_dealloc(struct ibv_mw *mw)
+{
+	struct vb_abi_mw *own = VB_CONTAINER(mw, struct vb_abi_mw, verbs);
+	struct vb_adapter *adapter = adapter_of(mw->context);
+
+	vb_adapter_enter(adapter);
+	vb_mw_destroy(own->mw);
+	vb_adapter_leave(adapter);
+	free(own);
+	return 0;
+}
+
+/* --- device memory --- */
+
+static int copy_to_dm(struct ibv_dm *dm, uint64_t offset, const void *from, size_t length)
+{
+	return vb_abi_errno(
+		vb_dm_copy_in(VB_CONTAINER(dm, struct vb_abi_dm, verbs)->dm, offset, from, length));
+}
+
+static int copy_from_dm(void *to, struct ibv_dm *dm, uint64_t offset, size_t length)
+{
+	return vb_abi_errno(
+		vb_dm_copy_out(VB_CONTAINER(dm, struct vb_abi_dm, verbs)->dm, offset, to, length));
+}
+
+int vb_abi_dm_alloc(struct ibv_context *context, const struct ibv_alloc_dm_attr *attr,
+		    struct ibv_dm **dm_out)
+{
+	struct vb_adapter *adapter = adapter_of(context);
+	struct vb_abi_dm *dm = calloc(1, sizeof(*dm));
+	vb_err err;
+
+	if (!dm)
+		return ENOMEM;
+	vb_adapter_enter(adapter);
+	err = vb_dm_create(vb_adapter_nic(adapter), attr->length, attr->log_align_req, &dm->dm);
+	vb_adapter_leave(adapter);
+	if (err) {
+		free(dm);
+		return vb_abi_errno(err);
+	}
+	dm->verbs.memcpy_to_dm = copy_to_dm;
+	dm->verbs.memcpy_from_dm = copy_from_dm;
+	*dm_out = &dm->verbs;
+	return 0;
+}
+
+int vb_abi_dm_free(struct ibv_dm *dm)
+{
+	struct vb_abi_dm *own = VB_CONTAINER(dm, struct vb_abi_dm, verbs);
+	struct vb_adapter *adapter = adapter_of(dm->context);
+	vb_err err;
+
+	vb_adapter_enter(adapter);
+	err = vb_dm_destroy(own->dm);
+	vb_adapter_leave(adapter);
+	if (!err)
+		free(own);
+	return vb_abi_errno(err);
+}
+
+/* --- addresses --- */
+
+int vb_abi_address(const struct ibv_ah_attr *attr, struct vb_address *address)
+{
+	if (!attr->is_global || attr->port_num != 1)
+		return EINVAL;
+	*address = (struct vb_address){
+		.flow_label = attr->grh.flow_label & 0xfffff,
+		.source_index = attr->grh.sgid_index,
+		.hop_limit = attr->grh.hop_limit,
+		.traffic_class = attr->grh.traffic_class,
+		.service_level = attr->sl,
+	};
+	memcpy(address->destination.raw, attr->grh.dgid.raw, sizeof(address->destination.raw));
+	return 0;
+}
+
+int vb_abi_ah_create(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct ibv_ah **ah_out)
+{
+	struct vb_adapter *adapter = adapter_of(pd->context);
+	struct vb_address address;
+	struct vb_abi_ah *ah;
+	vb_err err;
+
+	if (vb_abi_address(attr, &address))
+		return EINVAL;
+	ah = calloc(1, sizeof(*ah));
+	if (!ah)
+		return ENOMEM;
+	vb_adapter_enter(adapter);
+	err = vb_ah_create(vb_abi_pd_of(pd), &address, &ah->ah);
+	vb_adapter_leave(adapter);
+	if (err) {
+		free(ah);
+		return vb_abi_errno(err);
+	}
+	*ah_out = &ah->verbs;
+	return 0;
+}
+
+int vb_abi_ah_destroy(struct ibv_ah *ah)
+{
+	struct vb_abi_ah *own = VB_CONTAINER(ah, struct vb_abi_ah, verbs);
+	struct vb_adapter *adapter = adapter_of(ah->context);
+
+	vb_adapter_enter(adapter);
+	vb_ah_destroy(own->ah);
+	vb_adapter_leave(adapter);
+	free(own);
+	return 0;
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pairs: making, modifying, querying, ending; posting lists of requests. */
+#include "abi/objects_priv.h"
+#include "abi/wr_priv.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+
+static struct vb_cq *engine_cq(struct ibv_cq *cq)
+{
+	return cq ? vb_abi_cq_of(cq)->cq : NULL;
+}
+
+static struct vb_qp_init init_of(const struct ibv_qp_init_attr_ex *attr, void *owner)
+{
+	bool has_xrcd = attr->comp_mask & IBV_QP_INIT_ATTR_XRCD &&
+			attr->qp_type == IBV_QPT_XRC_RECV;
+
+	return (struct vb_qp_init){
+		.type = (enum vb_qp_type)attr->qp_type,
+		.send_cq = engine_cq(attr->send_cq),
+		.recv_cq = engine_cq(attr->recv_cq),
+		.srq = attr->srq ? vb_abi_srq_of(attr->srq)->srq : NULL,
+		.xrcd = has_xrcd ? VB_CONTAINER(attr->xrcd, struct vb_abi_xrcd, verbs)->domain->xrcd
+				 : NULL,
+		.send_depth = attr->cap.max_send_wr,
+		.recv_depth = attr->cap.max_recv_wr,
+		.send_sge_max = attr->cap.max_send_sge,
+		.recv_sge_max = attr->cap.max_recv_sge,
+		.inline_max = attr->cap.max_inline_data,
+		.signal_all = attr->sq_sig_all,
+		.owner_context = owner,
+	};
+}
+
+static void report_capacity(const struct vb_qp *qp, struct ibv_qp_cap *cap)
+{
+	struct vb_qp_init init;
+
+	vb_qp_capacity(qp, &init);
+	*cap = (struct ibv_qp_cap){
+		.max_send_wr = init.send_depth,
+		.max_recv_wr = init.recv_depth,
+		.max_send_sge = init.send_sge_max,
+		.max_recv_sge = init.recv_sge_max,
+		.max_inline_data = init.inline_max,
+	};
+}
+
+/* An XRC_RECV QP has no PD of its own: any will do, for its requests reach the memory of their SRQ's. */
+static struct vb_pd *pd_for(const struct ibv_qp_init_attr_ex *attr, struct vb_pd *spare)
+{
+	return attr->comp_mask & IBV_QP_INIT_ATTR_PD && attr->pd ? vb_abi_pd_of(attr->pd) : spare;
+}
+
+int vb_abi_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+		     struct ibv_qp **qp_out)
+{
+	struct vb_abi_context *own = vb_abi_context_of(context);
+	struct vb_abi_qp *qp;
+	struct vb_qp_init init;
+	vb_err err;
+
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
+		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && !vb_abi_wr_supports(attr))
+		return EOPNOTSUPP;
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return ENOMEM;
+	init = init_of(attr, qp);
+	vb_adapter_enter(own->adapter);
+	err = vb_qp_create(pd_for(attr, own->spare_pd), &init, &qp->qp);
+	vb_adapter_leave(own->adapter);
+	if (err) {
+		free(qp);
+		return vb_abi_errno(err);
+	}
+	pthread_mutex_init(&qp->send_lock, NULL);
+	pthread_mutex_init(&qp->recv_lock, NULL);
+	qp->verbs.qp_num = vb_qp_number(qp->qp).v;
+	qp->verbs.handle = qp->verbs.qp_num;
+	report_capacity(qp->qp, &attr->cap);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+		qp->has_send_ops = true;
+		vb_abi_wr_init(&qp->extended);
+	}
+	*qp_out = &qp->verbs;
+	return 0;
+}
+
+struct ibv_qp_ex *vb_abi_qp_extended(struct ibv_qp *qp)
+{
+	struct vb_abi_qp *own = vb_abi_qp_of(qp);
+
+	return own->has_send_ops ? &own->extended : NULL;
+}
+
+/* Purging completions and resetting rings need all the locks of the queues that the QP touches. */
+static void lock_queues(struct vb_abi_qp *qp)
+{
+	pthread_mutex_lock(&qp->send_lock);
+	pthread_mutex_lock(&qp->recv_lock);
+	if (qp->verbs.send_cq)
+		pthread_mutex_lock(&vb_abi_cq_of(qp->verbs.send_cq)->lock);
+	if (qp->verbs.recv_cq && qp->verbs.recv_cq != qp->verbs.send_cq)
+		pthread_mutex_lock(&vb_abi_cq_of(qp->verbs.recv_cq)->lock);
+}
+
+static void unlock_queues(struct vb_abi_qp *qp)
+{
+	if (qp->verbs.recv_cq && qp->verbs.recv_cq != qp->verbs.send_cq)
+		pthread_mutex_unlock(&vb_abi_cq_of(qp->verbs.recv_cq)->lock);
+	if (qp->verbs.send_cq)
+		pthread_mutex_unlock(&vb_abi_cq_of(qp->verbs.send_cq)->lock);
+	pthread_mutex_unlock(&qp->recv_lock);
+	pthread_mutex_unlock(&qp->send_lock);
+}
+
+static uint32_t mtu_bytes(enum ibv_mtu mtu)
+{
+	return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128u << mtu : 0;
+}
+
+static int attr_of(const struct ibv_qp_attr *attr, int mask, struct vb_qp_attr *out)
+{
+	*out = (struct vb_qp_attr){
+		.state = (enum vb_qp_state)attr->qp_state,
+		.current_state = (enum vb_qp_state)attr->cur_qp_state,
+		.sqd_notify = attr->en_sqd_async_notify,
+		.access = attr->qp_access_flags,
+		.pkey_index = attr->pkey_index,
+		.port = attr->port_num,
+		.qkey = attr->qkey,
+		.path_mtu = mtu_bytes(attr->path_mtu),
+		.timeout = attr->timeout,
+		.retry_count = attr->retry_cnt,
+		.rnr_retry = attr->rnr_retry,
+		.min_rnr_timer = attr->min_rnr_timer,
+		.migration = (uint8_t)attr->path_mig_state,
+		.reads_out = attr->max_rd_atomic,
+		.reads_in = attr->max_dest_rd_atomic,
+		.rq_psn = { attr->rq_psn },
+		.sq_psn = { attr->sq_psn },
+		.destination = { attr->dest_qp_num },
+	};
+	return mask & IBV_QP_AV ? vb_abi_address(&attr->ah_attr, &out->address) : 0;
+}
+
+int vb_abi_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct vb_abi_qp *own = vb_abi_qp_of(qp);
+	struct vb_adapter *adapter = vb_abi_context_of(qp->context)->adapter;
+	struct vb_qp_attr engine_attr;
+	vb_err err;
+
+	if (attr_of(attr, mask, &engine_attr))
+		return EINVAL;
+	vb_adapter_enter(adapter);
+	lock_queues(own);
+	err = vb_qp_modify(own->qp, &engine_attr, (uint32_t)mask);
+	unlock_queues(own);
+	vb_adapter_leave(adapter);
+	return vb_abi_errno(err);
+}
+
+static void fill_address(const struct vb_address *address, struct ibv_ah_attr *out)
+{
+	*out = (struct ibv_ah_attr){
+		.grh = {
+			.flow_label = address->flow_label,
+			.sgid_index = address->source_index,
+			.hop_limit = address->hop_limit,
+			.traffic_class = address->traffic_class,
+		},
+		.sl = address->service_level,
+		.is_global = 1,
+		.port_num = 1,
+	};
+	memcpy(out->grh.dgid.raw, address->destination.raw, sizeof(out->grh.dgid.raw));
+}
+
+static enum ibv_mtu mtu_code(uint32_t bytes)
+{
+	return bytes ? (enum ibv_mtu)(__builtin_ctz(bytes) - 7) : 0;
+}
+
+int vb_abi_qp_query(struct ibv_qp *qp, struct ibv_qp_attr *attr_out, int mask,
+		    struct ibv_qp_init_attr *init_attr_out)
+{
+	struct vb_abi_qp *own = vb_abi_qp_of(qp);
+	struct vb_adapter *adapter = vb_abi_context_of(qp->context)->adapter;
+	struct vb_qp_init capacity = { 0 };
+	struct vb_qp_attr attr;
+
+	(void)mask; /* more than was asked for does no harm */
+	vb_adapter_enter(adapter);
+	vb_qp_query(own->qp, &attr);
+	vb_qp_capacity(own->qp, &capacity);
+	vb_adapter_leave(adapter);
+	*attr_out = (struct ibv_qp_attr){
+		.qp_state = (enum ibv_qp_state)attr.state,
+		.cur_qp_state = (enum ibv_qp_state)attr.state,
+		.path_mtu = mtu_code(attr.path_mtu),
+		.path_mig_state = IBV_MIG_MIGRATED,
+		.qkey = attr.qkey,
+		.rq_psn = attr.rq_psn.v,
+		.sq_psn = attr.sq_psn.v,
+		.dest_qp_num = attr.destination.v,
+		.qp_access_flags = attr.access,
+		.pkey_index = attr.pkey_index,
+		.en_sqd_async_notify = attr.sqd_notify,
+		.sq_draining = attr.is_draining,
+		.max_rd_atomic = (uint8_t)attr.reads_out,
+		.max_dest_rd_atomic = (uint8_t)attr.reads_in,
+		.min_rnr_timer = attr.min_rnr_timer,
+		.port_num = attr.port,
+		.timeout = attr.timeout,
+		.retry_cnt = attr.retry_count,
+		.rnr_retry = attr.rnr_retry,
+	};
+	fill_address(&attr.address, &attr_out->ah_attr);
+	report_capacity(own->qp, &attr_out->cap);
+	*init_attr_out = (struct ibv_qp_init_attr){
+		.qp_context = qp->qp_context,
+		.send_cq = qp->send_cq,
+		.recv_cq = qp->recv_cq,
+		.srq = qp->srq,
+		.cap = attr_out->cap,
+		.qp_type = qp->qp_type,
+		.sq_sig_all = capacity.signal_all,
+	};
+	return 0;
+}
+
+int vb_abi_qp_destroy(struct ibv_qp *qp, struct vb_abi_reported *reported_out)
+{
+	struct vb_abi_qp *own = vb_abi_qp_of(qp);
+	struct vb_abi_context *context = vb_abi_context_of(qp->context);
+	vb_err err;
+
+	vb_adapter_enter(context->adapter);
+	lock_queues(own);
+	err = vb_qp_destroy(own->qp);
+	unlock_queues(own);
+	if (!err)
+		vb_abi_forget_events(context, qp);
+	vb_adapter_leave(context->adapter);
+	if (err)
+		return vb_abi_errno(err);
+	*reported_out = (struct vb_abi_reported){ .async_events = own->async_taken };
+	return 0;
+}
+
+void vb_abi_qp_free(struct ibv_qp *qp)
+{
+	struct vb_abi_qp *own = vb_abi_qp_of(qp);
+
+	pthread_mutex_destroy(&own->send_lock);
+	pthread_mutex_destroy(&own->recv_lock);
+	free(own);
+}
+
+static int change_group(struct ibv_qp *qp, const union ibv_gid *group,
+			vb_err (*change)(struct vb_qp *, const struct vb_gid *))
+{
+	struct vb_adapter *adapter = vb_abi_context_of(qp->context)->adapter;
+	struct vb_gid gid;
+	vb_err err;
+
+	memcpy(gid.raw, group->raw, sizeof(gid.raw));
+	vb_adapter_enter(adapter);
+	err = change(vb_abi_qp_of(qp)->qp, &gid);
+	vb_adapter_leave(adapter);
+	return vb_abi_errno(err);
+}
+
+int vb_abi_qp_attach(struct ibv_qp *qp, const union ibv_gid *group, uint16_t lid)
+{
+	(void)lid;
+	return change_group(qp, group, vb_qp_attach);
+}
+
+int vb_abi_qp_detach(struct ibv_qp *qp, const union ibv_gid *group, uint16_t lid)
+{
+	(void)lid;
+	return change_group(qp, group, vb_qp_detach);
+}
+
+/* --- posting --- */
+
+static struct vb_send_request request_of(const struct ibv_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct vb_send_request request = {
+		.wr_id = wr->wr_id,
+		.opcode = (enum vb_wr_opcode)wr->opcode,
+		.flags = wr->send_flags &
+			 (VB_SEND_FENCE | VB_SEND_SIGNALED | VB_SEND_SOLICITED | VB_SEND_INLINE),
+		.sges = (const struct vb_sge *)(const void *)wr->sg_list,
+		.sge_count = (uint32_t)wr->num_sge,
+		.remote_srqn = wr->qp_type.xrc.remote_srqn,
+	};
+
+	switch (wr->opcode) {
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_LOCAL_INV:
+		request.imm = wr->invalidate_rkey;
+		break;
+	case IBV_WR_BIND_MW:
+		request.bind = (struct vb_bind){
+			.mw = VB_CONTAINER(wr->bind_mw.mw, struct vb_abi_mw, verbs)->mw,
+			.mr = wr->bind_mw.bind_info.mr ? VB_CONTAINER(wr->bind_mw.bind_info.mr,
+								      struct vb_abi_mr, verbs)
+								 ->mr
+						       : NULL,
+			.rkey = wr->bind_mw.rkey,
+			.address = wr->bind_mw.bind_info.addr,
+			.length = wr->bind_mw.bind_info.length,
+			.access = wr->bind_mw.bind_info.mw_access_flags,
+		};
+		return request;
+	default:
+		request.imm = be32toh(wr->imm_data);
+		break;
+	}
+	if (qp->qp_type == IBV_QPT_UD) {
+		request.ah = wr->wr.ud.ah ? VB_CONTAINER(wr->wr.ud.ah, struct vb_abi_ah, verbs)->ah
+					  : NULL;
+		request.remote_qpn = wr->wr.ud.remote_qpn;
+		request.remote_qkey = wr->wr.ud.remote_qkey;
+	} else if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+		   wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		request.remote_address = wr->wr.atomic.remote_addr;
+		request.rkey = wr->wr.atomic.rkey;
+		request.compare_add = wr->wr.atomic.compare_add;
+		request.swap = wr->wr.atomic.swap;
+	} else {
+		request.remote_address = wr->wr.rdma.remote_addr;
+		request.rkey = wr->wr.rdma.rkey;
+	}
+	return request;
+}
+
+int vb_abi_qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct vb_abi_qp *own = vb_abi_qp_of(qp);
+	vb_err err = VB_OK;
+
+	pthread_mutex_lock(&own->send_lock);
+	for (; wr; wr = wr->next) {
+		struct vb_send_request request = request_of(qp, wr);
+
+		err = vb_qp_post_send(own->qp, &request);
+		if (err)
+			break;
+	}
+	vb_qp_ring_send(own->qp); /* those before a bad one are posted */
+	pthread_mutex_unlock(&own->send_lock);
+	if (err)
+		*bad_wr = wr;
+	vb_adapter_kick(vb_abi_context_of(qp->context)->adapter);
+	return vb_abi_errno(err);
+}
+
+int vb_abi_qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct vb_abi_qp *own = vb_abi_qp_of(qp);
+	vb_err err = VB_OK;
+
+	pthread_mutex_lock(&own->recv_lock);
+	for (; wr; wr = wr->next) {
+		struct vb_recv_request request = {
+			.wr_id = wr->wr_id,
+			.sges = (const struct vb_sge *)(const void *)wr->sg_list,
+			.sge_count = (uint32_t)wr->num_sge,
+		};
+
+		err = vb_qp_post_recv(own->qp, &request);
+		if (err)
+			break;
+	}
+	pthread_mutex_unlock(&own->recv_lock);
+	if (err)
+		*bad_wr = wr;
+	return vb_abi_errno(err);
+}
+
+/* ibv_bind_mw(): a type 1 window gets a new key with each binding, which the program finds in the window. */
+int vb_abi_mw_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct vb_abi_qp *own = vb_abi_qp_of(qp);
+	uint32_t rkey = ibv_inc_rkey(mw->rkey);
+	struct vb_send_request request = {
+		.wr_id = bind->wr_id,
+		.opcode = VB_WR_BIND_MW,
+		.flags = bind->send_flags & (VB_SEND_FENCE | VB_SEND_SIGNALED),
+		.bind = {
+			.mw = VB_CONTAINER(mw, struct vb_abi_mw, verbs)->mw,
+			.mr = bind->bind_info.mr ?
+				      VB_CONTAINER(bind->bind_info.mr, struct vb_abi_mr, verbs)->mr :
+				      NULL,
+			.rkey = rkey,
+			.address = bind->bind_info.addr,
+			.length = bind->bind_info.length,
+			.access = bind->bind_info.mw_access_flags,
+		},
+	};
+	vb_err err;
+
+	pthread_mutex_lock(&own->send_lock);
+	err = vb_qp_post_send(own->qp, &request);
+	if (!err) {
+		vb_qp_ring_send(own->qp);
+		mw->rkey = rkey;
+	}
+	pthread_mutex_unlock(&own->send_lock);
+	vb_adapter_kick(vb_abi_context_of(qp->context)->adapter);
+	return vb_abi_errno(err);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared receive queues. */
+#include "abi/objects_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static struct vb_srq_init init_of(const struct ibv_srq_init_attr_ex *attr, void *owner)
+{
+	struct vb_srq_init init = {
+		.depth = attr->attr.max_wr,
+		.sge_max = attr->attr.max_sge,
+		.limit = attr->attr.srq_limit,
+		.owner_context = owner,
+	};
+
+	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type == IBV_SRQT_XRC) {
+		init.xrcd = VB_CONTAINER(attr->xrcd, struct vb_abi_xrcd, verbs)->domain->xrcd;
+		init.cq = vb_abi_cq_of(attr->cq)->cq;
+	}
+	return init;
+}
+
+int vb_abi_srq_create(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr,
+		      struct ibv_srq **srq_out)
+{
+	struct vb_adapter *adapter = vb_abi_context_of(context)->adapter;
+	struct vb_abi_srq *srq;
+	struct vb_srq_init init;
+	vb_err err;
+
+	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type == IBV_SRQT_TM)
+		return EOPNOTSUPP;
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return ENOMEM;
+	init = init_of(attr, srq);
+	vb_adapter_enter(adapter);
+	err = vb_srq_create(vb_abi_pd_of(attr->pd), &init, &srq->srq);
+	vb_adapter_leave(adapter);
+	if (err) {
+		free(srq);
+		return vb_abi_errno(err);
+	}
+	pthread_mutex_init(&srq->lock, NULL);
+	attr->attr.max_wr = vb_srq_depth(srq->srq);
+	attr->attr.max_sge = vb_srq_sge_max(srq->srq);
+	srq->verbs.handle = vb_srq_number(srq->srq);
+	*srq_out = &srq->verbs;
+	return 0;
+}
+
+int vb_abi_srq_modify(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask)
+{
+	struct vb_abi_srq *own = vb_abi_srq_of(srq);
+	struct vb_adapter *adapter = vb_abi_context_of(srq->context)->adapter;
+	vb_err err = VB_OK;
+
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return EINVAL;
+	vb_adapter_enter(adapter);
+	pthread_mutex_lock(&own->lock);
+	if (mask & IBV_SRQ_MAX_WR)
+		err = vb_srq_resize(own->srq, attr->max_wr);
+	if (!err && mask & IBV_SRQ_LIMIT)
+		err = vb_srq_set_limit(own->srq, attr->srq_limit);
+	pthread_mutex_unlock(&own->lock);
+	vb_adapter_leave(adapter);
+	return vb_abi_errno(err);
+}
+
+int vb_abi_srq_query(struct ibv_srq *srq, struct ibv_srq_attr *attr_out)
+{
+	const struct vb_srq *own = vb_abi_srq_of(srq)->srq;
+	struct vb_adapter *adapter = vb_abi_context_of(srq->context)->adapter;
+
+	vb_adapter_enter(adapter);
+	*attr_out = (struct ibv_srq_attr){
+		.max_wr = vb_srq_depth(own),
+		.max_sge = vb_srq_sge_max(own),
+		.srq_limit = vb_srq_limit(own),
+	};
+	vb_adapter_leave(adapter);
+	return 0;
+}
+
+int vb_abi_srq_number(struct ibv_srq *srq, uint32_t *number_out)
+{
+	*number_out = vb_srq_number(vb_abi_srq_of(srq)->srq);
+	return 0;
+}
+
+int vb_abi_srq_destroy(struct ibv_srq *srq, struct vb_abi_reported *reported_out)
+{
+	struct vb_abi_srq *own = vb_abi_srq_of(srq);
+	struct vb_abi_context *context = vb_abi_context_of(srq->context);
+	vb_err err;
+
+	vb_adapter_enter(context->adapter);
+	err = vb_srq_destroy(own->srq);
+	if (!err)
+		vb_abi_forget_events(context, srq);
+	vb_adapter_leave(context->adapter);
+	if (err)
+		return vb_abi_errno(err);
+	*reported_out = (struct vb_abi_reported){ .async_events = own->async_taken };
+	return 0;
+}
+
+void vb_abi_srq_free(struct ibv_srq *srq)
+{
+	struct vb_abi_srq *own = vb_abi_srq_of(srq);
+
+	pthread_mutex_destroy(&own->lock);
+	free(own);
+}
+
+int vb_abi_srq_post(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct vb_abi_srq *own = vb_abi_srq_of(srq);
+	vb_err err = VB_OK;
+
+	pthread_mutex_lock(&own->lock);
+	for (; wr; wr = wr->next) {
+		struct vb_recv_request request = {
+			.wr_id = wr->wr_id,
+			.sges = (const struct vb_sge *)(const void *)wr->sg_list,
+			.sge_count = (uint32_t)wr->num_sge,
+		};
+
+		err = vb_srq_post_recv(own->srq, &request);
+		if (err)
+			break;
+	}
+	pthread_mutex_unlock(&own->lock);
+	if (err)
+		*bad_wr = wr;
+	return vb_abi_errno(err);
+}

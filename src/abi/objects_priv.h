@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The driver's objects: each begins with the public struct that programs hold, and has the engine's object behind it. The
+ * lock of a queue is what nic/rings.h asks of its callers.
+ *
+ * Order of locks: the engine (vb_adapter_enter), then queues and CQs, then channels. A thread that holds a queue's lock
+ * only tries to drive the engine, never waits for it.
+ */
+#ifndef VB_ABI_OBJECTS_PRIV_H
+#define VB_ABI_OBJECTS_PRIV_H
+
+#include "abi/driver_priv.h"
+#include "abi/returns.h"
+#include "base/list.h"
+#include "host/adapter.h"
+#include "host/device.h"
+#include "nic/cq.h"
+#include "nic/memory.h"
+#include "nic/nic.h"
+#include "nic/pd.h"
+#include "nic/qp.h"
+#include "nic/rings.h"
+#include "nic/srq.h"
+
+#include <pthread.h>
+#include <sys/types.h>
+
+/* Events that wait for the program, and the descriptor that says so. */
+struct vb_abi_context {
+	struct verbs_context verbs; /* ends with the ibv_context */
+	struct vb_adapter *adapter;
+	struct vb_device device;
+	struct vb_pd *spare_pd; /* of XRC_RECV QPs, which have none */
+	struct vb_link xrc_domains; /* under the adapter's ownership */
+	pthread_mutex_t events_lock;
+	struct vb_link events; /* struct vb_abi_async_event */
+};
+
+struct vb_abi_async_event {
+	struct vb_link link;
+	struct ibv_async_event event;
+};
+
+struct vb_abi_pd {
+	struct ibv_pd verbs;
+	struct vb_pd *pd;
+	bool is_borrowed; /* a parent domain or an import: the engine's object belongs to another */
+};
+
+/* An XRC domain may be opened several times, by the file that stands for it. */
+struct vb_abi_xrc_domain {
+	struct vb_link link;
+	struct vb_xrcd *xrcd;
+	uint32_t open_count;
+	bool has_file;
+	dev_t device;
+	ino_t inode;
+};
+
+struct vb_abi_xrcd {
+	struct ibv_xrcd verbs;
+	struct vb_abi_xrc_domain *domain;
+};
+
+struct vb_abi_mr {
+	struct ibv_mr verbs;
+	struct vb_mr *mr;
+};
+
+struct vb_abi_mw {
+	struct ibv_mw verbs;
+	struct vb_mw *mw;
+};
+
+struct vb_abi_dm {
+	struct ibv_dm verbs;
+	struct vb_dm *dm;
+};
+
+struct vb_abi_channel {
+	struct ibv_comp_channel verbs;
+	struct vb_abi_context *context;
+	pthread_mutex_t lock;
+	struct vb_link waiting; /* CQs with events, each as often as it has them */
+};
+
+struct vb_abi_cq {
+	struct ibv_cq_ex verbs;
+	struct vb_cq *cq;
+	struct vb_abi_channel *channel; /* or NULL */
+	pthread_mutex_t lock;
+	struct vb_completion current; /* of the extended poll */
+	/* Under the channel's lock. */
+	struct vb_link waiting;
+	uint32_t events_waiting;
+	uint32_t events_taken;
+	uint32_t async_taken; /* under the context's events_lock */
+};
+
+struct vb_abi_srq {
+	struct ibv_srq verbs;
+	struct vb_srq *srq;
+	pthread_mutex_t lock;
+	uint32_t async_taken;
+};
+
+struct vb_abi_qp {
+	union {
+		struct ibv_qp verbs;
+		struct ibv_qp_ex extended;
+	};
+	struct vb_qp *qp;
+	pthread_mutex_t send_lock;
+	pthread_mutex_t recv_lock;
+	bool has_send_ops;
+	uint32_t async_taken;
+	/* The ibv_wr_* request being put together, under send_lock. */
+	bool has_request;
+	int error;
+	struct vb_send_request request;
+	struct vb_sge sges[VB_SGE_MAX];
+	uint8_t inline_data[VB_INLINE_MAX];
+};
+
+struct vb_abi_ah {
+	struct ibv_ah verbs;
+	struct vb_ah *ah;
+};
+
+_Static_assert(sizeof(struct vb_sge) == sizeof(struct ibv_sge), "SGEs are handed on as they are");
+_Static_assert(offsetof(struct vb_sge, lkey) == offsetof(struct ibv_sge, lkey),
+	       "SGEs are handed on as they are");
+
+static inline struct vb_abi_context *vb_abi_context_of(struct ibv_context *context)
+{
+	struct verbs_context *verbs = VB_CONTAINER(context, struct verbs_context, context);
+
+	return VB_CONTAINER(verbs, struct vb_abi_context, verbs);
+}
+
+static inline struct vb_pd *vb_abi_pd_of(struct ibv_pd *pd)
+{
+	return VB_CONTAINER(pd, struct vb_abi_pd, verbs)->pd;
+}
+
+static inline struct vb_abi_cq *vb_abi_cq_of(struct ibv_cq *cq)
+{
+	return (struct vb_abi_cq *)(void *)cq;
+}
+
+static inline struct vb_abi_qp *vb_abi_qp_of(struct ibv_qp *qp)
+{
+	return VB_CONTAINER(qp, struct vb_abi_qp, verbs);
+}
+
+static inline struct vb_abi_srq *vb_abi_srq_of(struct ibv_srq *srq)
+{
+	return VB_CONTAINER(srq, struct vb_abi_srq, verbs);
+}
+
+/* What the adapter calls for each event of the engine. */
+void vb_abi_on_event(void *owner, const struct vb_event *event);
+
+/* Removes the object's events that nobody has taken yet. */
+void vb_abi_forget_events(struct vb_abi_context *context, const void *object);
+void vb_abi_forget_completions(struct vb_abi_cq *cq);
+
+/* Fills in the address of an AH or a path. EINVAL without GRH: on Ethernet there is no other address. */
+int vb_abi_address(const struct ibv_ah_attr *attr, struct vb_address *address);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How a verb tells its caller that it failed. The manual pages mix three conventions: the errno
+ * number itself, -1 with errno, NULL with errno. Inside src/abi a function returns 0 or an errno
+ * number; these helpers turn that into what the verb promises. errno exists nowhere else.
+ */
+#ifndef VB_ABI_RETURNS_H
+#define VB_ABI_RETURNS_H
+
+#include "base/err.h"
+#include <errno.h>
+#include <stddef.h>
+
+/* What the layers below answered, as an errno number. */
+static inline int vb_abi_errno(vb_err err)
+{
+	switch (err) {
+	case VB_OK:
+		return 0;
+	case VB_ENOMEM:
+		return ENOMEM;
+	case VB_EINVAL:
+		return EINVAL;
+	case VB_EBUSY:
+		return EBUSY;
+	case VB_ENOSPC:
+		return ENOSPC;
+	case VB_EOPNOTSUPP:
+		return EOPNOTSUPP;
+	case VB_EFAULT:
+		return EFAULT;
+	}
+	return EINVAL;
+}
+
+/* The number is the result. errno is set too: programs print it without having been told to. */
+static inline int vb_abi_return_errno(int error)
+{
+	if (error)
+		errno = error;
+	return error;
+}
+
+static inline int vb_abi_return_minus_one(int error)
+{
+	if (!error)
+		return 0;
+	errno = error;
+	return -1;
+}
+
+static inline void *vb_abi_return_null(int error)
+{
+	errno = error;
+	return NULL;
+}
+
+#endif

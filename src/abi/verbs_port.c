@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ports, their GID tables and P_Key tables. struct ibv_port_attr grew once: the function
+ * ibv_query_port is called by programs that have the shorter one, today's go through the context.
+ */
+#include "abi/driver_priv.h"
+#include "abi/export_priv.h"
+#include "abi/ops_priv.h"
+#include "abi/returns.h"
+
+#undef ibv_query_port
+
+enum { OLD_PORT_ATTR_SIZE = offsetof(struct ibv_port_attr, port_cap_flags2) };
+
+int vb_abi_op_query_port(struct ibv_context *context, uint8_t port_num,
+			 struct ibv_port_attr *attr_out, size_t attr_size)
+{
+	struct ibv_port_attr attr = { 0 };
+	int error = vb_abi_query_port(context, port_num, &attr);
+
+	if (error)
+		return vb_abi_return_errno(error);
+	memset(attr_out, 0, attr_size);
+	memcpy(attr_out, &attr, attr_size < sizeof(attr) ? attr_size : sizeof(attr));
+	return 0;
+}
+
+VB_ABI_VERSION(ibv_query_port, "ibv_query_port@@@IBVERBS_1.1");
+VB_ABI_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port_num,
+				 struct _compat_ibv_port_attr *port_attr)
+{
+	return vb_abi_op_query_port(context, port_num, (struct ibv_port_attr *)port_attr,
+				    OLD_PORT_ATTR_SIZE);
+}
+
+/* An empty slot reads as a GID of zero here; only the newer queries can tell. */
+VB_ABI_VERSION(ibv_query_gid, "ibv_query_gid@@@IBVERBS_1.1");
+VB_ABI_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index,
+				union ibv_gid *gid)
+{
+	struct ibv_gid_entry entry = { 0 };
+	int error = index < 0 ? EINVAL : vb_abi_query_gid(context, port_num, index, &entry);
+
+	if (error && error != ENODATA)
+		return vb_abi_return_minus_one(error);
+	*gid = entry.gid;
+	return 0;
+}
+
+/* 0 is InfiniBand or RoCE v1, 1 is RoCE v2: not the numbers of enum ibv_gid_type. */
+VB_ABI_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num,
+				     unsigned int index, int *type)
+{
+	struct ibv_gid_entry entry = { 0 };
+	int error = vb_abi_query_gid(context, port_num, index, &entry);
+
+	if (error && error != ENODATA)
+		return vb_abi_return_minus_one(error);
+	*type = entry.gid_type == IBV_GID_TYPE_ROCE_V2;
+	return 0;
+}
+
+/* Programs of a later rdma-core may have a longer entry: what we do not know of is zero. */
+static void store_entry(void *to, const struct ibv_gid_entry *entry, size_t entry_size)
+{
+	memset(to, 0, entry_size);
+	memcpy(to, entry, sizeof(*entry));
+}
+
+VB_ABI_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
+				    uint32_t gid_index, struct ibv_gid_entry *entry, uint32_t flags,
+				    size_t entry_size)
+{
+	struct ibv_gid_entry found = { 0 };
+	int error;
+
+	if (flags)
+		return vb_abi_return_errno(EOPNOTSUPP);
+	if (entry_size < sizeof(found))
+		return vb_abi_return_errno(EINVAL);
+	error = vb_abi_query_gid(context, port_num, gid_index, &found);
+	if (error)
+		return vb_abi_return_errno(error);
+	store_entry(entry, &found, entry_size);
+	return 0;
+}
+
+/* Adds the entries of a port behind the `count` that are there; the new count, or -errno. */
+static ssize_t add_port_entries(struct ibv_context *context, uint32_t port, void *entries,
+				size_t capacity, size_t entry_size, size_t count)
+{
+	struct ibv_port_attr attr = { 0 };
+	int error = vb_abi_query_port(context, port, &attr);
+
+	for (int index = 0; !error && index < attr.gid_tbl_len; index++) {
+		struct ibv_gid_entry entry = { 0 };
+
+		error = vb_abi_query_gid(context, port, (uint32_t)index, &entry);
+		if (error == ENODATA) {
+			error = 0;
+			continue;
+		}
+		if (!error && count == capacity)
+			error = EINVAL;
+		if (!error)
+			store_entry((char *)entries + count++ * entry_size, &entry, entry_size);
+	}
+	return error ? -(ssize_t)error : (ssize_t)count;
+}
+
+VB_ABI_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
+					   struct ibv_gid_entry *entries, size_t max_entries,
+					   uint32_t flags, size_t entry_size)
+{
+	struct ibv_device_attr_ex device = { 0 };
+	ssize_t count = 0;
+	int error;
+
+	if (flags)
+		return -EOPNOTSUPP;
+	if (!max_entries || entry_size < sizeof(*entries))
+		return -EINVAL;
+	error = vb_abi_query_device(context, &device);
+	if (error)
+		return -error;
+	for (uint32_t port = 1; port <= device.orig_attr.phys_port_cnt && count >= 0; port++)
+		count = add_port_entries(context, port, entries, max_entries, entry_size,
+					 (size_t)count);
+	return count;
+}
+
+VB_ABI_VERSION(ibv_query_pkey, "ibv_query_pkey@@@IBVERBS_1.1");
+VB_ABI_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index,
+				 __be16 *pkey)
+{
+	int error = index < 0 ? EINVAL : vb_abi_query_pkey(context, port_num, index, pkey);
+
+	return vb_abi_return_minus_one(error);
+}
+
+VB_ABI_EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
+{
+	struct ibv_port_attr attr = { 0 };
+	int error = vb_abi_query_port(context, port_num, &attr);
+
+	for (int index = 0; !error && index < attr.pkey_tbl_len; index++) {
+		__be16 found;
+
+		error = vb_abi_query_pkey(context, port_num, (uint32_t)index, &found);
+		if (!error && found == pkey)
+			return index;
+	}
+	return vb_abi_return_minus_one(error ? error : ENOENT);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs and their multicast groups. Whether attributes fit the state and the kind of service
+ * is the engine's business; here is only what holds for all.
+ */
+#include "abi/driver_priv.h"
+#include "abi/events_priv.h"
+#include "abi/export_priv.h"
+#include "abi/ops_priv.h"
+#include "abi/returns.h"
+
+enum {
+	KNOWN_INIT_ATTR = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+			  IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_MAX_TSO_HEADER |
+			  IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH |
+			  IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+	/* Rate limits are for raw packets. */
+	KNOWN_ATTR = IBV_QP_RATE_LIMIT - 1,
+};
+
+/* Which domain and which queues a QP of this type lives in. */
+static int check_parents(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return attr->comp_mask & IBV_QP_INIT_ATTR_XRCD && attr->xrcd ? 0 : EINVAL;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
+		return EINVAL;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE)
+		return 0;
+	if (!attr->send_cq)
+		return EINVAL;
+	return attr->recv_cq || attr->qp_type == IBV_QPT_XRC_SEND ? 0 : EINVAL;
+}
+
+static int check_init_attr(const struct ibv_context *context,
+			   const struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->comp_mask & ~(uint32_t)KNOWN_INIT_ATTR)
+		return EOPNOTSUPP;
+	switch (attr->qp_type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+	case IBV_QPT_UD:
+	case IBV_QPT_RAW_PACKET:
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return check_parents(context, attr);
+	case IBV_QPT_DRIVER:
+		return EOPNOTSUPP;
+	}
+	return EINVAL;
+}
+
+static struct ibv_qp *finish_qp(struct ibv_qp *qp, struct ibv_context *context)
+{
+	qp->context = context;
+	qp->events_completed = 0;
+	pthread_mutex_init(&qp->mutex, NULL);
+	pthread_cond_init(&qp->cond, NULL);
+	return qp;
+}
+
+struct ibv_qp *vb_abi_op_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp *qp;
+	int error = check_init_attr(context, attr);
+
+	if (!error)
+		error = vb_abi_qp_create(context, attr, &qp);
+	if (error)
+		return vb_abi_return_null(error);
+	qp->qp_context = attr->qp_context;
+	qp->pd = attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL;
+	qp->send_cq = attr->send_cq;
+	qp->recv_cq = attr->recv_cq;
+	qp->srq = attr->srq;
+	qp->qp_type = attr->qp_type;
+	qp->state = IBV_QPS_RESET;
+	return finish_qp(qp, context);
+}
+
+VB_ABI_VERSION(ibv_create_qp, "ibv_create_qp@@@IBVERBS_1.1");
+VB_ABI_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_context = qp_init_attr->qp_context,
+		.send_cq = qp_init_attr->send_cq,
+		.recv_cq = qp_init_attr->recv_cq,
+		.srq = qp_init_attr->srq,
+		.cap = qp_init_attr->cap,
+		.qp_type = qp_init_attr->qp_type,
+		.sq_sig_all = qp_init_attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp = vb_abi_op_create_qp_ex(pd->context, &attr);
+
+	if (qp)
+		qp_init_attr->cap = attr.cap;
+	return qp;
+}
+
+struct ibv_qp *vb_abi_op_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
+	const uint32_t required = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+				  IBV_QP_OPEN_ATTR_TYPE;
+	struct ibv_qp *qp;
+	int error = 0;
+
+	if (attr->comp_mask >= IBV_QP_OPEN_ATTR_RESERVED)
+		error = EOPNOTSUPP;
+	else if ((attr->comp_mask & required) != required || attr->qp_type != IBV_QPT_XRC_RECV ||
+		 !attr->xrcd)
+		error = EINVAL;
+	if (!error)
+		error = vb_abi_qp_open(context, attr, &qp);
+	if (error)
+		return vb_abi_return_null(error);
+	qp->qp_context = attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL;
+	qp->pd = NULL;
+	qp->send_cq = NULL;
+	qp->recv_cq = NULL;
+	qp->srq = NULL;
+	qp->qp_type = attr->qp_type;
+	return finish_qp(qp, context);
+}
+
+VB_ABI_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	return vb_abi_qp_extended(qp);
+}
+
+VB_ABI_VERSION(ibv_modify_qp, "ibv_modify_qp@@@IBVERBS_1.1");
+VB_ABI_EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
+{
+	int error = attr_mask & ~KNOWN_ATTR ? EOPNOTSUPP : vb_abi_qp_modify(qp, attr, attr_mask);
+
+	if (!error && (attr_mask & IBV_QP_STATE))
+		qp->state = attr->qp_state;
+	return vb_abi_return_errno(error);
+}
+
+VB_ABI_VERSION(ibv_query_qp, "ibv_query_qp@@@IBVERBS_1.1");
+VB_ABI_EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
+			       struct ibv_qp_init_attr *init_attr)
+{
+	int error = attr_mask & ~KNOWN_ATTR ? EOPNOTSUPP
+					    : vb_abi_qp_query(qp, attr, attr_mask, init_attr);
+
+	if (!error && (attr_mask & IBV_QP_STATE))
+		qp->state = attr->qp_state;
+	return vb_abi_return_errno(error);
+}
+
+/* The last byte of a message is the last to become visible, but nothing is said of the others. */
+VB_ABI_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op,
+					     uint32_t flags)
+{
+	(void)qp;
+	(void)op;
+	(void)flags;
+	return 0;
+}
+
+VB_ABI_VERSION(ibv_destroy_qp, "ibv_destroy_qp@@@IBVERBS_1.1");
+VB_ABI_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
+{
+	struct vb_abi_reported reported;
+	int error = vb_abi_qp_destroy(qp, &reported);
+
+	if (error)
+		return vb_abi_return_errno(error);
+	vb_abi_acks_wait((struct vb_abi_acks){ &qp->mutex, &qp->cond, &qp->events_completed },
+			 reported.async_events);
+	pthread_cond_destroy(&qp->cond);
+	pthread_mutex_destroy(&qp->mutex);
+	vb_abi_qp_free(qp);
+	return 0;
+}
+
+static int check_group(const struct ibv_qp *qp, const union ibv_gid *gid)
+{
+	return qp->qp_type == IBV_QPT_UD && gid->raw[0] == 0xff ? 0 : EINVAL;
+}
+
+VB_ABI_VERSION(ibv_attach_mcast, "ibv_attach_mcast@@@IBVERBS_1.1");
+VB_ABI_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	int error = check_group(qp, gid);
+
+	return vb_abi_return_errno(error ? error : vb_abi_qp_attach(qp, gid, lid));
+}
+
+VB_ABI_VERSION(ibv_detach_mcast, "ibv_detach_mcast@@@IBVERBS_1.1");
+VB_ABI_EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	int error = check_group(qp, gid);
+
+	return vb_abi_return_errno(error ? error : vb_abi_qp_detach(qp, gid, lid));
+}
+
+/* Enhanced connection establishment is how two adapters of one vendor find out about each other. */
+VB_ABI_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	(void)ece;
+	return vb_abi_return_errno(EOPNOTSUPP);
+}
+
+VB_ABI_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	(void)ece;
+	return vb_abi_return_errno(EOPNOTSUPP);
+}

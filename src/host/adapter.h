@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An open device: an engine, its link, and whoever turns the crank. The thread that polls or posts drives the engine
+ * itself; a helper thread takes over when nobody does, so that one-sided operations go on while the program
+ * computes, sleeps or spins on its memory.
+ */
+#ifndef VB_HOST_ADAPTER_H
+#define VB_HOST_ADAPTER_H
+
+#include "base/err.h"
+#include "nic/nic.h"
+
+#include <stdint.h>
+
+struct vb_adapter;
+struct vb_config;
+struct vb_device;
+
+struct vb_adapter_init {
+	const struct vb_device *device; /* these two are borrowed until the adapter is closed */
+	const struct vb_config *config;
+	/* Called by whoever drives, as the engine's owner, for each event: it must not call back into the adapter. */
+	void (*on_event)(void *owner, const struct vb_event *event);
+	void *owner;
+};
+
+VB_MUST_USE vb_err vb_adapter_open(const struct vb_adapter_init *init,
+				   struct vb_adapter **adapter_out);
+
+/* All objects of the engine are gone. Ends the helper thread. */
+void vb_adapter_close(struct vb_adapter *adapter);
+
+struct vb_nic *vb_adapter_nic(const struct vb_adapter *adapter);
+uint64_t vb_adapter_device_memory(const struct vb_adapter *adapter); /* bytes on the adapter */
+
+/* Between these two the caller owns the engine; needed for everything but nic/rings.h. Not recursive. */
+void vb_adapter_enter(struct vb_adapter *adapter);
+void vb_adapter_leave(struct vb_adapter *adapter);
+
+/* Somebody looks for completions: drives the engine a little, unless another thread does so already. */
+void vb_adapter_poll(struct vb_adapter *adapter);
+
+/* Something was posted. */
+void vb_adapter_kick(struct vb_adapter *adapter);
+
+/*
+ * Waits until `fd` is readable, driving the engine meanwhile. Returns 0, or the errno of a signal that came first.
+ */
+VB_MUST_USE int vb_adapter_wait(struct vb_adapter *adapter, int fd);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The settings that a user may choose. In order of strength: the command line, the environment (VERBATIM_<KEY>), and one
+ * file of `key = value` lines: the one that VERBATIM_CONFIG names, or ~/.config/verbatim.conf, or /etc/verbatim.conf. One
+ * table (config.c) has every key with its range, default and help. A wrong value is reported in one line of the log and
+ * the default taken instead: a program must not fail for a typing error in a file that it does not know.
+ */
+#ifndef VB_HOST_CONFIG_H
+#define VB_HOST_CONFIG_H
+
+#include "base/err.h"
+#include "host/log.h"
+#include "nic/nic.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define VB_CONFIG_TEXT_MAX 1024 /* of a value, its end included */
+
+enum vb_path_choice {
+	VB_PATH_AUTO, /* the fastest way there is to each peer */
+	VB_PATH_UDP, /* packets, also to peers on this host */
+};
+
+struct vb_config {
+	char devices[VB_CONFIG_TEXT_MAX]; /* see vb_device_is_chosen(); "" for all */
+	uint32_t mtu; /* limit of the path MTU; 0: what fits the interface */
+	enum vb_log_level log;
+	char log_file[VB_CONFIG_TEXT_MAX]; /* "": stderr */
+	enum vb_icrc_mode icrc;
+	enum vb_path_choice path;
+	uint32_t receive_buffer; /* bytes of the socket's; 0: what the kernel permits */
+	/* What a program may ask for; 0: the engine's default. */
+	uint32_t qp_depth;
+	uint32_t cq_depth;
+	uint32_t srq_depth;
+	uint32_t reads;
+};
+
+/* Reads file and environment, and tells the log its level and file. */
+void vb_config_load(struct vb_config *config);
+
+/*
+ * Sets one value, for the command line. `where` is what a complaint in the log begins with. VB_EINVAL for a key that does
+ * not exist, which changes nothing, and for a wrong value, which sets the default.
+ */
+VB_MUST_USE vb_err vb_config_set(struct vb_config *config, const char *key, const char *value,
+				 const char *where);
+
+/* Two lines for each setting: its value in `config`, and help. False behind the last row. */
+bool vb_config_describe(const struct vb_config *config, uint32_t row, char *text, size_t size);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The watch: a netlink socket that hears of every change of links and addresses. What changed is not read from it: a
+ * message may be lost when the queue is full, a fresh look at the interfaces may not.
+ */
+#include "host/device.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+vb_err vb_device_watch_open(int *fd_out)
+{
+	struct sockaddr_nl own = {
+		.nl_family = AF_NETLINK,
+		.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
+	};
+	long fd = syscall(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			  NETLINK_ROUTE);
+
+	if (fd >= 0 && !syscall(SYS_bind, fd, &own, sizeof(own))) {
+		*fd_out = (int)fd;
+		return VB_OK;
+	}
+	vb_log(VB_LOG_ERROR, "cannot watch the network interfaces: %s", strerrordesc_np(errno));
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+	return VB_EOPNOTSUPP;
+}
+
+/* Reading from a descriptor that a program has opened since at this number would rob it. */
+static bool is_watch(int fd)
+{
+	struct sockaddr_nl own = { 0 };
+	socklen_t length = sizeof(own);
+
+	return !syscall(SYS_getsockname, fd, &own, &length) && own.nl_family == AF_NETLINK &&
+	       own.nl_groups == (RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR);
+}
+
+void vb_device_watch_close(int fd)
+{
+	if (is_watch(fd))
+		syscall(SYS_close, fd);
+}
+
+enum vb_device_news vb_device_watch_take(int fd)
+{
+	enum vb_device_news news = VB_DEVICE_NO_NEWS;
+	char first_bytes[64]; /* the rest of each message is thrown away */
+	int errno_before = errno;
+
+	if (!is_watch(fd)) {
+		errno = errno_before;
+		return VB_DEVICE_WATCH_LOST;
+	}
+	for (;;) {
+		long got = syscall(SYS_recvfrom, fd, first_bytes, sizeof(first_bytes), MSG_DONTWAIT,
+				   NULL, NULL);
+
+		if (got < 0 && errno != EINTR && errno != ENOBUFS)
+			break;
+		if (got >= 0 || errno == ENOBUFS)
+			news = VB_DEVICE_NEWS;
+	}
+	errno = errno_before;
+	return news;
+}

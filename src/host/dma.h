@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the live adapter needs of application memory beyond base/dma.h: to survive that it vanishes, and
+ * to know before it is registered whether it is there at all. docs/adr/0001 says how and why so.
+ */
+#ifndef VB_HOST_DMA_H
+#define VB_HOST_DMA_H
+
+#include "base/dma.h"
+#include "base/err.h"
+
+/*
+ * From here on the functions of base/dma.h return false where they would have ended the process with
+ * SIGSEGV or SIGBUS. To be called by whoever opens an adapter, in any thread, as often as one likes: a
+ * later call repairs what a program may have done to our handlers behind our back. VB_EOPNOTSUPP if the
+ * system does not let us handle these signals.
+ */
+VB_MUST_USE vb_err vb_dma_install(void);
+
+/*
+ * Whether every page of a range may be read, or written, at this moment. No page is touched. A file that
+ * is shorter than its mapping is not noticed. True also where /proc is missing, as we cannot tell.
+ */
+bool vb_dma_is_mapped(vb_dma_addr from, size_t length, bool for_writing);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How a line is made and written. The places that have spoken are kept in a small table without locks; when it is full,
+ * new places share the last row, and are cut short together.
+ */
+#include "host/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PLACE_COUNT 128
+#define SECOND_NS 1000000000ull
+
+static struct place {
+	_Atomic(const char *) format; /* NULL: free */
+	_Atomic uint64_t second_began_ns;
+	_Atomic uint32_t count; /* in this second */
+} places[PLACE_COUNT];
+
+static _Atomic int level_now = VB_LOG_ERROR;
+static char path_now[PATH_MAX];
+
+static const char *const level_names[] = {
+	[VB_LOG_ERROR] = "error",
+	[VB_LOG_WARN] = "warn",
+	[VB_LOG_INFO] = "info",
+	[VB_LOG_DEBUG] = "debug",
+};
+
+void vb_log_set_level(enum vb_log_level level)
+{
+	atomic_store_explicit(&level_now, (int)level, memory_order_relaxed);
+}
+
+bool vb_log_is_on(enum vb_log_level level)
+{
+	return (int)level <= atomic_load_explicit(&level_now, memory_order_relaxed);
+}
+
+void vb_log_set_file(const char *path)
+{
+	snprintf(path_now, sizeof(path_now), "%s", path);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
+static struct place *find_place(const char *format)
+{
+	for (uint32_t i = 0; i < PLACE_COUNT - 1; i++) {
+		const char *taken = NULL;
+
+		if (atomic_compare_exchange_strong(&places[i].format, &taken, format) ||
+		    taken == format)
+			return &places[i];
+	}
+	return &places[PLACE_COUNT - 1];
+}
+
+/* May this place speak now? If so, *left_out_out is how many of its messages were dropped in its last second. */
+static bool may_speak(struct place *place, uint32_t *left_out_out)
+{
+	uint64_t now = now_ns();
+	uint64_t began = atomic_load(&place->second_began_ns);
+	uint32_t count;
+
+	*left_out_out = 0;
+	if (now - began >= SECOND_NS &&
+	    atomic_compare_exchange_strong(&place->second_began_ns, &began, now)) {
+		count = atomic_exchange(&place->count, 1);
+		if (count > VB_LOG_BURST)
+			*left_out_out = count - VB_LOG_BURST;
+		return true;
+	}
+	return atomic_fetch_add(&place->count, 1) < VB_LOG_BURST;
+}
+
+/* Bytes from outside (names, paths, peers) must not move the cursor or begin a line of their own. */
+static void replace_control_characters(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			*text = '?';
+}
+
+/* Appends to the line and returns its new length, at most VB_LOG_LINE_MAX - 2. */
+__attribute__((format(printf, 3, 0))) static size_t append(char line[VB_LOG_LINE_MAX],
+							   size_t length, const char *format,
+							   va_list args)
+{
+	size_t room = VB_LOG_LINE_MAX - 1 - length;
+	int wanted = vsnprintf(line + length, room, format, args);
+
+	if (wanted < 0)
+		wanted = 0;
+	return length + ((size_t)wanted < room ? (size_t)wanted : room - 1);
+}
+
+__attribute__((format(printf, 3, 4))) static size_t append_words(char line[VB_LOG_LINE_MAX],
+								 size_t length, const char *format,
+								 ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	length = append(line, length, format, args);
+	va_end(args);
+	return length;
+}
+
+/* A line may reach its end in parts only on a full pipe; then the rest is given up rather than waited for. */
+static bool write_line(long fd, const char *line, size_t length)
+{
+	long written;
+
+	do
+		written = syscall(SYS_write, fd, line, length);
+	while (written < 0 && errno == EINTR);
+	return written >= 0;
+}
+
+/* A reader of stderr that went away must not end the program: SIGPIPE is ours to swallow, if it was not pending. */
+static void write_stderr(const char *line, size_t length)
+{
+	const struct timespec at_once = { 0, 0 };
+	sigset_t pipe_signal, before, pending;
+
+	sigemptyset(&pipe_signal);
+	sigaddset(&pipe_signal, SIGPIPE);
+	sigpending(&pending);
+	pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+	if (!write_line(STDERR_FILENO, line, length) && errno == EPIPE &&
+	    !sigismember(&pending, SIGPIPE))
+		while (sigtimedwait(&pipe_signal, NULL, &at_once) < 0 && errno == EINTR)
+			;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static bool write_file(const char *line, size_t length)
+{
+	long fd = syscall(SYS_openat, AT_FDCWD, path_now,
+			  O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
+	bool is_written;
+
+	if (fd < 0)
+		return false;
+	is_written = write_line(fd, line, length);
+	syscall(SYS_close, fd);
+	return is_written;
+}
+
+void vb_log(enum vb_log_level level, const char *format, ...)
+{
+	char line[VB_LOG_LINE_MAX];
+	int errno_before = errno;
+	uint32_t left_out;
+	size_t length;
+	va_list args;
+
+	if (!vb_log_is_on(level) || !may_speak(find_place(format), &left_out))
+		return;
+	length = append_words(line, 0, "verbatim: %s: ", level_names[level]);
+	va_start(args, format);
+	length = append(line, length, format, args);
+	va_end(args);
+	if (left_out)
+		length = append_words(line, length, " (and %u like this before)", left_out);
+	replace_control_characters(line);
+	line[length] = '\n';
+	if (!path_now[0] || !write_file(line, length + 1))
+		write_stderr(line, length + 1);
+	errno = errno_before;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages to the user, one line each, `verbatim: warn: …`. They are written with a bare system call from a buffer on
+ * the stack: nothing that a program interposes, no allocation, no lock, and errno stays what it was. A place that
+ * repeats itself is cut short; a place is its format string.
+ */
+#ifndef VB_HOST_LOG_H
+#define VB_HOST_LOG_H
+
+#include <stdbool.h>
+
+enum vb_log_level {
+	VB_LOG_ERROR, /* something does not work that should */
+	VB_LOG_WARN, /* a program asked for what cannot be; a peer misbehaves */
+	VB_LOG_INFO, /* what was chosen and why */
+	VB_LOG_DEBUG,
+};
+
+#define VB_LOG_LINE_MAX 512 /* longer ones are cut */
+#define VB_LOG_BURST \
+	10 /* messages of one place in a second; the next one says how many were left out */
+
+/* What is less urgent than `level` is not written. Until this is called: errors only, to stderr. */
+void vb_log_set_level(enum vb_log_level level);
+bool vb_log_is_on(enum vb_log_level level);
+
+/*
+ * Lines are added to this file from now on; "" is stderr. It is opened for each line, because programs close descriptors
+ * that they do not know. What it cannot take goes to stderr.
+ */
+void vb_log_set_file(const char *path);
+
+__attribute__((format(printf, 2, 3))) void vb_log(enum vb_log_level level, const char *format, ...);
+
+#endif

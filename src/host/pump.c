@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One round carries at most a batch each way. Slots that continue each other become one message, which the kernel
+ * cuts up again. When the kernel has no room, the rest of the batch is lost, as on any wire: the transports
+ * repeat it.
+ */
+#include "host/pump.h"
+
+#include "base/bytes.h"
+#include "host/member.h"
+#include "link/udp.h"
+#include "nic/nic.h"
+
+#define BATCH 64u
+#define PARTS_MAX (VB_SGE_MAX + 2) /* of a slot */
+#define HANDED_LENGTH_MAX 8192u
+
+struct vb_pump {
+	struct vb_nic *nic;
+	struct vb_udp *udp;
+	struct vb_member *member;
+	const struct vb_gid *host_gid;
+	struct vb_slot slots[BATCH];
+	struct iovec iovecs[BATCH * PARTS_MAX];
+	struct vb_udp_message messages[BATCH];
+	struct vb_udp_datagram datagrams[BATCH];
+	struct vb_frame frames[BATCH];
+	uint8_t handed[HANDED_LENGTH_MAX];
+};
+
+vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *member,
+		      const struct vb_gid *host_gid, struct vb_pump **pump_out)
+{
+	struct vb_pump *pump = calloc(1, sizeof(*pump));
+
+	if (!pump)
+		return VB_ENOMEM;
+	pump->nic = nic;
+	pump->udp = udp;
+	pump->member = member;
+	pump->host_gid = host_gid;
+	*pump_out = pump;
+	return VB_OK;
+}
+
+void vb_pump_destroy(struct vb_pump *pump)
+{
+	free(pump);
+}
+
+/* --- receiving --- */
+
+static void fill_frame(struct vb_frame *frame, const struct vb_udp_datagram *datagram)
+{
+	*frame = (struct vb_frame){
+		.flow = {
+			.source_port = datagram->source_port,
+			.traffic_class = datagram->traffic_class,
+			.hop_limit = datagram->hop_limit,
+		},
+		.ip_id = datagram->segment_index,
+		.head = { datagram->data, datagram->length },
+	};
+	memcpy(frame->flow.source.raw, datagram->source.ip, sizeof(frame->flow.source.raw));
+	memcpy(frame->flow.destination.raw, datagram->destination.ip,
+	       sizeof(frame->flow.destination.raw));
+}
+
+/* Whose packet it is. Where that cannot be said, ours: the engine has a reason to refuse it. */
+static uint32_t owner_of(const struct vb_pump *pump, const struct vb_frame *frame)
+{
+	vb_qpn qpn;
+	uint32_t owner;
+
+	if (frame->head.length < VB_BTH_SIZE)
+		return vb_member_number(pump->member);
+	qpn = vb_bth_load(frame->head.data).destination;
+	owner = vb_member_of_qpn(qpn);
+	return owner < VB_MEMBER_COUNT && qpn.v > 1 ? owner : vb_member_number(pump->member);
+}
+
+static bool receive_from_wire(struct vb_pump *pump, uint64_t now_ns)
+{
+	uint32_t count = vb_udp_receive(pump->udp, pump->datagrams, BATCH);
+	uint32_t ours = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct vb_frame *frame = &pump->frames[ours];
+		uint32_t owner;
+
+		fill_frame(frame, &pump->datagrams[i]);
+		owner = owner_of(pump, frame);
+		if (owner == vb_member_number(pump->member))
+			ours++;
+		else
+			vb_member_hand_over(pump->member, owner, frame);
+	}
+	if (ours)
+		vb_nic_receive(pump->nic, now_ns, pump->frames, ours);
+	return count;
+}
+
+static bool receive_from_members(struct vb_pump *pump, uint64_t now_ns)
+{
+	struct vb_frame frame;
+	uint32_t count = 0;
+
+	while (count < BATCH &&
+	       vb_member_take(pump->member, pump->handed, sizeof(pump->handed), &frame)) {
+		vb_nic_receive(pump->nic, now_ns, &frame, 1);
+		count++;
+	}
+	return count;
+}
+
+/* --- sending --- */
+
+static uint32_t source_index_of(const struct vb_pump *pump, uint16_t port)
+{
+	uint32_t index = 0;
+
+	while (index + 1 < vb_udp_source_count(pump->udp) &&
+	       vb_udp_source_port(pump->udp, index) != port)
+		index++;
+	return index;
+}
+
+static struct iovec *add_part(struct iovec *next, const void *bytes, size_t length)
+{
+	*next = (struct iovec){ (void *)(uintptr_t)bytes, length };
+	return next + (length != 0);
+}
+
+static struct iovec *add_slot(struct iovec *next, const struct vb_slot *slot)
+{
+	next = add_part(next, slot->head, slot->head_length);
+	for (uint32_t i = 0; i < slot->span_count; i++)
+		next = add_part(next, (const void *)(uintptr_t)slot->spans[i].address,
+				slot->spans[i].length);
+	return add_part(next, slot->tail, slot->tail_length);
+}
+
+static void begin_message(const struct vb_pump *pump, struct vb_udp_message *message,
+			  const struct vb_slot *slot, const struct iovec *iovecs)
+{
+	*message = (struct vb_udp_message){
+		.source_index = source_index_of(pump, slot->flow.source_port),
+		.traffic_class = slot->flow.traffic_class,
+		.hop_limit = slot->flow.hop_limit,
+		.iovecs = iovecs,
+	};
+	memcpy(message->destination.ip, slot->flow.destination.raw,
+	       sizeof(message->destination.ip));
+	memcpy(message->source.ip, slot->flow.source.raw, sizeof(message->source.ip));
+}
+
+static bool is_for_host(const struct vb_pump *pump, const struct vb_slot *slot)
+{
+	return pump->host_gid && vb_gid_equal(&slot->flow.destination, pump->host_gid);
+}
+
+/* To its owner on this host, which may be ourselves. */
+static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
+{
+	struct vb_bytes rest[VB_SGE_MAX + 1];
+	struct vb_frame frame = {
+		.flow = slot->flow,
+		.ip_id = slot->ip_id,
+		.head = { slot->head, slot->head_length },
+		.rest = rest,
+	};
+
+	for (uint32_t i = 0; i < slot->span_count; i++)
+		rest[frame.rest_count++] =
+			(struct vb_bytes){ (const uint8_t *)(uintptr_t)slot->spans[i].address,
+					   slot->spans[i].length };
+	rest[frame.rest_count++] = (struct vb_bytes){ slot->tail, slot->tail_length };
+	vb_member_hand_over(pump->member, owner_of(pump, &frame), &frame);
+}
+
+static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)
+{
+	struct iovec *next = pump->iovecs;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < slot_count; i++) {
+		const struct vb_slot *slot = &pump->slots[i];
+
+		if (is_for_host(pump, slot)) {
+			hand_over_slot(pump, slot);
+			continue;
+		}
+		if (slot->continues)
+			pump->messages[count - 1].segment_length =
+				(uint16_t)pump->slots[i - slot->ip_id].length;
+		else
+			begin_message(pump, &pump->messages[count++], slot, next);
+		next = add_slot(next, slot);
+		pump->messages[count - 1].iovec_count =
+			(uint32_t)(next - pump->messages[count - 1].iovecs);
+	}
+	return count;
+}
+
+static bool transmit(struct vb_pump *pump, uint64_t now_ns)
+{
+	uint32_t slot_count = vb_nic_transmit(pump->nic, now_ns, pump->slots, BATCH);
+
+	if (slot_count)
+		vb_udp_send(pump->udp, pump->messages, make_messages(pump, slot_count));
+	return slot_count;
+}
+
+bool vb_pump_turn(struct vb_pump *pump, uint64_t now_ns)
+{
+	bool moved = receive_from_wire(pump, now_ns);
+
+	moved |= receive_from_members(pump, now_ns);
+	if (vb_nic_deadline(pump->nic) <= now_ns)
+		vb_nic_expire(pump->nic, now_ns);
+	return transmit(pump, now_ns) || moved;
+}
+
+uint32_t vb_pump_fds(const struct vb_pump *pump, struct pollfd fds[VB_PUMP_FDS_MAX])
+{
+	fds[0] = (struct pollfd){ .fd = vb_udp_fd(pump->udp), .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = vb_member_fd(pump->member), .events = POLLIN };
+	return 2;
+}

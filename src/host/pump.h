@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Carries packets between an engine and its link: slots become messages, datagrams become frames. Packets for other
+ * processes of this user are handed over to them, and theirs for us are taken in.
+ */
+#ifndef VB_HOST_PUMP_H
+#define VB_HOST_PUMP_H
+
+#include "base/err.h"
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VB_PUMP_FDS_MAX 2
+
+struct vb_member;
+struct vb_nic;
+struct vb_pump;
+struct vb_udp;
+
+struct vb_gid;
+
+/*
+ * Borrows all for its life. `host_gid`, or NULL, is a GID that is no address of the interface: packets to it are handed to
+ * their owner on this host and never see the wire.
+ */
+VB_MUST_USE vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *member,
+				  const struct vb_gid *host_gid, struct vb_pump **pump_out);
+void vb_pump_destroy(struct vb_pump *pump);
+
+/* As the engine's owner: one round of receiving, timers and sending. True if any packet moved. */
+bool vb_pump_turn(struct vb_pump *pump, uint64_t now_ns);
+
+/* What to wait on for packets; returns how many. */
+uint32_t vb_pump_fds(const struct vb_pump *pump, struct pollfd fds[VB_PUMP_FDS_MAX]);
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Opening and closing a UDP link, and what it says of itself. */
+#include "link/udp_priv.h"
+
+#include "link/sys.h"
+
+#include <stdlib.h>
+
+static vb_err err_of(int result)
+{
+	switch (-result) {
+	case EADDRINUSE:
+	case EACCES: /* a port that needs privilege */
+		return VB_EBUSY;
+	case ENOMEM:
+	case ENOBUFS:
+	case EMFILE:
+	case ENFILE:
+	case ENOSPC: /* epoll's limit on watches */
+		return VB_ENOMEM;
+	case EAFNOSUPPORT:
+	case ENOPROTOOPT:
+		return VB_EOPNOTSUPP;
+	default:
+		return VB_EINVAL;
+	}
+}
+
+static vb_err watch(const struct vb_udp *udp, int fd, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.fd = fd };
+	int result = vb_sys_epoll_ctl(udp->poller, EPOLL_CTL_ADD, fd, &event);
+
+	return result < 0 ? err_of(result) : VB_OK;
+}
+
+void vb_udp_watch_room(struct vb_udp *udp, struct vb_udp_source *source, bool is_blocked)
+{
+	struct epoll_event event = { .events = is_blocked ? EPOLLOUT : 0, .data.fd = source->fd };
+
+	if (source->is_blocked == is_blocked)
+		return;
+	source->is_blocked = is_blocked;
+	(void)vb_sys_epoll_ctl(udp->poller, EPOLL_CTL_MOD, source->fd, &event);
+}
+
+/* Some machines have no IPv6 at all, and containers often none that works. */
+static int open_receiver(struct vb_udp *udp, const struct vb_udp_config *config)
+{
+	int fd;
+
+	udp->family = config->is_ipv4_only ? AF_INET : AF_INET6;
+	fd = vb_udp_socket_open_receiver(udp->family, config);
+	if (fd < 0 && fd != -EADDRINUSE && udp->family == AF_INET6) {
+		udp->family = AF_INET;
+		fd = vb_udp_socket_open_receiver(udp->family, config);
+	}
+	return fd;
+}
+
+static vb_err open_sources(struct vb_udp *udp, const struct vb_udp_config *config)
+{
+	uint32_t count = config->source_count ? config->source_count : 1;
+
+	for (; udp->source_count < count; udp->source_count++) {
+		struct vb_udp_source *source = &udp->sources[udp->source_count];
+		vb_err err;
+
+		source->fd = vb_udp_socket_open_sender(udp->family,
+						       config->source_ports[udp->source_count]);
+		if (source->fd < 0)
+			return err_of(source->fd);
+		source->port = vb_udp_socket_port(source->fd);
+		err = watch(udp, source->fd, 0);
+		if (err) {
+			vb_sys_close(source->fd);
+			return err;
+		}
+	}
+	return VB_OK;
+}
+
+static void close_sources(struct vb_udp *udp)
+{
+	while (udp->source_count)
+		vb_sys_close(udp->sources[--udp->source_count].fd);
+}
+
+vb_err vb_udp_open(const struct vb_udp_config *config, struct vb_udp **udp_out)
+{
+	struct vb_udp *udp;
+	vb_err err;
+
+	if (config->source_count > VB_UDP_SOURCES_MAX)
+		return VB_EINVAL;
+	udp = calloc(1, sizeof(*udp));
+	if (!udp)
+		return VB_ENOMEM;
+	err = vb_udp_inbox_init(&udp->inbox, config->datagram_length_max);
+	if (err)
+		goto free_udp;
+	udp->poller = vb_sys_epoll_create(EPOLL_CLOEXEC);
+	if (udp->poller < 0) {
+		err = err_of(udp->poller);
+		goto fini_inbox;
+	}
+	udp->receiver = open_receiver(udp, config);
+	if (udp->receiver < 0) {
+		err = err_of(udp->receiver);
+		goto close_poller;
+	}
+	err = watch(udp, udp->receiver, EPOLLIN);
+	if (err)
+		goto close_receiver;
+	err = open_sources(udp, config);
+	if (err)
+		goto close_sources;
+	udp->interface_index = config->interface_index;
+	udp->is_segmenting = config->is_segmenting;
+	udp->port = vb_udp_socket_port(udp->receiver);
+	udp->destination_port = config->destination_port ? config->destination_port : udp->port;
+	*udp_out = udp;
+	return VB_OK;
+close_sources:
+	close_sources(udp);
+close_receiver:
+	vb_sys_close(udp->receiver);
+close_poller:
+	vb_sys_close(udp->poller);
+fini_inbox:
+	vb_udp_inbox_fini(&udp->inbox);
+free_udp:
+	free(udp);
+	return err;
+}
+
+void vb_udp_close(struct vb_udp *udp)
+{
+	close_sources(udp);
+	vb_sys_close(udp->receiver);
+	vb_sys_close(udp->poller);
+	vb_udp_inbox_fini(&udp->inbox);
+	free(udp);
+}
+
+uint16_t vb_udp_port(const struct vb_udp *udp)
+{
+	return udp->port;
+}
+
+uint32_t vb_udp_source_count(const struct vb_udp *udp)
+{
+	return udp->source_count;
+}
+
+uint16_t vb_udp_source_port(const struct vb_udp *udp, uint32_t source_index)
+{
+	VB_CHECK(source_index < udp->source_count);
+	return udp->sources[source_index].port;
+}
+
+uint32_t vb_udp_receive_buffer_length(const struct vb_udp *udp)
+{
+	int value = 0;
+	socklen_t length = sizeof(value);
+
+	(void)vb_sys_getsockopt(udp->receiver, SOL_SOCKET, SO_RCVBUF, &value, &length);
+	return (uint32_t)value;
+}
+
+uint32_t vb_udp_segments_max(const struct vb_udp *udp)
+{
+	return udp->is_segmenting ? VB_UDP_SEGMENTS_MAX : 1;
+}
+
+int vb_udp_fd(const struct vb_udp *udp)
+{
+	return udp->poller;
+}
+
+const uint64_t *vb_udp_counters(const struct vb_udp *udp)
+{
+	return udp->counters;
+}
+
+const char *vb_udp_counter_name(enum vb_udp_counter counter)
+{
+	static const char *const names[VB_UDP_COUNTER_COUNT] = {
+#define X(symbol, name) [VB_UDP_##symbol] = name,
+		VB_UDP_COUNTERS(X)
+#undef X
+	};
+
+	return counter < VB_UDP_COUNTER_COUNT ? names[counter] : "?";
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The cable of RoCEv2: UDP sockets of an ordinary user. It moves datagrams with the IP fields that the
+ * transport cares about and knows nothing of what is in them, steering excepted. The ICRC of a packet covers fields
+ * that the kernel writes, and this is what a sender may rely on: don't-fragment is set; the IPv4 ID is 0, or with
+ * segmentation the segment's index; the UDP source port is one of vb_udp_source_port(). One thread at a time
+ * uses a link.
+ */
+#ifndef VB_LINK_UDP_H
+#define VB_LINK_UDP_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#define VB_UDP_SOURCES_MAX 16
+#define VB_UDP_SEGMENTS_MAX 64 /* of a message */
+#define VB_UDP_IOVECS_MAX 1024 /* of a message */
+#define VB_UDP_MESSAGE_MAX 65000 /* bytes, all segments together */
+
+struct vb_udp;
+
+struct vb_udp_address {
+	uint8_t ip[16]; /* IPv4 as ::ffff:a.b.c.d */
+	uint32_t scope; /* interface index; means something for link-local and multicast addresses */
+};
+
+struct vb_udp_config {
+	uint32_t interface_index; /* for link-local and multicast destinations without a scope; 0: none */
+	uint16_t port; /* to receive on; 0: any, see vb_udp_port() */
+	uint16_t destination_port; /* to send to; 0: the port to receive on */
+	uint32_t source_count; /* transmit sockets; 0: 1 */
+	uint16_t source_ports[VB_UDP_SOURCES_MAX]; /* which they shall have; 0: any */
+	uint32_t receive_buffer_length; /* wish, as for SO_RCVBUF; 0: the system's default */
+	uint32_t datagram_length_max; /* longer ones are dropped, coalesced ones count whole; 0: 65,535 */
+	bool is_segmenting; /* one message may be up to 64 datagrams */
+	bool is_ipv4_only; /* also where the machine has IPv6; without it, IPv4 is all there is */
+};
+
+/*
+ * Receives on one port of all addresses, together with other links of this user on the same port (see
+ * vb_udp_steer()). VB_EBUSY: somebody else holds a port that was asked for. The caller owns the link and ends it with
+ * vb_udp_close().
+ */
+VB_MUST_USE vb_err vb_udp_open(const struct vb_udp_config *config, struct vb_udp **udp_out);
+void vb_udp_close(struct vb_udp *udp);
+
+uint16_t vb_udp_port(const struct vb_udp *udp); /* that it receives on */
+uint32_t vb_udp_source_count(const struct vb_udp *udp);
+uint16_t vb_udp_source_port(const struct vb_udp *udp, uint32_t source_index);
+uint32_t vb_udp_receive_buffer_length(const struct vb_udp *udp); /* as the kernel reports it */
+
+/*
+ * How many segments a message may have now: 64, or 1. It falls to 1 for good when a message shows that the kernel or
+ * the interface does not segment. Messages with segments are then sent as single datagrams, whose IPv4 ID is 0:
+ * an ICRC for the segment's index is wrong from then on.
+ */
+uint32_t vb_udp_segments_max(const struct vb_udp *udp);
+
+/*
+ * For poll() and epoll: readable when there is a datagram, an error to take (vb_udp_take_unreachable()), or room again
+ * after vb_udp_send() had to stop. It belongs to the link.
+ */
+int vb_udp_fd(const struct vb_udp *udp);
+
+/* --- sending ------------------------------------------------------------------------------------ */
+
+/* One datagram, or several of one flow: all segment_length long but the last, which may be shorter. */
+struct vb_udp_message {
+	struct vb_udp_address destination;
+	struct vb_udp_address source; /* an address of this host; all 0: the kernel chooses */
+	uint32_t source_index; /* which transmit socket, and so which source port */
+	uint16_t segment_length; /* 0: one datagram */
+	uint8_t traffic_class; /* DSCP and ECN */
+	uint8_t hop_limit; /* 0: 64 */
+	const struct iovec *iovecs; /* the bytes, in order; borrowed for the call */
+	uint32_t iovec_count;
+};
+
+/*
+ * Returns how many messages, from the first on, were taken: sent, or dropped and counted (memory that is not
+ * there, no route, too long …). Fewer than `count` means that the kernel has no room now.
+ */
+uint32_t vb_udp_send(struct vb_udp *udp, const struct vb_udp_message *messages, uint32_t count);
+
+/*
+ * Takes out up to `capacity` destinations that answered "port unreachable" since the last call; returns how many.
+ * Costs a system call for each transmit socket: for when the fd woke somebody, or a timer fired.
+ */
+uint32_t vb_udp_take_unreachable(struct vb_udp *udp, struct vb_udp_address *destinations,
+				 uint32_t capacity);
+
+/* --- receiving ---------------------------------------------------------------------------------- */
+
+struct vb_udp_datagram {
+	const uint8_t *data; /* the link's; valid until the next vb_udp_receive() */
+	uint32_t length;
+	struct vb_udp_address source;
+	struct vb_udp_address destination; /* its scope is the interface that it came in on */
+	uint16_t source_port;
+	uint16_t segment_index; /* in what the kernel coalesced: the likely IPv4 ID */
+	uint8_t traffic_class;
+	uint8_t hop_limit;
+};
+
+/*
+ * Never waits. Returns how many datagrams there are in `out`; 0 means none now, and only then may one wait for
+ * vb_udp_fd(): the link may hold datagrams that the kernel no longer has.
+ */
+uint32_t vb_udp_receive(struct vb_udp *udp, struct vb_udp_datagram *out, uint32_t capacity);
+
+/*
+ * All links of one user on one port form a group; a unicast datagram goes to one of them. From now on it goes to number
+ * (destination QPN >> shift) & mask, in the order in which they were opened; to any, where there is no such
+ * number. When a link is closed, the last one gets its number. A message of several segments goes where its first
+ * does. Any link of the group may call this, for all of it.
+ */
+VB_MUST_USE vb_err vb_udp_steer(struct vb_udp *udp, uint32_t shift, uint32_t mask);
+
+/* --- counters ----------------------------------------------------------------------------------- */
+
+#define VB_UDP_COUNTERS(X)                                                                     \
+	X(TX_MESSAGES, "udp_tx_messages")                                                      \
+	X(TX_DATAGRAMS, "udp_tx_datagrams")                                                    \
+	X(TX_BYTES, "udp_tx_bytes")                                                            \
+	X(TX_STOPS, "udp_tx_stops") /* the kernel had no room */                               \
+	X(TX_SPLIT, "udp_tx_split") /* messages sent as single datagrams */                    \
+	X(TX_DROP_MEMORY, "udp_tx_drop_memory") /* was not there */                            \
+	X(TX_DROP_TOO_LONG, "udp_tx_drop_too_long") /* for the interface */                    \
+	X(TX_DROP_NO_ROUTE, "udp_tx_drop_no_route")                                            \
+	X(TX_DROP_FORBIDDEN, "udp_tx_drop_forbidden") /* by a firewall, or a broadcast */      \
+	X(TX_DROP_NO_ROOM, "udp_tx_drop_no_room") /* the rest of a message that was begun */   \
+	X(TX_DROP_OTHER, "udp_tx_drop_other") /* such as a source that is not ours */          \
+	X(RX_MESSAGES, "udp_rx_messages")                                                      \
+	X(RX_DATAGRAMS, "udp_rx_datagrams")                                                    \
+	X(RX_BYTES, "udp_rx_bytes")                                                            \
+	X(RX_DROP_OVERFLOW, "udp_rx_drop_overflow") /* as the kernel counts: receive buffer */ \
+	X(RX_DROP_TRUNCATED, "udp_rx_drop_truncated")                                          \
+	X(RX_DROP_UNADDRESSED, "udp_rx_drop_unaddressed") /* the kernel said too little */     \
+	X(RX_PORT_UNREACHABLE, "udp_rx_port_unreachable")                                      \
+	X(RX_OTHER_ERROR, "udp_rx_other_error") /* other ICMP answers */
+
+enum vb_udp_counter {
+#define X(symbol, name) VB_UDP_##symbol,
+	VB_UDP_COUNTERS(X)
+#undef X
+		VB_UDP_COUNTER_COUNT
+};
+
+/* VB_UDP_COUNTER_COUNT of them. */
+const uint64_t *vb_udp_counters(const struct vb_udp *udp);
+const char *vb_udp_counter_name(enum vb_udp_counter counter);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ICMP answers to what was sent, from the error queues of the transmit sockets. One of them matters: the host is
+ * there, but nobody has the port. All the others are counted and left to the transport's time-outs.
+ */
+#include "link/udp_priv.h"
+
+#include "link/sys.h"
+
+#include <linux/errqueue.h>
+#include <netinet/icmp6.h>
+#include <netinet/ip_icmp.h>
+#include <string.h>
+
+/* So many are taken from one socket in a call: a flood of answers must not hold up the traffic. */
+#define ERRORS_MAX 64
+
+/* What one entry of an error queue says; false if it does not say. */
+static bool load_error(struct msghdr *header, struct sock_extended_err *error)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+		if ((c->cmsg_level == SOL_IP && c->cmsg_type == IP_RECVERR) ||
+		    (c->cmsg_level == SOL_IPV6 && c->cmsg_type == IPV6_RECVERR)) {
+			memcpy(error, CMSG_DATA(c), sizeof(*error));
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_port_unreachable(const struct sock_extended_err *error)
+{
+	if (error->ee_origin == SO_EE_ORIGIN_ICMP)
+		return error->ee_type == ICMP_DEST_UNREACH && error->ee_code == ICMP_PORT_UNREACH;
+	return error->ee_origin == SO_EE_ORIGIN_ICMP6 && error->ee_type == ICMP6_DST_UNREACH &&
+	       error->ee_code == ICMP6_DST_UNREACH_NOPORT;
+}
+
+static uint32_t take_from(struct vb_udp *udp, struct vb_udp_source *source,
+			  struct vb_udp_address *destinations, uint32_t capacity)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < ERRORS_MAX && count < capacity; i++) {
+		union vb_udp_name name;
+		alignas(struct cmsghdr) uint8_t control[VB_UDP_RX_CONTROL];
+		struct msghdr header = {
+			.msg_name = &name,
+			.msg_namelen = sizeof(name),
+			.msg_control = control,
+			.msg_controllen = sizeof(control),
+		};
+		struct sock_extended_err error;
+		uint16_t port;
+
+		if (vb_sys_recvmsg(source->fd, &header, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+			break;
+		if (!load_error(&header, &error) || error.ee_origin == SO_EE_ORIGIN_LOCAL)
+			continue; /* such as a message that was too long: counted when it was sent */
+		if (!header.msg_namelen || !is_port_unreachable(&error)) {
+			udp->counters[VB_UDP_RX_OTHER_ERROR]++;
+			continue;
+		}
+		udp->counters[VB_UDP_RX_PORT_UNREACHABLE]++;
+		destinations[count++] = vb_udp_address_load(&name, &port);
+	}
+	return count;
+}
+
+/* The socket's pending error says the same again; it would keep vb_udp_fd() readable. */
+static void forget_pending(const struct vb_udp_source *source)
+{
+	int error;
+	socklen_t length = sizeof(error);
+
+	(void)vb_sys_getsockopt(source->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+}
+
+uint32_t vb_udp_take_unreachable(struct vb_udp *udp, struct vb_udp_address *destinations,
+				 uint32_t capacity)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < udp->source_count && count < capacity; i++) {
+		struct vb_udp_source *source = &udp->sources[i];
+		uint32_t taken = take_from(udp, source, destinations + count, capacity - count);
+
+		forget_pending(source);
+		count += taken;
+	}
+	return count;
+}

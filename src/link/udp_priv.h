@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The inside of a UDP link. Its sockets are of one family: IPv6 ones that also carry IPv4, or IPv4 ones where there is
+ * no IPv6. What system calls need lies in two boxes that are made once.
+ */
+#ifndef VB_LINK_UDP_PRIV_H
+#define VB_LINK_UDP_PRIV_H
+
+#include "link/udp.h"
+
+#include <netinet/in.h>
+#include <stdalign.h>
+#include <sys/socket.h>
+
+#define VB_UDP_TX_BATCH VB_UDP_SEGMENTS_MAX /* a message that is split must fit */
+#define VB_UDP_RX_BATCH 32
+#define VB_UDP_HOP_LIMIT_DEFAULT 64
+#define VB_UDP_TX_CONTROL 128
+#define VB_UDP_RX_CONTROL 256
+
+union vb_udp_name {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+struct vb_udp_source {
+	int fd;
+	uint16_t port;
+	bool is_blocked; /* vb_udp_fd() tells when it is not */
+};
+
+struct vb_udp_outbox {
+	struct mmsghdr headers[VB_UDP_TX_BATCH];
+	union vb_udp_name names[VB_UDP_TX_BATCH];
+	alignas(struct cmsghdr) uint8_t control[VB_UDP_TX_BATCH][VB_UDP_TX_CONTROL];
+	struct iovec pieces[VB_UDP_IOVECS_MAX + VB_UDP_SEGMENTS_MAX]; /* of a message that is split */
+};
+
+struct vb_udp_inbox {
+	struct mmsghdr headers[VB_UDP_RX_BATCH];
+	union vb_udp_name names[VB_UDP_RX_BATCH];
+	struct iovec iovecs[VB_UDP_RX_BATCH];
+	alignas(struct cmsghdr) uint8_t control[VB_UDP_RX_BATCH][VB_UDP_RX_CONTROL];
+	uint8_t *bytes;
+	uint32_t wish; /* how many to ask the kernel for */
+	uint32_t count; /* messages that are there … */
+	uint32_t next; /* … and the first that is not cut up completely … */
+	bool is_begun; /* … which has been looked at … */
+	struct vb_udp_datagram datagram; /* … and whose next datagram this is, */
+	uint32_t length_left; /* of so many bytes … */
+	uint32_t segment_length; /* … in segments of this length */
+	uint32_t overflow_count; /* the kernel's count, that wraps */
+};
+
+struct vb_udp {
+	int family; /* of all sockets */
+	int receiver;
+	int poller; /* an epoll set of the sockets */
+	uint32_t source_count;
+	struct vb_udp_source sources[VB_UDP_SOURCES_MAX];
+	uint32_t interface_index;
+	uint16_t port;
+	uint16_t destination_port;
+	bool is_segmenting;
+	uint64_t counters[VB_UDP_COUNTER_COUNT];
+	struct vb_udp_outbox outbox;
+	struct vb_udp_inbox inbox;
+};
+
+/* udp_address.c */
+bool vb_udp_address_is_ipv4(const struct vb_udp_address *address);
+bool vb_udp_address_is_zero(const struct vb_udp_address *address);
+bool vb_udp_address_has_scope(const struct vb_udp_address *address);
+struct vb_udp_address vb_udp_address_from_ipv4(struct in_addr ip, uint32_t scope);
+/* Returns the name's length; 0 if the family cannot express the address. */
+socklen_t vb_udp_address_store(const struct vb_udp_address *address, uint16_t port, int family,
+			       union vb_udp_name *name);
+struct vb_udp_address vb_udp_address_load(const union vb_udp_name *name, uint16_t *port);
+
+/* udp_socket.c: sockets with all their options, bound; a negative errno if that fails. */
+int vb_udp_socket_open_receiver(int family, const struct vb_udp_config *config);
+int vb_udp_socket_open_sender(int family, uint16_t port);
+uint16_t vb_udp_socket_port(int fd);
+
+/* udp_receive.c */
+VB_MUST_USE vb_err vb_udp_inbox_init(struct vb_udp_inbox *inbox, uint32_t datagram_length_max);
+void vb_udp_inbox_fini(struct vb_udp_inbox *inbox);
+
+/* udp.c: what the poller waits for on a transmit socket, besides errors. */
+void vb_udp_watch_room(struct vb_udp *udp, struct vb_udp_source *source, bool is_blocked);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Receiving. The kernel may have coalesced datagrams of one flow; they are cut up again here, across
+ * calls if the caller has little room. How many messages the kernel is asked for follows how many it had: in a ping-pong
+ * asking for one more than there is costs as much as half a receive.
+ */
+#include "link/udp_priv.h"
+
+#include "base/bytes.h"
+#include "link/sys.h"
+
+#include <netinet/udp.h>
+#include <stdlib.h>
+
+#define DATAGRAM_LENGTH_MAX 65535u
+
+/* No power of two, or the beginnings of all buffers would meet in the same few lines of the cache. */
+static uint32_t stride_of(uint32_t length)
+{
+	return (length + 4095) / 4096 * 4096 + 192;
+}
+
+vb_err vb_udp_inbox_init(struct vb_udp_inbox *inbox, uint32_t datagram_length_max)
+{
+	uint32_t length = datagram_length_max ? min32(datagram_length_max, DATAGRAM_LENGTH_MAX)
+					      : DATAGRAM_LENGTH_MAX;
+	uint32_t stride = stride_of(length);
+
+	inbox->bytes = malloc((size_t)stride * VB_UDP_RX_BATCH);
+	if (!inbox->bytes)
+		return VB_ENOMEM;
+	for (uint32_t i = 0; i < VB_UDP_RX_BATCH; i++)
+		inbox->iovecs[i] = (struct iovec){ inbox->bytes + (size_t)i * stride, length };
+	inbox->wish = 1;
+	return VB_OK;
+}
+
+void vb_udp_inbox_fini(struct vb_udp_inbox *inbox)
+{
+	free(inbox->bytes);
+}
+
+static int ask_kernel(struct vb_udp *udp)
+{
+	struct vb_udp_inbox *box = &udp->inbox;
+	int result;
+
+	for (uint32_t i = 0; i < box->wish; i++)
+		box->headers[i].msg_hdr = (struct msghdr){
+			.msg_name = &box->names[i],
+			.msg_namelen = sizeof(box->names[i]),
+			.msg_iov = &box->iovecs[i],
+			.msg_iovlen = 1,
+			.msg_control = box->control[i],
+			.msg_controllen = sizeof(box->control[i]),
+		};
+	if (box->wish > 1)
+		return vb_sys_recvmmsg(udp->receiver, box->headers, box->wish, MSG_DONTWAIT);
+	result = vb_sys_recvmsg(udp->receiver, &box->headers[0].msg_hdr, MSG_DONTWAIT);
+	if (result < 0)
+		return result;
+	box->headers[0].msg_len = (unsigned)result;
+	return 1;
+}
+
+static void refill(struct vb_udp *udp)
+{
+	struct vb_udp_inbox *box = &udp->inbox;
+	int result = ask_kernel(udp);
+	uint32_t count = result < 0 ? 0 : (uint32_t)result;
+
+	box->wish = count == box->wish ? min32(2 * count, VB_UDP_RX_BATCH) : max32(count, 1);
+	box->count = count;
+	box->next = 0;
+	udp->counters[VB_UDP_RX_MESSAGES] += count;
+}
+
+static void load_overflow(struct vb_udp *udp, uint32_t count)
+{
+	udp->counters[VB_UDP_RX_DROP_OVERFLOW] += count - udp->inbox.overflow_count;
+	udp->inbox.overflow_count = count;
+}
+
+static int load_int(const struct cmsghdr *control)
+{
+	int value;
+
+	memcpy(&value, CMSG_DATA(control), sizeof(value));
+	return value;
+}
+
+static void load_socket_level(struct vb_udp *udp, const struct cmsghdr *control)
+{
+	if (control->cmsg_type == SO_RXQ_OVFL)
+		load_overflow(udp, (uint32_t)load_int(control));
+}
+
+static void load_ipv4_level(struct vb_udp_datagram *datagram, const struct cmsghdr *control)
+{
+	struct in_pktinfo info;
+
+	switch (control->cmsg_type) {
+	case IP_PKTINFO:
+		memcpy(&info, CMSG_DATA(control), sizeof(info));
+		datagram->destination =
+			vb_udp_address_from_ipv4(info.ipi_addr, (uint32_t)info.ipi_ifindex);
+		break;
+	case IP_TOS:
+		datagram->traffic_class = CMSG_DATA(control)[0]; /* here it is a byte */
+		break;
+	case IP_TTL:
+		datagram->hop_limit = (uint8_t)load_int(control);
+		break;
+	default:
+		break;
+	}
+}
+
+static void load_ipv6_level(struct vb_udp_datagram *datagram, const struct cmsghdr *control)
+{
+	struct in6_pktinfo info;
+
+	switch (control->cmsg_type) {
+	case IPV6_PKTINFO:
+		memcpy(&info, CMSG_DATA(control), sizeof(info));
+		memcpy(datagram->destination.ip, &info.ipi6_addr, sizeof(info.ipi6_addr));
+		datagram->destination.scope = info.ipi6_ifindex;
+		break;
+	case IPV6_TCLASS:
+		datagram->traffic_class = (uint8_t)load_int(control);
+		break;
+	case IPV6_HOPLIMIT:
+		datagram->hop_limit = (uint8_t)load_int(control);
+		break;
+	default:
+		break;
+	}
+}
+
+static void load_control(struct vb_udp *udp, struct msghdr *header)
+{
+	struct vb_udp_inbox *box = &udp->inbox;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+		if (c->cmsg_level == SOL_SOCKET)
+			load_socket_level(udp, c);
+		else if (c->cmsg_level == SOL_IP)
+			load_ipv4_level(&box->datagram, c);
+		else if (c->cmsg_level == SOL_IPV6)
+			load_ipv6_level(&box->datagram, c);
+		else if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO)
+			box->segment_length = (uint32_t)load_int(c);
+	}
+}
+
+/* Looks at the next message; false if it is to be dropped. */
+static bool begin_message(struct vb_udp *udp)
+{
+	struct vb_udp_inbox *box = &udp->inbox;
+	struct mmsghdr *message = &box->headers[box->next];
+
+	box->datagram = (struct vb_udp_datagram){ .data = box->iovecs[box->next].iov_base };
+	box->datagram.source =
+		vb_udp_address_load(&box->names[box->next], &box->datagram.source_port);
+	box->length_left = message->msg_len;
+	box->segment_length = 0;
+	load_control(udp, &message->msg_hdr);
+	if (box->segment_length == 0 || box->segment_length > box->length_left)
+		box->segment_length = box->length_left;
+	if (message->msg_hdr.msg_flags & MSG_TRUNC) {
+		udp->counters[VB_UDP_RX_DROP_TRUNCATED]++;
+		return false;
+	}
+	if (message->msg_hdr.msg_flags & MSG_CTRUNC ||
+	    vb_udp_address_is_zero(&box->datagram.destination)) {
+		udp->counters[VB_UDP_RX_DROP_UNADDRESSED]++;
+		return false;
+	}
+	return true;
+}
+
+/* The next datagram of a message that was begun; it may be empty, if it is the only one. */
+static struct vb_udp_datagram take_datagram(struct vb_udp *udp)
+{
+	struct vb_udp_inbox *box = &udp->inbox;
+	struct vb_udp_datagram taken = box->datagram;
+
+	taken.length = min32(box->segment_length, box->length_left);
+	box->datagram.data += taken.length;
+	box->datagram.segment_index++;
+	box->length_left -= taken.length;
+	if (!box->length_left) {
+		box->is_begun = false;
+		box->next++;
+	}
+	udp->counters[VB_UDP_RX_DATAGRAMS]++;
+	udp->counters[VB_UDP_RX_BYTES] += taken.length;
+	return taken;
+}
+
+uint32_t vb_udp_receive(struct vb_udp *udp, struct vb_udp_datagram *out, uint32_t capacity)
+{
+	struct vb_udp_inbox *box = &udp->inbox;
+	uint32_t count = 0;
+
+	if (box->next == box->count)
+		refill(udp);
+	while (count < capacity && box->next < box->count) {
+		if (!box->is_begun && !begin_message(udp)) {
+			box->next++;
+			continue;
+		}
+		box->is_begun = true;
+		out[count++] = take_datagram(udp);
+	}
+	return count;
+}

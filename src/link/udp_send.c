@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sending. Neighbouring messages of one transmit socket go to the kernel in one call, which stops at the first
+ * that it refuses; what to do about that one is decided here. Two surprises: an ICMP error that came for an earlier
+ * message makes the kernel refuse the next one, whatever its destination; and only a message itself shows
+ * whether its interface segments.
+ */
+#include "link/udp_priv.h"
+
+#include "base/bytes.h"
+#include "link/sys.h"
+
+#include <netinet/udp.h>
+
+/* --- headers ------------------------------------------------------------------------------------ */
+
+static void append_control(struct msghdr *header, int level, int type, const void *value,
+			   size_t length)
+{
+	struct cmsghdr *control = (void *)((uint8_t *)header->msg_control + header->msg_controllen);
+
+	VB_CHECK(header->msg_controllen + CMSG_SPACE(length) <= VB_UDP_TX_CONTROL);
+	control->cmsg_level = level;
+	control->cmsg_type = type;
+	control->cmsg_len = CMSG_LEN(length);
+	memcpy(CMSG_DATA(control), value, length);
+	header->msg_controllen += CMSG_SPACE(length);
+}
+
+static uint32_t scope_of(const struct vb_udp *udp, const struct vb_udp_address *address)
+{
+	if (!vb_udp_address_has_scope(address))
+		return 0;
+	return address->scope ? address->scope : udp->interface_index;
+}
+
+/* Each that goes along costs time: what the sockets do anyway is left out. */
+static void append_ipv4(const struct vb_udp *udp, struct msghdr *header,
+			const struct vb_udp_message *message)
+{
+	struct in_pktinfo from = { .ipi_ifindex = (int)scope_of(udp, &message->destination) };
+	int traffic_class = message->traffic_class;
+	int hop_limit = message->hop_limit;
+
+	if (vb_udp_address_is_ipv4(&message->source))
+		memcpy(&from.ipi_spec_dst, message->source.ip + 12, sizeof(from.ipi_spec_dst));
+	append_control(header, SOL_IP, IP_PKTINFO, &from, sizeof(from));
+	if (traffic_class)
+		append_control(header, SOL_IP, IP_TOS, &traffic_class, sizeof(traffic_class));
+	if (hop_limit && hop_limit != VB_UDP_HOP_LIMIT_DEFAULT)
+		append_control(header, SOL_IP, IP_TTL, &hop_limit, sizeof(hop_limit));
+}
+
+static void append_ipv6(const struct vb_udp *udp, struct msghdr *header,
+			const struct vb_udp_message *message)
+{
+	struct in6_pktinfo from = { .ipi6_ifindex = scope_of(udp, &message->destination) };
+	int traffic_class = message->traffic_class;
+	int hop_limit = message->hop_limit;
+
+	memcpy(&from.ipi6_addr, message->source.ip, sizeof(from.ipi6_addr));
+	append_control(header, SOL_IPV6, IPV6_PKTINFO, &from, sizeof(from));
+	if (traffic_class)
+		append_control(header, SOL_IPV6, IPV6_TCLASS, &traffic_class,
+			       sizeof(traffic_class));
+	if (hop_limit && hop_limit != VB_UDP_HOP_LIMIT_DEFAULT)
+		append_control(header, SOL_IPV6, IPV6_HOPLIMIT, &hop_limit, sizeof(hop_limit));
+}
+
+/* Fills in header `index` of the outbox; false if these sockets cannot reach such an address. */
+static bool address_header(struct vb_udp *udp, uint32_t index, const struct vb_udp_message *message)
+{
+	struct vb_udp_outbox *box = &udp->outbox;
+	struct msghdr *header = &box->headers[index].msg_hdr;
+	struct vb_udp_address destination = message->destination;
+
+	destination.scope = scope_of(udp, &destination);
+	*header = (struct msghdr){
+		.msg_name = &box->names[index],
+		.msg_namelen = vb_udp_address_store(&destination, udp->destination_port,
+						    udp->family, &box->names[index]),
+		.msg_control = box->control[index],
+	};
+	if (vb_udp_address_is_ipv4(&destination))
+		append_ipv4(udp, header, message);
+	else
+		append_ipv6(udp, header, message);
+	return header->msg_namelen;
+}
+
+/* The kernel only reads them. */
+static struct iovec *writable(const struct iovec *iovecs)
+{
+	return (struct iovec *)(uintptr_t)iovecs;
+}
+
+static bool fill_header(struct vb_udp *udp, uint32_t index, const struct vb_udp_message *message)
+{
+	struct msghdr *header = &udp->outbox.headers[index].msg_hdr;
+
+	VB_CHECK(message->iovec_count <= VB_UDP_IOVECS_MAX);
+	if (!address_header(udp, index, message))
+		return false;
+	header->msg_iov = writable(message->iovecs);
+	header->msg_iovlen = message->iovec_count;
+	if (message->segment_length)
+		append_control(header, SOL_UDP, UDP_SEGMENT, &message->segment_length,
+			       sizeof(message->segment_length));
+	return true;
+}
+
+/* --- to the kernel ------------------------------------------------------------------------------ */
+
+static bool is_no_room(int error)
+{
+	return error == EAGAIN || error == ENOBUFS || error == ENOMEM || error == EINTR;
+}
+
+static int hand_over(struct vb_udp_source *source, struct mmsghdr *headers, uint32_t count)
+{
+	int result;
+
+	if (count > 1)
+		return vb_sys_sendmmsg(source->fd, headers, count, MSG_DONTWAIT);
+	result = vb_sys_sendmsg(source->fd, &headers->msg_hdr, MSG_DONTWAIT);
+	if (result < 0)
+		return result;
+	headers->msg_len = (unsigned)result;
+	return 1;
+}
+
+/* Returns how many were sent, at least 1, or a negative errno about the first. */
+static int transmit(struct vb_udp *udp, struct vb_udp_source *source, struct mmsghdr *headers,
+		    uint32_t count)
+{
+	int result = hand_over(source, headers, count);
+
+	/* It may have been the answer to an earlier message; asked again, the kernel speaks of this one. */
+	if (result < 0 && result != -EFAULT && !is_no_room(-result))
+		result = hand_over(source, headers, count);
+	if (source->is_blocked || result == -EAGAIN)
+		vb_udp_watch_room(udp, source, result == -EAGAIN);
+	return result;
+}
+
+static void count_sent(struct vb_udp *udp, uint32_t length, uint32_t segment_length)
+{
+	uint32_t segments = 1;
+
+	if (segment_length && length > segment_length)
+		segments = (length + segment_length - 1) / segment_length;
+	udp->counters[VB_UDP_TX_DATAGRAMS] += segments;
+	udp->counters[VB_UDP_TX_BYTES] += length;
+}
+
+static void count_drop(struct vb_udp *udp, int error)
+{
+	switch (error) {
+	case EFAULT:
+		udp->counters[VB_UDP_TX_DROP_MEMORY]++;
+		break;
+	case EMSGSIZE:
+		udp->counters[VB_UDP_TX_DROP_TOO_LONG]++;
+		break;
+	case ENETUNREACH:
+	case EHOSTUNREACH:
+	case ENETDOWN:
+	case EHOSTDOWN:
+	case ENODEV:
+	case ENXIO:
+	case ECONNREFUSED:
+	case EAFNOSUPPORT:
+		udp->counters[VB_UDP_TX_DROP_NO_ROUTE]++;
+		break;
+	case EPERM:
+	case EACCES:
+		udp->counters[VB_UDP_TX_DROP_FORBIDDEN]++;
+		break;
+	default:
+		udp->counters[VB_UDP_TX_DROP_OTHER]++;
+		break;
+	}
+}
+
+/* --- a message as single datagrams -------------------------------------------------------------- */
+
+struct cut {
+	const struct iovec *iovecs; /* the first that is not used up … */
+	uint32_t iovec_count;
+	size_t offset; /* … and how much of it is */
+	struct iovec *piece; /* the next free one */
+};
+
+/* The next segment's bytes, as pieces; false when there are none left. */
+static bool cut_segment(struct cut *cut, uint32_t segment_length, struct msghdr *header)
+{
+	size_t left = segment_length;
+
+	header->msg_iov = cut->piece;
+	while (left && cut->iovec_count) {
+		size_t rest = cut->iovecs->iov_len - cut->offset;
+		size_t length = rest < left ? rest : left;
+
+		*cut->piece++ = (struct iovec){
+			.iov_base = (uint8_t *)cut->iovecs->iov_base + cut->offset,
+			.iov_len = length,
+		};
+		left -= length;
+		cut->offset += length;
+		if (cut->offset == cut->iovecs->iov_len) {
+			cut->offset = 0;
+			cut->iovecs++;
+			cut->iovec_count--;
+		}
+	}
+	header->msg_iovlen = (size_t)(cut->piece - header->msg_iov);
+	return header->msg_iovlen;
+}
+
+/* Returns how many segments there are in the outbox; 0 if the address cannot be reached. */
+static uint32_t fill_segments(struct vb_udp *udp, const struct vb_udp_message *message)
+{
+	struct cut cut = { message->iovecs, message->iovec_count, 0, udp->outbox.pieces };
+	uint32_t count = 0;
+
+	VB_CHECK(message->iovec_count <= VB_UDP_IOVECS_MAX);
+	for (;;) {
+		struct msghdr segment;
+
+		if (!cut_segment(&cut, message->segment_length, &segment))
+			return count;
+		VB_CHECK(count < VB_UDP_SEGMENTS_MAX);
+		if (!address_header(udp, count, message))
+			return 0;
+		udp->outbox.headers[count].msg_hdr.msg_iov = segment.msg_iov;
+		udp->outbox.headers[count].msg_hdr.msg_iovlen = segment.msg_iovlen;
+		count++;
+	}
+}
+
+/*
+ * Returns 1, or 0 if there was no room for its first segment. Once begun, a message is not left over: what finds no room
+ * is lost, as on any wire.
+ */
+static uint32_t send_split(struct vb_udp *udp, const struct vb_udp_message *message)
+{
+	struct vb_udp_source *source = &udp->sources[message->source_index];
+	struct mmsghdr *headers = udp->outbox.headers;
+	uint32_t count = fill_segments(udp, message);
+	uint32_t at = 0;
+
+	if (!count)
+		count_drop(udp, EAFNOSUPPORT);
+	while (at < count) {
+		int result = transmit(udp, source, headers + at, count - at);
+
+		if (result < 0 && is_no_room(-result)) {
+			udp->counters[VB_UDP_TX_STOPS]++;
+			if (!at)
+				return 0;
+			udp->counters[VB_UDP_TX_DROP_NO_ROOM] += count - at;
+			break;
+		}
+		if (result < 0) {
+			count_drop(udp, -result);
+			at++;
+			continue;
+		}
+		for (int i = 0; i < result; i++)
+			count_sent(udp, headers[at++].msg_len, 0);
+	}
+	udp->counters[VB_UDP_TX_MESSAGES]++;
+	udp->counters[VB_UDP_TX_SPLIT]++;
+	return 1;
+}
+
+/* --- messages ----------------------------------------------------------------------------------- */
+
+/* Returns 1 when the first message is dealt with, 0 when it must wait. */
+static uint32_t on_refused(struct vb_udp *udp, const struct vb_udp_message *message, int error)
+{
+	uint64_t sent = udp->counters[VB_UDP_TX_DATAGRAMS];
+	uint32_t taken;
+
+	if (is_no_room(error)) {
+		udp->counters[VB_UDP_TX_STOPS]++;
+		return 0;
+	}
+	if (!message->segment_length || (error != EIO && error != EINVAL)) {
+		count_drop(udp, error);
+		return 1;
+	}
+	/* Is it segmentation or something about the message itself? Single datagrams show it. */
+	taken = send_split(udp, message);
+	if (udp->counters[VB_UDP_TX_DATAGRAMS] != sent)
+		udp->is_segmenting = false;
+	return taken;
+}
+
+/* The first messages, as far as they have one transmit socket. Returns how many were dealt with. */
+static uint32_t send_run(struct vb_udp *udp, const struct vb_udp_message *messages, uint32_t count)
+{
+	uint32_t source_index = messages->source_index;
+	uint32_t filled = 0;
+	int result;
+
+	VB_CHECK(source_index < udp->source_count);
+	count = min32(count, VB_UDP_TX_BATCH);
+	while (filled < count && messages[filled].source_index == source_index &&
+	       fill_header(udp, filled, &messages[filled]))
+		filled++;
+	if (!filled)
+		return on_refused(udp, messages, EAFNOSUPPORT);
+	result = transmit(udp, &udp->sources[source_index], udp->outbox.headers, filled);
+	if (result < 0)
+		return on_refused(udp, messages, -result);
+	for (int i = 0; i < result; i++)
+		count_sent(udp, udp->outbox.headers[i].msg_len, messages[i].segment_length);
+	udp->counters[VB_UDP_TX_MESSAGES] += (uint32_t)result;
+	return (uint32_t)result;
+}
+
+uint32_t vb_udp_send(struct vb_udp *udp, const struct vb_udp_message *messages, uint32_t count)
+{
+	uint32_t taken = 0;
+
+	while (taken < count) {
+		const struct vb_udp_message *next = &messages[taken];
+		uint32_t done = next->segment_length && !udp->is_segmenting
+					? send_split(udp, next)
+					: send_run(udp, next, count - taken);
+
+		if (!done)
+			break;
+		taken += done;
+	}
+	return taken;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sockets and their options. An IPv6 socket that is not restricted to IPv6 carries IPv4 as well, and takes the options of
+ * both levels. Transmit sockets are never connected: a connected one numbers its packets, and the ICRC
+ * covers the number.
+ */
+#include "link/udp_priv.h"
+
+#include "link/sys.h"
+
+#include <linux/filter.h>
+#include <netinet/udp.h>
+
+#define SOCKET_TYPE (SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC)
+
+struct option {
+	int family; /* of the sockets that have it; 0: all */
+	int level;
+	int name;
+	int value;
+	bool is_optional; /* older kernels do without */
+};
+
+// clang-format off
+static const struct option receiver_options[] = {
+	{ 0,        SOL_SOCKET, SO_REUSEPORT,          1, false },
+	{ AF_INET6, SOL_IPV6,   IPV6_V6ONLY,           0, false },
+	{ AF_INET6, SOL_IPV6,   IPV6_RECVPKTINFO,      1, false },	/* tells the address of IPv4 packets too */
+	{ AF_INET6, SOL_IPV6,   IPV6_RECVTCLASS,       1, false },
+	{ AF_INET6, SOL_IPV6,   IPV6_RECVHOPLIMIT,     1, false },
+	{ AF_INET,  SOL_IP,     IP_PKTINFO,            1, false },
+	{ 0,        SOL_IP,     IP_RECVTOS,            1, false },
+	{ 0,        SOL_IP,     IP_RECVTTL,            1, false },
+	{ AF_INET6, SOL_UDP,    UDP_NO_CHECK6_RX,      1, true },	/* the kernel's Soft-RoCE sends without */
+	{ 0,        SOL_UDP,    UDP_GRO,               1, true },
+	{ 0,        SOL_IP,     IP_MULTICAST_ALL,      0, true },	/* only groups that this socket is in */
+	{ AF_INET6, SOL_IPV6,   IPV6_MULTICAST_ALL,    0, true },
+	{ 0,        SOL_SOCKET, SO_RXQ_OVFL,           1, true },
+};
+
+static const struct option sender_options[] = {
+	{ AF_INET6, SOL_IPV6,   IPV6_V6ONLY,           0, false },
+	{ 0,        SOL_IP,     IP_MTU_DISCOVER,       IP_PMTUDISC_PROBE, false },	/* DF and ID 0 */
+	{ AF_INET6, SOL_IPV6,   IPV6_MTU_DISCOVER,     IPV6_PMTUDISC_PROBE, false },
+	{ AF_INET6, SOL_IPV6,   IPV6_DONTFRAG,         1, false },
+	{ 0,        SOL_IP,     IP_TTL,                VB_UDP_HOP_LIMIT_DEFAULT, false },
+	{ 0,        SOL_IP,     IP_MULTICAST_TTL,      VB_UDP_HOP_LIMIT_DEFAULT, false },
+	{ AF_INET6, SOL_IPV6,   IPV6_UNICAST_HOPS,     VB_UDP_HOP_LIMIT_DEFAULT, false },
+	{ AF_INET6, SOL_IPV6,   IPV6_MULTICAST_HOPS,   VB_UDP_HOP_LIMIT_DEFAULT, false },
+	{ 0,        SOL_IP,     IP_RECVERR,            1, false },
+	{ AF_INET6, SOL_IPV6,   IPV6_RECVERR,          1, false },
+};
+// clang-format on
+
+static int set_options(int fd, int family, const struct option *options, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct option *option = &options[i];
+		int result;
+
+		if (option->family && option->family != family)
+			continue;
+		result = vb_sys_setsockopt(fd, option->level, option->name, &option->value,
+					   sizeof(option->value));
+		if (result < 0 && !option->is_optional)
+			return result;
+	}
+	return 0;
+}
+
+static int bind_to_port(int fd, int family, uint16_t port)
+{
+	struct vb_udp_address any = { 0 };
+	union vb_udp_name name;
+	socklen_t length;
+
+	if (family == AF_INET)
+		any = vb_udp_address_from_ipv4((struct in_addr){ INADDR_ANY }, 0);
+	length = vb_udp_address_store(&any, port, family, &name);
+	return vb_sys_bind(fd, &name, length);
+}
+
+/* Beyond the system's limit where we may; else as far as it goes. */
+static void wish_receive_buffer(int fd, uint32_t length)
+{
+	int value = (int)length;
+
+	if (value && vb_sys_setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &value, sizeof(value)) < 0)
+		(void)vb_sys_setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &value, sizeof(value));
+}
+
+int vb_udp_socket_open_receiver(int family, const struct vb_udp_config *config)
+{
+	int fd = vb_sys_socket(family, SOCKET_TYPE, IPPROTO_UDP);
+	int result;
+
+	if (fd < 0)
+		return fd;
+	result = set_options(fd, family, receiver_options,
+			     sizeof(receiver_options) / sizeof(receiver_options[0]));
+	if (result < 0)
+		goto close_fd;
+	wish_receive_buffer(fd, config->receive_buffer_length);
+	result = bind_to_port(fd, family, config->port);
+	if (result < 0)
+		goto close_fd;
+	return fd;
+close_fd:
+	vb_sys_close(fd);
+	return result;
+}
+
+/* Nobody reads what strangers send to a transmit socket: the kernel need not keep it. */
+static int refuse_input(int fd)
+{
+	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog program = { .len = 1, .filter = &nothing };
+
+	return vb_sys_setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+}
+
+int vb_udp_socket_open_sender(int family, uint16_t port)
+{
+	int fd = vb_sys_socket(family, SOCKET_TYPE, IPPROTO_UDP);
+	int result;
+
+	if (fd < 0)
+		return fd;
+	result = set_options(fd, family, sender_options,
+			     sizeof(sender_options) / sizeof(sender_options[0]));
+	if (result < 0)
+		goto close_fd;
+	result = refuse_input(fd);
+	if (result < 0)
+		goto close_fd;
+	result = bind_to_port(fd, family, port);
+	if (result < 0)
+		goto close_fd;
+	return fd;
+close_fd:
+	vb_sys_close(fd);
+	return result;
+}
+
+uint16_t vb_udp_socket_port(int fd)
+{
+	union vb_udp_name name = { 0 };
+	socklen_t length = sizeof(name);
+	uint16_t port;
+
+	(void)vb_sys_getsockname(fd, &name, &length);
+	(void)vb_udp_address_load(&name, &port);
+	return port;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which link of a group gets a datagram: a classic BPF program that the kernel runs on the UDP payload. It is
+ * the only place of the link that looks into a packet: the destination QPN lies in bytes 5 to 7 of the BTH.
+ */
+#include "link/udp_priv.h"
+
+#include "link/sys.h"
+
+#include <linux/filter.h>
+
+#define BTH_QPN_WORD 4 /* the 32 bits at this offset end with the QPN */
+#define QPN_MASK 0xffffff
+
+vb_err vb_udp_steer(struct vb_udp *udp, uint32_t shift, uint32_t mask)
+{
+	/* A payload that is too short ends the program with 0. */
+	struct sock_filter steps[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, BTH_QPN_WORD),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, QPN_MASK),
+		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, shift),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask),
+		BPF_STMT(BPF_RET | BPF_A, 0),
+	};
+	struct sock_fprog program = { .len = sizeof(steps) / sizeof(steps[0]), .filter = steps };
+
+	if (shift > 23)
+		return VB_EINVAL;
+	if (vb_sys_setsockopt(udp->receiver, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program,
+			      sizeof(program)) < 0)
+		return VB_EOPNOTSUPP;
+	return VB_OK;
+}

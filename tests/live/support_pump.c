@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A slot's spans go to the kernel where they lie. Only a slot with very many is gathered first. */
+#include "support_pump.h"
+
+#include <poll.h>
+#include <string.h>
+
+void pump_init(struct pump *pump, struct vb_nic *nic, struct vb_udp *udp)
+{
+	pump->nic = nic;
+	pump->udp = udp;
+	pump->lost_slots = 0;
+}
+
+/* --- in ----------------------------------------------------------------------------------------- */
+
+static struct vb_gid gid_of(const struct vb_udp_address *address)
+{
+	struct vb_gid gid;
+
+	memcpy(gid.raw, address->ip, sizeof(gid.raw));
+	return gid;
+}
+
+static struct vb_frame frame_of(const struct vb_udp_datagram *datagram)
+{
+	return (struct vb_frame){
+		.flow = {
+			.source = gid_of(&datagram->source),
+			.destination = gid_of(&datagram->destination),
+			.source_port = datagram->source_port,
+			.traffic_class = datagram->traffic_class,
+			.hop_limit = datagram->hop_limit,
+		},
+		.ip_id = datagram->segment_index,
+		.head = { datagram->data, datagram->length },
+	};
+}
+
+static bool take_in(struct pump *pump, uint64_t now_ns)
+{
+	uint32_t count = vb_udp_receive(pump->udp, pump->datagrams, PUMP_FRAMES);
+
+	for (uint32_t i = 0; i < count; i++)
+		pump->frames[i] = frame_of(&pump->datagrams[i]);
+	if (count)
+		vb_nic_receive(pump->nic, now_ns, pump->frames, count);
+	return count;
+}
+
+/* --- out ---------------------------------------------------------------------------------------- */
+
+static struct vb_udp_address address_of_gid(const struct vb_gid *gid)
+{
+	struct vb_udp_address address = { .scope = 0 };
+
+	memcpy(address.ip, gid->raw, sizeof(address.ip));
+	return address;
+}
+
+/* The engine was given the ports of the link, and the ICRC is for one of them. */
+static uint32_t source_index_of(const struct vb_udp *udp, uint16_t port)
+{
+	uint32_t index = 0;
+
+	while (vb_udp_source_port(udp, index) != port)
+		index++;
+	return index;
+}
+
+static struct vb_udp_message begin_message(const struct pump *pump, const struct vb_slot *slot)
+{
+	return (struct vb_udp_message){
+		.destination = address_of_gid(&slot->flow.destination),
+		.source = address_of_gid(&slot->flow.source),
+		.source_index = source_index_of(pump->udp, slot->flow.source_port),
+		.traffic_class = slot->flow.traffic_class,
+		.hop_limit = slot->flow.hop_limit,
+	};
+}
+
+static struct iovec iovec_of(const void *bytes, size_t length)
+{
+	return (struct iovec){ (void *)(uintptr_t)bytes, length };
+}
+
+/* The slot's bytes as iovecs; returns how many, 0 if application memory was not there. */
+static uint32_t fill_iovecs(struct pump *pump, const struct vb_slot *slot, struct iovec *iovecs)
+{
+	uint8_t *gathered = pump->gathered[slot - pump->slots];
+	uint32_t count = 0;
+
+	if (slot->span_count + 2u > PUMP_IOVECS_PER_SLOT) {
+		iovecs[0] = iovec_of(gathered, slot->length);
+		return vb_slot_gather(slot, gathered);
+	}
+	iovecs[count++] = iovec_of(slot->head, slot->head_length);
+	for (uint32_t i = 0; i < slot->span_count; i++)
+		iovecs[count++] = (struct iovec){
+			.iov_base = (void *)(uintptr_t)slot->spans[i].address,
+			.iov_len = slot->spans[i].length,
+		};
+	if (slot->tail_length)
+		iovecs[count++] = iovec_of(slot->tail, slot->tail_length);
+	return count;
+}
+
+/*
+ * Returns how many messages the slots make. The place of a segment in its batch is part of its ICRC: after a slot that cannot be
+ * sent, the rest of its batch cannot be either.
+ */
+static uint32_t fill_messages(struct pump *pump, uint32_t slot_count)
+{
+	struct iovec *iovecs = pump->iovecs;
+	uint32_t count = 0;
+	bool is_broken = false;
+
+	for (uint32_t i = 0; i < slot_count; i++) {
+		const struct vb_slot *slot = &pump->slots[i];
+		struct vb_udp_message *message;
+		uint32_t added = 0;
+
+		is_broken = is_broken && slot->continues;
+		if (!is_broken)
+			added = fill_iovecs(pump, slot, iovecs);
+		if (!added) {
+			is_broken = true;
+			pump->lost_slots++;
+			continue;
+		}
+		if (!slot->continues) {
+			pump->messages[count] = begin_message(pump, slot);
+			pump->messages[count].iovecs = iovecs;
+			pump->slots_of[count++] = 0;
+		}
+		message = &pump->messages[count - 1];
+		if (slot->continues && !message->segment_length)
+			message->segment_length = (uint16_t)pump->slots[i - 1].length;
+		message->iovec_count += added;
+		pump->slots_of[count - 1]++;
+		iovecs += added;
+	}
+	return count;
+}
+
+/* What the link has no room for is lost: its spans end with the next call into the engine. */
+static bool send_out(struct pump *pump, uint64_t now_ns)
+{
+	uint32_t slot_count = vb_nic_transmit(pump->nic, now_ns, pump->slots, PUMP_SLOTS);
+	uint32_t count = fill_messages(pump, slot_count);
+	uint32_t taken = count ? vb_udp_send(pump->udp, pump->messages, count) : 0;
+
+	while (taken < count)
+		pump->lost_slots += pump->slots_of[taken++];
+	return slot_count;
+}
+
+bool pump_turn(struct pump *pump, uint64_t now_ns)
+{
+	bool has_moved = take_in(pump, now_ns);
+
+	if (vb_nic_deadline(pump->nic) <= now_ns) {
+		vb_nic_expire(pump->nic, now_ns);
+		has_moved = true;
+	}
+	while (vb_nic_has_work(pump->nic) && send_out(pump, now_ns))
+		has_moved = true;
+	return has_moved;
+}
+
+void pump_wait(struct pump *pump, uint64_t now_ns, uint64_t timeout_ns)
+{
+	struct pollfd wait = { .fd = vb_udp_fd(pump->udp), .events = POLLIN };
+	uint64_t deadline_ns = vb_nic_deadline(pump->nic);
+	uint64_t until_deadline_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+	uint64_t wait_ns = until_deadline_ns < timeout_ns ? until_deadline_ns : timeout_ns;
+	struct timespec wait_time = { (time_t)(wait_ns / 1000000000),
+				      (long)(wait_ns % 1000000000) };
+
+	(void)ppoll(&wait, 1, &wait_time, NULL);
+}

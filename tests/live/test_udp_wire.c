@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the kernel makes of a message on a cable between two networks, read from the cable itself: the fields that the
+ * ICRC covers must be what the engine assumed when it computed it.
+ */
+#include "support_link.h"
+
+#include "base/bytes.h"
+#include "wire/flow.h"
+
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <netpacket/packet.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { FRAME_MAX = 70000, ETHERNET = 14, SEGMENT = 1000, DF = 0x40 };
+
+struct captured {
+	uint8_t bytes[FRAME_MAX];
+	const uint8_t *ip; /* where the IP header begins … */
+	const uint8_t *payload; /* … and the UDP payload */
+	struct vb_flow flow;
+	uint32_t payload_length;
+	uint16_t ip_id;
+};
+
+static int open_capture(const char *interface)
+{
+	struct sockaddr_ll at = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(0x0003), /* all */
+		.sll_ifindex = (int)if_nametoindex(interface),
+	};
+	int fd = socket(AF_PACKET, SOCK_RAW, 0);
+
+	EXPECT(fd >= 0);
+	EXPECT_EQ(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	return fd;
+}
+
+/* The next RoCEv2 packet; neighbour discovery and the like are passed over. */
+static void capture(int fd, struct captured *captured)
+{
+	uint32_t offset = 0;
+
+	while (!offset) {
+		struct pollfd wait = { .fd = fd, .events = POLLIN };
+		ssize_t length;
+
+		EXPECT_EQ(poll(&wait, 1, 5000), 1);
+		length = recv(fd, captured->bytes, FRAME_MAX, 0);
+		EXPECT(length > ETHERNET);
+		captured->ip = captured->bytes + ETHERNET;
+		offset = vb_flow_parse_ip_udp(captured->ip, (uint32_t)(length - ETHERNET),
+					      &captured->flow, &captured->payload_length,
+					      &captured->ip_id);
+	}
+	captured->payload = captured->ip + offset;
+}
+
+struct wire {
+	struct vb_udp *a;
+	struct vb_udp *b;
+	int capture;
+	uint8_t bytes[10 * SEGMENT];
+	struct iovec iovec;
+	struct captured captured;
+};
+
+static struct wire *open_wire(void)
+{
+	static struct wire wire;
+	struct vb_udp_config config = { .port = VB_ROCE_PORT, .is_segmenting = true };
+
+	make_wire();
+	config.interface_index = if_nametoindex("va");
+	wire.a = open_link(config);
+	enter_end(END_B);
+	config.interface_index = if_nametoindex("vb");
+	wire.b = open_link(config);
+	wire.capture = open_capture("vb");
+	enter_end(END_A);
+	fill_pattern(wire.bytes, sizeof(wire.bytes), 3);
+	wire.iovec = (struct iovec){ wire.bytes, sizeof(wire.bytes) };
+	return &wire;
+}
+
+static void close_wire(struct wire *wire)
+{
+	close(wire->capture);
+	vb_udp_close(wire->a);
+	vb_udp_close(wire->b);
+}
+
+static struct vb_udp_message message_on(struct wire *wire, const char *source,
+					const char *destination, uint32_t length)
+{
+	struct vb_udp_message message;
+
+	wire->iovec.iov_len = length;
+	message = message_of(source, destination, &wire->iovec);
+	message.traffic_class = 0x6a;
+	message.hop_limit = 33;
+	return message;
+}
+
+static void expect_packet(struct wire *wire, const char *source, const char *destination,
+			  uint32_t first, uint32_t length)
+{
+	struct captured *got = &wire->captured;
+	struct vb_udp_address from = address_of(source), to = address_of(destination);
+
+	capture(wire->capture, got);
+	EXPECT_EQ(got->payload_length, length);
+	EXPECT_MEM(got->payload, wire->bytes + first, length);
+	EXPECT_MEM(got->flow.source.raw, from.ip, 16);
+	EXPECT_MEM(got->flow.destination.raw, to.ip, 16);
+	EXPECT_EQ(got->flow.source_port, vb_udp_source_port(wire->a, 0));
+	EXPECT_EQ(got->flow.traffic_class, 0x6a);
+	EXPECT_EQ(got->flow.hop_limit, 33);
+}
+
+TEST(an_ipv4_packet_has_the_id_0_and_may_not_be_fragmented)
+{
+	struct wire *wire = open_wire();
+
+	for (uint32_t i = 0; i < 5; i++) {
+		send_one(wire->a, message_on(wire, "10.9.0.1", "10.9.0.2", SEGMENT));
+		expect_packet(wire, "10.9.0.1", "10.9.0.2", 0, SEGMENT);
+		EXPECT_EQ(wire->captured.ip_id, 0);
+		EXPECT_EQ(wire->captured.ip[6], DF);
+		EXPECT_EQ(wire->captured.ip[7], 0);
+	}
+	close_wire(wire);
+}
+
+TEST(the_segments_of_an_ipv4_message_have_the_ids_0_1_2)
+{
+	struct wire *wire = open_wire();
+	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", 9 * SEGMENT + 200);
+
+	cut_segments_on_the_wire("va");
+	message.segment_length = SEGMENT;
+	for (uint32_t round = 0; round < 2; round++) {
+		send_one(wire->a, message);
+		for (uint32_t i = 0; i < 10; i++) {
+			expect_packet(wire, "10.9.0.1", "10.9.0.2", i * SEGMENT,
+				      i < 9 ? SEGMENT : 200);
+			EXPECT_EQ(wire->captured.ip_id, i);
+			EXPECT_EQ(wire->captured.ip[6], DF);
+		}
+	}
+	EXPECT_EQ(vb_udp_segments_max(wire->a), VB_UDP_SEGMENTS_MAX);
+	close_wire(wire);
+}
+
+TEST(the_segments_of_an_ipv6_message_are_right_and_have_checksums)
+{
+	struct wire *wire = open_wire();
+	struct vb_udp_message message = message_on(wire, "fd09::1", "fd09::2", 5 * SEGMENT);
+
+	cut_segments_on_the_wire("va");
+	message.segment_length = SEGMENT;
+	send_one(wire->a, message);
+	for (uint32_t i = 0; i < 5; i++) {
+		expect_packet(wire, "fd09::1", "fd09::2", i * SEGMENT, SEGMENT);
+		EXPECT(load16(wire->captured.payload - 2) != 0);
+	}
+	close_wire(wire);
+}
+
+TEST(a_link_local_address_means_the_interface_of_the_link)
+{
+	struct wire *wire = open_wire();
+	struct vb_udp_datagram got;
+	struct vb_udp_address peer = address_of("fe80::1");
+
+	send_one(wire->a, message_on(wire, "fe80::1", "fe80::2", 100));
+	expect_packet(wire, "fe80::1", "fe80::2", 0, 100);
+	got = receive_one(wire->b);
+	EXPECT_MEM(got.source.ip, peer.ip, 16);
+	enter_end(END_B);
+	EXPECT_EQ(got.source.scope, if_nametoindex("vb"));
+	close_wire(wire);
+}
+
+TEST(a_batch_that_stays_whole_on_the_cable_is_numbered_at_the_other_end)
+{
+	struct wire *wire = open_wire();
+	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", 10 * SEGMENT);
+	struct vb_udp_datagram got[10];
+
+	message.segment_length = SEGMENT;
+	send_one(wire->a, message);
+	receive_all(wire->b, got, 10);
+	for (uint32_t i = 0; i < 10; i++) {
+		EXPECT_EQ(got[i].segment_index, i);
+		EXPECT_EQ(got[i].traffic_class, 0x6a);
+		EXPECT_EQ(got[i].hop_limit, 33);
+	}
+	close_wire(wire);
+}
+
+TEST(without_room_sending_stops_and_the_descriptor_tells_when_there_is_some)
+{
+	struct wire *wire = open_wire();
+	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.77", 4000);
+	struct pollfd wait = { .fd = vb_udp_fd(wire->a), .events = POLLIN };
+	uint32_t sent = 0;
+
+	/* Packets for a neighbour that does not answer wait for it, and the kernel lends a socket only so much. */
+	if (system("echo 100000000 2>/dev/null >/proc/sys/net/ipv4/neigh/va/unres_qlen_bytes") != 0)
+		SKIP("may not change the queue of unresolved neighbours");
+	while (sent < 10000 && vb_udp_send(wire->a, &message, 1) == 1)
+		sent++;
+	EXPECT(sent > 10 && sent < 10000);
+	expect_count(wire->a, TX_STOPS, 1);
+	expect_count(wire->a, TX_DATAGRAMS, sent);
+	EXPECT_EQ(poll(&wait, 1, 50), 0);
+	command("ip neigh replace 10.9.0.77 lladdr 02:00:00:00:00:77 dev va");
+	EXPECT_EQ(poll(&wait, 1, 5000), 1);
+	send_one(wire->a, message);
+	EXPECT_EQ(poll(&wait, 1, 50), 0);
+	close_wire(wire);
+}
+
+TEST(what_does_not_fit_the_interface_is_dropped_segmented_or_not)
+{
+	struct wire *wire = open_wire();
+	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", 4500);
+	struct vb_udp_address gone;
+
+	send_one(wire->a, message);
+	expect_count(wire->a, TX_DROP_TOO_LONG, 1);
+	message = message_on(wire, "10.9.0.1", "10.9.0.2", 10000);
+	message.segment_length = 5000;
+	send_one(wire->a, message);
+	expect_count(wire->a, TX_DATAGRAMS, 0);
+	EXPECT_EQ(vb_udp_segments_max(wire->a), VB_UDP_SEGMENTS_MAX);
+	EXPECT_EQ(vb_udp_take_unreachable(wire->a, &gone, 1), 0);
+	close_wire(wire);
+}
+
+TEST(an_ipv6_packet_without_checksum_is_taken)
+{
+	struct wire *wire = open_wire();
+	struct sockaddr_in6 to = { .sin6_family = AF_INET6, .sin6_port = htons(VB_ROCE_PORT) };
+	struct vb_udp_datagram got;
+	int one = 1, fd = socket(AF_INET6, SOCK_DGRAM, 0);
+
+	EXPECT(fd >= 0);
+	EXPECT_EQ(inet_pton(AF_INET6, "fd09::2", &to.sin6_addr), 1);
+	EXPECT_EQ(setsockopt(fd, IPPROTO_UDP, 101 /* UDP_NO_CHECK6_TX */, &one, sizeof(one)), 0);
+	EXPECT_EQ(sendto(fd, "as Soft-RoCE", 12, 0, (struct sockaddr *)&to, sizeof(to)), 12);
+	capture(wire->capture, &wire->captured);
+	EXPECT_EQ(load16(wire->captured.payload - 2), 0);
+	got = receive_one(wire->b);
+	EXPECT_MEM(got.data, "as Soft-RoCE", 12);
+	close(fd);
+	close_wire(wire);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `verbatim devices`: what programs will see, and who stands in the way: another user, or the kernel's own Soft-RoCE,
+ * may hold the UDP port that all RoCE packets are sent to.
+ */
+#include "verbatim.h"
+
+#include "host/config.h"
+#include "host/device.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROCE_PORT 4791
+#define HOLDERS_MAX 16
+#define KERNEL_DEVICES_MAX 16
+#define KERNEL_DEVICES_PATH "/sys/class/infiniband"
+
+/* Who else is there. */
+struct neighbours {
+	uid_t holders[HOLDERS_MAX]; /* other users with a socket on the RoCE port, each once */
+	uint32_t holder_count;
+	char kernel_devices[KERNEL_DEVICES_MAX][VB_DEVICE_NAME_MAX];
+	uint32_t kernel_device_count;
+};
+
+/* --- neighbours ------------------------------------------------------------------------------- */
+
+static void add_holder(struct neighbours *neighbours, uid_t uid)
+{
+	for (uint32_t i = 0; i < neighbours->holder_count; i++)
+		if (neighbours->holders[i] == uid)
+			return;
+	if (neighbours->holder_count < HOLDERS_MAX)
+		neighbours->holders[neighbours->holder_count++] = uid;
+}
+
+/* Reads /proc/net/udp or udp6: "sl: address:port address:port state queues timer retransmits uid …" */
+static void find_holders(struct neighbours *neighbours, const char *path)
+{
+	FILE *file = fopen(path, "r");
+	char line[512];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		unsigned port, uid;
+
+		if (sscanf(line, "%*u: %*[0-9A-Fa-f]:%x %*s %*s %*s %*s %*s %u", &port, &uid) ==
+			    2 &&
+		    port == ROCE_PORT && uid != geteuid())
+			add_holder(neighbours, uid);
+	}
+	if (file)
+		fclose(file);
+}
+
+static void find_kernel_devices(struct neighbours *neighbours)
+{
+	DIR *directory = opendir(KERNEL_DEVICES_PATH);
+	struct dirent *entry;
+
+	while (directory && (entry = readdir(directory)) &&
+	       neighbours->kernel_device_count < KERNEL_DEVICES_MAX) {
+		/* Under `verbatim run` our own are shown there, too. */
+		if (entry->d_name[0] == '.' || !strncmp(entry->d_name, "vb_", 3))
+			continue;
+		snprintf(neighbours->kernel_devices[neighbours->kernel_device_count++],
+			 VB_DEVICE_NAME_MAX, "%.63s", entry->d_name);
+	}
+	if (directory)
+		closedir(directory);
+}
+
+static const char *user_name(uid_t uid)
+{
+	struct passwd *user = getpwuid(uid);
+
+	return user ? user->pw_name : "?";
+}
+
+/* --- text ------------------------------------------------------------------------------------- */
+
+static void describe_gid(const struct vb_gid *gid, char text[INET6_ADDRSTRLEN])
+{
+	inet_ntop(AF_INET6, gid->raw, text, INET6_ADDRSTRLEN);
+}
+
+static bool reaches_host_only(const struct vb_device *device, uint32_t index)
+{
+	return device->is_loopback || device->gids[index].is_host_only;
+}
+
+static const char *describe_state(const struct vb_device *device)
+{
+	if (vb_device_is_active(device))
+		return "active";
+	return device->has_carrier ? "down" : "no carrier";
+}
+
+static void print_device(const struct vb_device *device)
+{
+	char gid[INET6_ADDRSTRLEN];
+
+	printf("%s%s\n", device->name, device->is_default_route ? " (default route)" : "");
+	printf("    interface  %s, %s, MTU %u, %u Mb/s\n", device->ifname, describe_state(device),
+	       device->interface_mtu, device->speed_mbps);
+	printf("    path MTU   %u\n", device->path_mtu);
+	printf("    GUID       %04x:%04x:%04x:%04x\n", (unsigned)(device->guid >> 48),
+	       (unsigned)(device->guid >> 32 & 0xffff), (unsigned)(device->guid >> 16 & 0xffff),
+	       (unsigned)(device->guid & 0xffff));
+	for (uint32_t i = 0; i < VB_GID_COUNT; i++) {
+		if (vb_device_gid_is_empty(&device->gids[i]))
+			continue;
+		describe_gid(&device->gids[i].gid, gid);
+		printf("    GID %-6u %-28s RoCE v2%s\n", i, gid,
+		       reaches_host_only(device, i) ? ", this host only" : "");
+	}
+}
+
+static void print_neighbours(const struct neighbours *neighbours)
+{
+	for (uint32_t i = 0; i < neighbours->holder_count; i++) {
+		uid_t uid = neighbours->holders[i];
+
+		printf("\nUDP port %d is held by %s (uid %u)%s.\n"
+		       "Until it is free, your programs reach only your own programs on this host.\n",
+		       ROCE_PORT, user_name(uid), uid,
+		       uid == 0 && neighbours->kernel_device_count
+			       ? ", perhaps the kernel's Soft-RoCE"
+			       : "");
+	}
+	if (neighbours->kernel_device_count)
+		printf("\nThe kernel has RDMA devices of its own, which `verbatim run` does not show:");
+	for (uint32_t i = 0; i < neighbours->kernel_device_count; i++)
+		printf(" %s", neighbours->kernel_devices[i]);
+	if (neighbours->kernel_device_count)
+		printf("\n");
+}
+
+static void print_text(const struct vb_device *devices, uint32_t count,
+		       const struct neighbours *neighbours)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (i)
+			printf("\n");
+		print_device(&devices[i]);
+	}
+	fflush(stdout);
+	if (!count)
+		fprintf(stderr,
+			"verbatim devices: there are none: no network interface is up, has an address and is chosen\n");
+	print_neighbours(neighbours);
+}
+
+/* --- JSON ------------------------------------------------------------------------------------- */
+
+/* Names of interfaces may hold any byte but a few. What is not ASCII is written as the code point of that byte. */
+static void print_string(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c < ' ' || c >= 0x7f || c == '"' || c == '\\')
+			printf("\\u%04x", c);
+		else
+			putchar(c);
+	}
+	putchar('"');
+}
+
+static void print_pair(const char *key, const char *value)
+{
+	printf("\"%s\": ", key);
+	print_string(value);
+	printf(", ");
+}
+
+static void print_gids_json(const struct vb_device *device)
+{
+	const char *between = "";
+	char gid[INET6_ADDRSTRLEN];
+
+	printf("\"gids\": [");
+	for (uint32_t i = 0; i < VB_GID_COUNT; i++) {
+		if (vb_device_gid_is_empty(&device->gids[i]))
+			continue;
+		describe_gid(&device->gids[i].gid, gid);
+		printf("%s\n      { \"index\": %u, \"gid\": \"%s\", \"type\": \"RoCE v2\", \"host_only\": %s }",
+		       between, i, gid, reaches_host_only(device, i) ? "true" : "false");
+		between = ",";
+	}
+	printf(" ]");
+}
+
+static void print_device_json(const struct vb_device *device)
+{
+	const uint8_t *mac = device->mac;
+
+	printf("\n    { ");
+	print_pair("name", device->name);
+	print_pair("interface", device->ifname);
+	print_pair("state", describe_state(device));
+	printf("\"ifindex\": %u, \"mac\": \"%02x:%02x:%02x:%02x:%02x:%02x\", \"guid\": \"%016" PRIx64
+	       "\",\n      ",
+	       device->ifindex, mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], device->guid);
+	printf("\"interface_mtu\": %u, \"path_mtu\": %u, \"speed_mbps\": %u, ",
+	       device->interface_mtu, device->path_mtu, device->speed_mbps);
+	printf("\"default_route\": %s, \"loopback\": %s,\n      ",
+	       device->is_default_route ? "true" : "false", device->is_loopback ? "true" : "false");
+	print_gids_json(device);
+	printf(" }");
+}
+
+static void print_json(const struct vb_device *devices, uint32_t count,
+		       const struct neighbours *neighbours)
+{
+	printf("{\n  \"devices\": [");
+	for (uint32_t i = 0; i < count; i++) {
+		printf("%s", i ? "," : "");
+		print_device_json(&devices[i]);
+	}
+	printf(" ],\n  \"port\": %d,\n  \"port_held_by\": [", ROCE_PORT);
+	for (uint32_t i = 0; i < neighbours->holder_count; i++) {
+		printf("%s{ ", i ? ", " : " ");
+		print_pair("user", user_name(neighbours->holders[i]));
+		printf("\"uid\": %u }", neighbours->holders[i]);
+	}
+	printf(" ],\n  \"kernel_devices\": [");
+	for (uint32_t i = 0; i < neighbours->kernel_device_count; i++) {
+		printf("%s", i ? ", " : " ");
+		print_string(neighbours->kernel_devices[i]);
+	}
+	printf(" ]\n}\n");
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
+
+static void print_help(const struct vb_config *config)
+{
+	char text[2 * VB_CONFIG_TEXT_MAX];
+
+	puts("usage: verbatim devices [--json] [--<setting> <value>]...\n\n"
+	     "Shows the RDMA devices that programs will see: one for each network interface that is up and\n"
+	     "has an address. The exit status is 0 if there is one, 1 if there is none.\n\n"
+	     "Settings come from the command line, from the environment (VERBATIM_<SETTING>), and from the\n"
+	     "file that VERBATIM_CONFIG names, ~/.config/verbatim.conf or /etc/verbatim.conf. Now:\n");
+	for (uint32_t row = 0; vb_config_describe(config, row, text, sizeof(text)); row++)
+		puts(text);
+}
+
+/* False if the command line is wrong; that is then reported. */
+static bool parse(int argc, char **argv, struct vb_config *config, bool *is_json)
+{
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--json")) {
+			*is_json = true;
+		} else if (!strncmp(argv[i], "--", 2) && i + 1 < argc) {
+			if (vb_config_set(config, argv[i] + 2, argv[i + 1], argv[i]))
+				return false;
+			i++;
+		} else {
+			fprintf(stderr, "verbatim devices: cannot read '%s'; try --help\n",
+				argv[i]);
+			return false;
+		}
+	}
+	return true;
+}
+
+int command_devices(int argc, char **argv)
+{
+	struct neighbours neighbours = { 0 };
+	struct vb_device *devices;
+	struct vb_config config;
+	bool is_json = false;
+	uint32_t count;
+
+	vb_config_load(&config);
+	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+		print_help(&config);
+		return 0;
+	}
+	if (!parse(argc, argv, &config, &is_json))
+		return 2;
+	if (vb_device_list(&config, &devices, &count))
+		return 3;
+	find_holders(&neighbours, "/proc/net/udp");
+	find_holders(&neighbours, "/proc/net/udp6");
+	find_kernel_devices(&neighbours);
+	if (is_json)
+		print_json(devices, count, &neighbours);
+	else
+		print_text(devices, count, &neighbours);
+	vb_device_list_free(devices);
+	return count ? 0 : 1;
+}

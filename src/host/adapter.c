@@ -182,6 +182,7 @@ static int wait_driving(struct vb_adapter *adapter, int fd)
 		uint64_t deadline_ns;
 
 		pthread_mutex_lock(&adapter->owner);
+		vb_pump_on_wake(adapter->pump);
 		deadline_ns = drive(adapter);
 		pthread_mutex_unlock(&adapter->owner);
 		if (syscall(SYS_poll, &ready, 1, 0) > 0)
@@ -225,6 +226,7 @@ static void *help(void *argument)
 			continue;
 		}
 		pthread_mutex_lock(&adapter->owner);
+		vb_pump_on_wake(adapter->pump);
 		deadline_ns = drive(adapter);
 		atomic_store_explicit(&adapter->helper_wakes_ns, deadline_ns, memory_order_relaxed);
 		pthread_mutex_unlock(&adapter->owner);

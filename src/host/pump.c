@@ -14,6 +14,7 @@
 #define BATCH 64u
 #define PARTS_MAX (VB_SGE_MAX + 2) /* of a slot */
 #define HANDED_LENGTH_MAX 8192u
+#define UNREACHABLE_AT_ONCE 16u
 
 struct vb_pump {
 	struct vb_nic *nic;
@@ -219,6 +220,15 @@ bool vb_pump_turn(struct vb_pump *pump, uint64_t now_ns)
 	if (vb_nic_deadline(pump->nic) <= now_ns)
 		vb_nic_expire(pump->nic, now_ns);
 	return transmit(pump, now_ns) || moved;
+}
+
+void vb_pump_on_wake(struct vb_pump *pump)
+{
+	struct vb_udp_address unreachable[UNREACHABLE_AT_ONCE];
+
+	while (vb_udp_take_unreachable(pump->udp, unreachable, UNREACHABLE_AT_ONCE) ==
+	       UNREACHABLE_AT_ONCE)
+		;
 }
 
 uint32_t vb_pump_fds(const struct vb_pump *pump, struct pollfd fds[VB_PUMP_FDS_MAX])

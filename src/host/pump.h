@@ -32,6 +32,12 @@ void vb_pump_destroy(struct vb_pump *pump);
 /* As the engine's owner: one round of receiving, timers and sending. True if any packet moved. */
 bool vb_pump_turn(struct vb_pump *pump, uint64_t now_ns);
 
+/*
+ * As the engine's owner, after waiting: takes errors off the sockets, which would else wake us again and again. Peers that
+ * answer "port unreachable" are told of by time-out.
+ */
+void vb_pump_on_wake(struct vb_pump *pump);
+
 /* What to wait on for packets; returns how many. */
 uint32_t vb_pump_fds(const struct vb_pump *pump, struct pollfd fds[VB_PUMP_FDS_MAX]);
 

@@ -61,7 +61,8 @@ uint32_t vb_udp_segments_max(const struct vb_udp *udp);
 
 /*
  * For poll() and epoll: readable when there is a datagram, an error to take (vb_udp_take_unreachable()), or room again
- * after vb_udp_send() had to stop. It belongs to the link.
+ * after vb_udp_send() had to stop. It stays readable until the cause is gone: who waits for it must also take errors. It
+ * belongs to the link.
  */
 int vb_udp_fd(const struct vb_udp *udp);
 

@@ -10,6 +10,7 @@ void pump_init(struct pump *pump, struct vb_nic *nic, struct vb_udp *udp)
 	pump->nic = nic;
 	pump->udp = udp;
 	pump->lost_slots = 0;
+	pump->unreachable = 0;
 }
 
 /* --- in ----------------------------------------------------------------------------------------- */
@@ -168,6 +169,13 @@ bool pump_turn(struct pump *pump, uint64_t now_ns)
 	return has_moved;
 }
 
+static void take_errors(struct pump *pump)
+{
+	struct vb_udp_address gone[8];
+
+	pump->unreachable += vb_udp_take_unreachable(pump->udp, gone, 8);
+}
+
 void pump_wait(struct pump *pump, uint64_t now_ns, uint64_t timeout_ns)
 {
 	struct pollfd wait = { .fd = vb_udp_fd(pump->udp), .events = POLLIN };
@@ -177,5 +185,6 @@ void pump_wait(struct pump *pump, uint64_t now_ns, uint64_t timeout_ns)
 	struct timespec wait_time = { (time_t)(wait_ns / 1000000000),
 				      (long)(wait_ns % 1000000000) };
 
-	(void)ppoll(&wait, 1, &wait_time, NULL);
+	if (ppoll(&wait, 1, &wait_time, NULL) == 1)
+		take_errors(pump); /* or the descriptor stays readable for ever */
 }

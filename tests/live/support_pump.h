@@ -17,6 +17,7 @@ struct pump {
 	struct vb_nic *nic;
 	struct vb_udp *udp;
 	uint64_t lost_slots; /* that the engine made and the link had no room for, or whose memory was not there */
+	uint64_t unreachable; /* answers that nobody has the port; the transport finds out by itself */
 	struct vb_slot slots[PUMP_SLOTS];
 	struct vb_udp_message messages[PUMP_SLOTS];
 	uint32_t slots_of[PUMP_SLOTS]; /* how many each message holds */

@@ -14,17 +14,20 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define PARTS_MAX (2 + VB_SGE_MAX)
+#define PARTS_MAX 512 /* the kernel takes 1024 */
+#define MESSAGE_MAX (VB_MEMBER_BATCH * 8192u)
 
 struct vb_member {
 	int fd;
 	uint32_t number;
 	uid_t user;
+	uint8_t message[MESSAGE_MAX]; /* that was taken last */
 };
 
-/* What precedes the packet's bytes. Both ends are this program, of one user on one host. */
+/* What precedes the bytes of each packet. Both ends are this program, of one user on one host. */
 struct handed {
 	struct vb_flow flow;
+	uint32_t length;
 	uint16_t ip_id;
 };
 
@@ -99,9 +102,19 @@ static struct iovec part(const void *bytes, size_t length)
 	return (struct iovec){ (void *)(uintptr_t)bytes, length };
 }
 
-bool vb_member_hand_over(struct vb_member *member, uint32_t to, const struct vb_frame *frame)
+static uint32_t length_of(const struct vb_frame *frame)
 {
-	struct handed handed = { .flow = frame->flow, .ip_id = frame->ip_id };
+	uint32_t length = frame->head.length;
+
+	for (uint32_t i = 0; i < frame->rest_count; i++)
+		length += frame->rest[i].length;
+	return length;
+}
+
+bool vb_member_hand_over(struct vb_member *member, uint32_t to, const struct vb_frame *frames,
+			 uint32_t count)
+{
+	struct handed handed[VB_MEMBER_BATCH];
 	struct iovec parts[PARTS_MAX];
 	struct sockaddr_un address;
 	struct msghdr message = {
@@ -110,13 +123,18 @@ bool vb_member_hand_over(struct vb_member *member, uint32_t to, const struct vb_
 		.msg_iov = parts,
 	};
 
-	if (frame->rest_count > PARTS_MAX - 2)
-		return false;
-	parts[0] = part(&handed, sizeof(handed));
-	parts[1] = part(frame->head.data, frame->head.length);
-	for (uint32_t i = 0; i < frame->rest_count; i++)
-		parts[2 + i] = part(frame->rest[i].data, frame->rest[i].length);
-	message.msg_iovlen = 2 + frame->rest_count;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct vb_frame *frame = &frames[i];
+
+		if (message.msg_iovlen + 2 + frame->rest_count > PARTS_MAX)
+			return false;
+		handed[i] = (struct handed){ frame->flow, length_of(frame), frame->ip_id };
+		parts[message.msg_iovlen++] = part(&handed[i], sizeof(handed[i]));
+		parts[message.msg_iovlen++] = part(frame->head.data, frame->head.length);
+		for (uint32_t k = 0; k < frame->rest_count; k++)
+			parts[message.msg_iovlen++] =
+				part(frame->rest[k].data, frame->rest[k].length);
+	}
 	return syscall(SYS_sendmsg, member->fd, &message, MSG_NOSIGNAL) >= 0;
 }
 
@@ -132,35 +150,51 @@ static bool is_ours(const struct vb_member *member, struct msghdr *message)
 	return sender.uid == member->user;
 }
 
-bool vb_member_take(struct vb_member *member, uint8_t *buffer, uint32_t size,
-		    struct vb_frame *frame)
+/* The next message from this user, in member->message; negative when there is none. */
+static long receive_message(struct vb_member *member)
 {
 	union {
 		struct cmsghdr header; /* for its alignment */
 		uint8_t bytes[CMSG_SPACE(sizeof(struct ucred))];
 	} control;
-	struct handed handed;
-	struct iovec parts[] = { part(&handed, sizeof(handed)), part(buffer, size) };
+	struct iovec whole = { member->message, sizeof(member->message) };
 
 	for (;;) {
 		struct msghdr message = {
-			.msg_iov = parts,
-			.msg_iovlen = 2,
+			.msg_iov = &whole,
+			.msg_iovlen = 1,
 			.msg_control = &control,
 			.msg_controllen = sizeof(control),
 		};
 		long length = syscall(SYS_recvmsg, member->fd, &message, 0);
 
-		if (length < 0)
-			return false;
-		if ((size_t)length < sizeof(handed) || message.msg_flags & MSG_TRUNC ||
-		    !is_ours(member, &message))
-			continue;
-		*frame = (struct vb_frame){
+		if (length < 0 || (!(message.msg_flags & MSG_TRUNC) && is_ours(member, &message)))
+			return length;
+	}
+}
+
+uint32_t vb_member_take(struct vb_member *member, struct vb_frame frames[VB_MEMBER_BATCH])
+{
+	long received = receive_message(member);
+	size_t left = received > 0 ? (size_t)received : 0;
+	const uint8_t *next = member->message;
+	uint32_t count = 0;
+
+	while (count < VB_MEMBER_BATCH && left >= sizeof(struct handed)) {
+		struct handed handed;
+
+		memcpy(&handed, next, sizeof(handed));
+		next += sizeof(handed);
+		left -= sizeof(handed);
+		if (handed.length > left)
+			break;
+		frames[count++] = (struct vb_frame){
 			.flow = handed.flow,
 			.ip_id = handed.ip_id,
-			.head = { buffer, (uint32_t)((size_t)length - sizeof(handed)) },
+			.head = { next, handed.length },
 		};
-		return true;
+		next += handed.length;
+		left -= handed.length;
 	}
+	return count;
 }

@@ -16,6 +16,7 @@
 #define VB_MEMBER_COUNT \
 	255 /* QPNs from 0xff0000 on belong to nobody: 0xffffff is every multicast member's */
 #define VB_MEMBER_QPN_SHIFT 16
+#define VB_MEMBER_BATCH 24 /* of the longest packets: what fits a stock kernel's socket buffer */
 
 struct vb_member;
 
@@ -29,14 +30,17 @@ uint32_t vb_member_of_qpn(vb_qpn qpn);
 /* Readable when somebody has handed a packet over. */
 int vb_member_fd(const struct vb_member *member);
 
-/* Hands a packet to its owner. False if there is none, or it does not keep up: then the packet is lost. */
-bool vb_member_hand_over(struct vb_member *member, uint32_t to, const struct vb_frame *frame);
+/*
+ * Hands packets, up to VB_MEMBER_BATCH, to their owner. The kernel queues few messages for a socket, so they go as one.
+ * False if there is no such member, or it does not keep up: then the packets are lost.
+ */
+bool vb_member_hand_over(struct vb_member *member, uint32_t to, const struct vb_frame *frames,
+			 uint32_t count);
 
 /*
- * The next packet that was handed to us, in `buffer`; its frame points into it. False when there is none. What comes from
- * another user, or is no such packet, is thrown away.
+ * Packets that were handed to us, at most VB_MEMBER_BATCH; returns how many. They lie in the member's memory until the
+ * next call. What comes from another user, or is not well-formed, is thrown away.
  */
-bool vb_member_take(struct vb_member *member, uint8_t *buffer, uint32_t size,
-		    struct vb_frame *frame);
+uint32_t vb_member_take(struct vb_member *member, struct vb_frame frames[VB_MEMBER_BATCH]);
 
 #endif

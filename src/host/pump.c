@@ -13,7 +13,6 @@
 
 #define BATCH 64u
 #define PARTS_MAX (VB_SGE_MAX + 2) /* of a slot */
-#define HANDED_LENGTH_MAX 8192u
 #define UNREACHABLE_AT_ONCE 16u
 
 struct vb_pump {
@@ -26,7 +25,9 @@ struct vb_pump {
 	struct vb_udp_message messages[BATCH];
 	struct vb_udp_datagram datagrams[BATCH];
 	struct vb_frame frames[BATCH];
-	uint8_t handed[HANDED_LENGTH_MAX];
+	struct vb_frame handed[VB_MEMBER_BATCH]; /* to one other process, or from others */
+	uint32_t handed_count;
+	uint32_t handed_to;
 };
 
 vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *member,
@@ -80,6 +81,23 @@ static uint32_t owner_of(const struct vb_pump *pump, const struct vb_frame *fram
 	return owner < VB_MEMBER_COUNT && qpn.v > 1 ? owner : vb_member_number(pump->member);
 }
 
+static void hand_over(struct vb_pump *pump)
+{
+	if (pump->handed_count)
+		vb_member_hand_over(pump->member, pump->handed_to, pump->handed,
+				    pump->handed_count);
+	pump->handed_count = 0;
+}
+
+/* Collects packets for one process, so that they go together. */
+static void hand_over_later(struct vb_pump *pump, uint32_t owner, const struct vb_frame *frame)
+{
+	if (pump->handed_count == VB_MEMBER_BATCH || owner != pump->handed_to)
+		hand_over(pump);
+	pump->handed_to = owner;
+	pump->handed[pump->handed_count++] = *frame;
+}
+
 static bool receive_from_wire(struct vb_pump *pump, uint64_t now_ns)
 {
 	uint32_t count = vb_udp_receive(pump->udp, pump->datagrams, BATCH);
@@ -94,8 +112,9 @@ static bool receive_from_wire(struct vb_pump *pump, uint64_t now_ns)
 		if (owner == vb_member_number(pump->member))
 			ours++;
 		else
-			vb_member_hand_over(pump->member, owner, frame);
+			hand_over_later(pump, owner, frame);
 	}
+	hand_over(pump);
 	if (ours)
 		vb_nic_receive(pump->nic, now_ns, pump->frames, ours);
 	return count;
@@ -103,14 +122,10 @@ static bool receive_from_wire(struct vb_pump *pump, uint64_t now_ns)
 
 static bool receive_from_members(struct vb_pump *pump, uint64_t now_ns)
 {
-	struct vb_frame frame;
-	uint32_t count = 0;
+	uint32_t count = vb_member_take(pump->member, pump->handed);
 
-	while (count < BATCH &&
-	       vb_member_take(pump->member, pump->handed, sizeof(pump->handed), &frame)) {
-		vb_nic_receive(pump->nic, now_ns, &frame, 1);
-		count++;
-	}
+	if (count)
+		vb_nic_receive(pump->nic, now_ns, pump->handed, count);
 	return count;
 }
 
@@ -176,7 +191,7 @@ static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
 			(struct vb_bytes){ (const uint8_t *)(uintptr_t)slot->spans[i].address,
 					   slot->spans[i].length };
 	rest[frame.rest_count++] = (struct vb_bytes){ slot->tail, slot->tail_length };
-	vb_member_hand_over(pump->member, owner_of(pump, &frame), &frame);
+	vb_member_hand_over(pump->member, owner_of(pump, &frame), &frame, 1);
 }
 
 static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)

@@ -5,6 +5,12 @@
 # loopback, over IPv4 and IPv6. Each line of the list at the end is one test: it passes if both ends exit with 0.
 
 set -u
+
+# A network of its own, where this user may make one: whatever else runs on this machine shares no port with it.
+if [ -z "${VB_IN_NAMESPACE:-}" ] && unshare -rn true 2>/dev/null; then
+	VB_IN_NAMESPACE=1 exec unshare -rn "$0"
+fi
+[ -z "${VB_IN_NAMESPACE:-}" ] || ip link set lo up
 verbatim=$VB_BUILD_RELEASE/verbatim
 directory=$(mktemp -d)
 trap 'rm -r "$directory"' EXIT

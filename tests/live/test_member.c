@@ -74,20 +74,52 @@ TEST(a_packet_is_handed_to_the_member_it_belongs_to)
 	struct vb_member *to = join();
 	struct vb_bytes rest[] = { { (const uint8_t *)"lo", 2 }, { (const uint8_t *)"!", 1 } };
 	struct vb_frame frame = frame_of("hel");
-	struct vb_frame taken;
-	uint8_t buffer[100];
+	struct vb_frame taken[VB_MEMBER_BATCH];
 
 	frame.rest = rest;
 	frame.rest_count = 2;
-	EXPECT(!vb_member_take(to, buffer, sizeof(buffer), &taken));
-	EXPECT(vb_member_hand_over(from, vb_member_number(to), &frame));
+	EXPECT_EQ(vb_member_take(to, taken), 0);
+	EXPECT(vb_member_hand_over(from, vb_member_number(to), &frame, 1));
 	EXPECT_EQ(poll(&(struct pollfd){ .fd = vb_member_fd(to), .events = POLLIN }, 1, 0), 1);
-	EXPECT(vb_member_take(to, buffer, sizeof(buffer), &taken));
-	EXPECT_EQ(taken.head.length, 6);
-	EXPECT_MEM(taken.head.data, "hello!", 6);
-	EXPECT_EQ(taken.flow.source_port, 77);
-	EXPECT_EQ(taken.ip_id, 5);
-	EXPECT(!vb_member_take(to, buffer, sizeof(buffer), &taken));
+	EXPECT_EQ(vb_member_take(to, taken), 1);
+	EXPECT_EQ(taken[0].head.length, 6);
+	EXPECT_MEM(taken[0].head.data, "hello!", 6);
+	EXPECT_EQ(taken[0].flow.source_port, 77);
+	EXPECT_EQ(taken[0].ip_id, 5);
+	EXPECT_EQ(vb_member_take(to, taken), 0);
+	vb_member_leave(from);
+	vb_member_leave(to);
+}
+
+TEST(packets_that_are_handed_over_together_arrive_together_and_in_order)
+{
+	struct vb_member *from = join();
+	struct vb_member *to = join();
+	struct vb_frame frames[] = { frame_of("one"), frame_of(""), frame_of("three") };
+	struct vb_frame taken[VB_MEMBER_BATCH];
+
+	EXPECT(vb_member_hand_over(from, vb_member_number(to), frames, 3));
+	EXPECT_EQ(vb_member_take(to, taken), 3);
+	EXPECT_MEM(taken[0].head.data, "one", 3);
+	EXPECT_EQ(taken[1].head.length, 0);
+	EXPECT_MEM(taken[2].head.data, "three", 5);
+	vb_member_leave(from);
+	vb_member_leave(to);
+}
+
+TEST(a_whole_batch_of_the_longest_packets_can_be_handed_over)
+{
+	static uint8_t bytes[4200];
+	struct vb_member *from = join();
+	struct vb_member *to = join();
+	struct vb_frame frames[VB_MEMBER_BATCH];
+	struct vb_frame taken[VB_MEMBER_BATCH];
+
+	for (uint32_t i = 0; i < VB_MEMBER_BATCH; i++)
+		frames[i] = (struct vb_frame){ .head = { bytes, sizeof(bytes) } };
+	EXPECT(vb_member_hand_over(from, vb_member_number(to), frames, VB_MEMBER_BATCH));
+	EXPECT_EQ(vb_member_take(to, taken), VB_MEMBER_BATCH);
+	EXPECT_EQ(taken[VB_MEMBER_BATCH - 1].head.length, sizeof(bytes));
 	vb_member_leave(from);
 	vb_member_leave(to);
 }
@@ -97,25 +129,8 @@ TEST(a_packet_for_nobody_is_lost)
 	struct vb_member *from = join();
 	struct vb_frame frame = frame_of("hello");
 
-	EXPECT(!vb_member_hand_over(from, VB_MEMBER_COUNT - 1, &frame));
+	EXPECT(!vb_member_hand_over(from, VB_MEMBER_COUNT - 1, &frame, 1));
 	vb_member_leave(from);
-}
-
-TEST(a_packet_that_is_too_long_is_thrown_away_and_the_next_one_comes)
-{
-	struct vb_member *from = join();
-	struct vb_member *to = join();
-	struct vb_frame longer = frame_of("too long for it");
-	struct vb_frame frame = frame_of("hello");
-	struct vb_frame taken;
-	uint8_t buffer[5];
-
-	EXPECT(vb_member_hand_over(from, vb_member_number(to), &longer));
-	EXPECT(vb_member_hand_over(from, vb_member_number(to), &frame));
-	EXPECT(vb_member_take(to, buffer, sizeof(buffer), &taken));
-	EXPECT_MEM(taken.head.data, "hello", 5);
-	vb_member_leave(from);
-	vb_member_leave(to);
 }
 
 TEST(a_member_that_does_not_keep_up_blocks_nobody)
@@ -125,7 +140,7 @@ TEST(a_member_that_does_not_keep_up_blocks_nobody)
 	struct vb_frame frame = frame_of("hello");
 	uint32_t handed = 0;
 
-	while (handed < 1000000 && vb_member_hand_over(from, vb_member_number(to), &frame))
+	while (handed < 1000000 && vb_member_hand_over(from, vb_member_number(to), &frame, 1))
 		handed++;
 	EXPECT(handed > 0 && handed < 1000000);
 	vb_member_leave(from);

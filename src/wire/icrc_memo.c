@@ -26,16 +26,16 @@ void vb_icrc_memo_init(struct vb_icrc_memo *memo)
 	uint32_t of_zero = vb_crc32(0, start, sizeof(start));
 
 	*memo = (struct vb_icrc_memo){ 0 };
-	for (uint32_t place = 0; place < 4; place++) {
-		for (uint32_t value = 0; value < 16; value++) {
-			store16(start + IPV4_ID_OFFSET, (uint16_t)(value << 4 * place));
+	for (uint32_t place = 0; place < 2; place++) {
+		for (uint32_t value = 0; value < 256; value++) {
+			store16(start + IPV4_ID_OFFSET, (uint16_t)(value << 8 * place));
 			memo->ip_id_parts[place][value] = vb_crc32(0, start, sizeof(start)) ^
 							  of_zero;
 		}
 	}
-	for (uint32_t place = 0; place < 8; place++)
-		for (uint32_t value = 0; value < 16; value++)
-			memo->word_parts[place][value] = shift_word(value << 4 * place);
+	for (uint32_t place = 0; place < 4; place++)
+		for (uint32_t value = 0; value < 256; value++)
+			memo->word_parts[place][value] = shift_word(value << 8 * place);
 }
 
 /* The fields of a flow that the ICRC covers. */
@@ -60,11 +60,7 @@ static void remember(struct vb_icrc_memo *memo, const struct vb_flow *flow,
 
 static uint32_t ip_id_part(const struct vb_icrc_memo *memo, uint16_t ip_id)
 {
-	uint32_t sum = 0;
-
-	for (uint32_t place = 0; place < 4; place++)
-		sum ^= memo->ip_id_parts[place][ip_id >> 4 * place & 15];
-	return sum;
+	return memo->ip_id_parts[0][ip_id & 0xff] ^ memo->ip_id_parts[1][ip_id >> 8];
 }
 
 uint32_t vb_icrc_memo_begin(struct vb_icrc_memo *memo, const struct vb_flow *flow,
@@ -82,7 +78,7 @@ uint32_t vb_icrc_memo_begin(struct vb_icrc_memo *memo, const struct vb_flow *flo
 	if (ip_id && vb_flow_is_ipv4(flow))
 		crc ^= ip_id_part(memo, ip_id);
 	reg = ~crc ^ vb_icrc_load(bth + KIND_SIZE);
-	for (uint32_t place = 0; place < 8; place++)
-		sum ^= memo->word_parts[place][reg >> 4 * place & 15];
+	for (uint32_t place = 0; place < 4; place++)
+		sum ^= memo->word_parts[place][reg >> 8 * place & 0xff];
 	return ~sum;
 }

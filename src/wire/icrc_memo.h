@@ -17,9 +17,9 @@ struct vb_icrc_memo {
 	uint64_t kind; /* the first 8 bytes of the BTH, masked; never 0 once something is known */
 	uint32_t udp_payload_length;
 	uint32_t crc;
-	/* By place and value of 4 bits: what an ID adds to that CRC, and what 4 bytes more make of a CRC. */
-	uint32_t ip_id_parts[4][16];
-	uint32_t word_parts[8][16];
+	/* By place and value of a byte: what an ID adds to that CRC, and what 4 bytes more make of a CRC. */
+	uint32_t ip_id_parts[2][256];
+	uint32_t word_parts[4][256];
 };
 
 void vb_icrc_memo_init(struct vb_icrc_memo *memo);

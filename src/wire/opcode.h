@@ -74,6 +74,7 @@ enum vb_opcode_trait {
 	VB_HAS_ATOMICACKETH = 1 << 5,
 	VB_HAS_IMM = 1 << 6,
 	VB_HAS_IETH = 1 << 7,
+	VB_HAS_EXTENSIONS = (1 << 8) - 1, /* any of these */
 	VB_HAS_PAYLOAD = 1 << 8,
 	VB_IS_KNOWN = 1 << 9,
 	VB_IS_FIRST = 1 << 10, /* begins a message */

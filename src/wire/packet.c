@@ -69,7 +69,8 @@ enum vb_parse_result vb_packet_parse(const uint8_t *head, uint32_t head_length, 
 	packet->traits = traits;
 	packet->header_length = header_length;
 	packet->payload_length = rest_length - packet->bth.pad;
-	load_extensions(head + VB_BTH_SIZE, traits, packet);
+	if (traits & VB_HAS_EXTENSIONS)
+		load_extensions(head + VB_BTH_SIZE, traits, packet);
 	return VB_PARSED;
 }
 
@@ -79,6 +80,8 @@ uint32_t vb_packet_store_headers(uint8_t p[VB_PACKET_HEADERS_MAX], const struct 
 	uint8_t *start = p;
 
 	vb_bth_store(p, &packet->bth);
+	if (!(traits & VB_HAS_EXTENSIONS))
+		return VB_BTH_SIZE;
 	p += VB_BTH_SIZE;
 	if (traits & VB_HAS_DETH) {
 		vb_deth_store(p, &packet->deth);

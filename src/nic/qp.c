@@ -149,6 +149,22 @@ static void fini_queues(struct vb_qp *qp)
 	vb_queue_fini(&qp->sq);
 }
 
+static enum vb_service service_of(enum vb_qp_type type)
+{
+	switch (type) {
+	case VB_QP_UC:
+		return VB_SERVICE_UC;
+	case VB_QP_UD:
+		return VB_SERVICE_UD;
+	case VB_QP_XRC_SEND:
+	case VB_QP_XRC_RECV:
+		return VB_SERVICE_XRC;
+	case VB_QP_RC:
+		break;
+	}
+	return VB_SERVICE_RC;
+}
+
 static void count_users(struct vb_qp *qp, uint32_t change)
 {
 	qp->pd->child_count += change;
@@ -190,6 +206,7 @@ vb_err vb_qp_create(struct vb_pd *pd, const struct vb_qp_init *init, struct vb_q
 	qp->pd = pd;
 	qp->pd_number = pd->number;
 	qp->type = (uint8_t)init->type;
+	qp->service = (uint8_t)service_of(init->type);
 	qp->send_cq = has_send_queue(init->type) ? init->send_cq : NULL;
 	qp->recv_cq = init->type == VB_QP_XRC_SEND || init->type == VB_QP_XRC_RECV ? NULL
 										   : init->recv_cq;

@@ -114,6 +114,7 @@ struct vb_qp {
 	vb_qpn number;
 	vb_qpn peer;
 	uint8_t type; /* enum vb_qp_type */
+	uint8_t service; /* enum vb_service of its packets */
 	_Atomic uint8_t state; /* enum vb_qp_state; read by posting threads */
 	uint8_t mtu_shift;
 	bool signal_all;

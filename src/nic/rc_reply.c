@@ -12,9 +12,7 @@
 static void fill_header(const struct vb_qp *qp, enum vb_packet_op op, vb_psn psn,
 			struct vb_packet *packet)
 {
-	enum vb_service service = qp->type == VB_QP_RC ? VB_SERVICE_RC : VB_SERVICE_XRC;
-
-	packet->bth.opcode = VB_OPCODE(service, op);
+	packet->bth.opcode = VB_OPCODE(qp->service, op);
 	packet->bth.pkey = vb_nic_pkey(qp->nic, qp->attr.pkey_index);
 	packet->bth.destination = qp->peer;
 	packet->bth.psn = psn;

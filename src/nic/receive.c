@@ -101,22 +101,13 @@ static bool is_from_peer(const struct vb_qp *qp, const struct vb_flow *flow)
 
 static bool is_service_right(const struct vb_qp *qp, const struct vb_packet *packet)
 {
-	enum vb_service service = vb_opcode_service(packet->bth.opcode);
 	bool is_response = packet->traits & VB_IS_RESPONSE;
 
-	switch ((enum vb_qp_type)qp->type) {
-	case VB_QP_RC:
-		return service == VB_SERVICE_RC;
-	case VB_QP_UC:
-		return service == VB_SERVICE_UC;
-	case VB_QP_UD:
-		return service == VB_SERVICE_UD;
-	case VB_QP_XRC_SEND:
-		return service == VB_SERVICE_XRC && is_response;
-	case VB_QP_XRC_RECV:
-		return service == VB_SERVICE_XRC && !is_response;
-	}
-	return false;
+	if (vb_opcode_service(packet->bth.opcode) != (enum vb_service)qp->service)
+		return false;
+	if (qp->service == VB_SERVICE_XRC) /* each of its QPs is one half only */
+		return is_response == (qp->type == VB_QP_XRC_SEND);
+	return true;
 }
 
 static bool is_ready(const struct vb_qp *qp)

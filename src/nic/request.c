@@ -7,65 +7,28 @@
 
 #include "base/bytes.h"
 
-static enum vb_service service_of(const struct vb_qp *qp)
-{
-	switch ((enum vb_qp_type)qp->type) {
-	case VB_QP_UC:
-		return VB_SERVICE_UC;
-	case VB_QP_XRC_SEND:
-	case VB_QP_XRC_RECV:
-		return VB_SERVICE_XRC;
-	case VB_QP_UD:
-		return VB_SERVICE_UD;
-	case VB_QP_RC:
-		break;
-	}
-	return VB_SERVICE_RC;
-}
+/* The packets of a request: in the middle of it, the last, the first, the only one. Local operations have none. */
+enum { MIDDLE = 0, LAST = 1, FIRST = 2, ONLY = FIRST | LAST };
 
-static enum vb_packet_op send_op(bool first, bool last, enum vb_packet_op last_op,
-				 enum vb_packet_op only_op)
-{
-	if (first)
-		return last ? only_op : VB_OP_SEND_FIRST;
-	return last ? last_op : VB_OP_SEND_MIDDLE;
-}
-
-static enum vb_packet_op write_op(bool first, bool last, enum vb_packet_op last_op,
-				  enum vb_packet_op only_op)
-{
-	if (first)
-		return last ? only_op : VB_OP_WRITE_FIRST;
-	return last ? last_op : VB_OP_WRITE_MIDDLE;
-}
-
-static enum vb_packet_op packet_op(enum vb_wr_opcode opcode, bool first, bool last)
-{
-	switch (opcode) {
-	case VB_WR_SEND:
-		return send_op(first, last, VB_OP_SEND_LAST, VB_OP_SEND_ONLY);
-	case VB_WR_SEND_IMM:
-		return send_op(first, last, VB_OP_SEND_LAST_IMM, VB_OP_SEND_ONLY_IMM);
-	case VB_WR_SEND_INV:
-		return send_op(first, last, VB_OP_SEND_LAST_INV, VB_OP_SEND_ONLY_INV);
-	case VB_WR_WRITE:
-		return write_op(first, last, VB_OP_WRITE_LAST, VB_OP_WRITE_ONLY);
-	case VB_WR_WRITE_IMM:
-		return write_op(first, last, VB_OP_WRITE_LAST_IMM, VB_OP_WRITE_ONLY_IMM);
-	case VB_WR_READ:
-		return VB_OP_READ_REQUEST;
-	case VB_WR_COMPARE_SWAP:
-		return VB_OP_COMPARE_SWAP;
-	case VB_WR_FETCH_ADD:
-		return VB_OP_FETCH_ADD;
-	case VB_WR_ATOMIC_WRITE:
-		return VB_OP_ATOMIC_WRITE;
-	case VB_WR_LOCAL_INV:
-	case VB_WR_BIND_MW:
-		break;
-	}
-	abort(); /* local operations have no packets */
-}
+// clang-format off
+static const uint8_t packet_ops[][4] = {
+	[VB_WR_WRITE]        = { [MIDDLE] = VB_OP_WRITE_MIDDLE, [LAST] = VB_OP_WRITE_LAST,
+				 [FIRST] = VB_OP_WRITE_FIRST,   [ONLY] = VB_OP_WRITE_ONLY },
+	[VB_WR_WRITE_IMM]    = { [MIDDLE] = VB_OP_WRITE_MIDDLE, [LAST] = VB_OP_WRITE_LAST_IMM,
+				 [FIRST] = VB_OP_WRITE_FIRST,   [ONLY] = VB_OP_WRITE_ONLY_IMM },
+	[VB_WR_SEND]         = { [MIDDLE] = VB_OP_SEND_MIDDLE,  [LAST] = VB_OP_SEND_LAST,
+				 [FIRST] = VB_OP_SEND_FIRST,    [ONLY] = VB_OP_SEND_ONLY },
+	[VB_WR_SEND_IMM]     = { [MIDDLE] = VB_OP_SEND_MIDDLE,  [LAST] = VB_OP_SEND_LAST_IMM,
+				 [FIRST] = VB_OP_SEND_FIRST,    [ONLY] = VB_OP_SEND_ONLY_IMM },
+	[VB_WR_SEND_INV]     = { [MIDDLE] = VB_OP_SEND_MIDDLE,  [LAST] = VB_OP_SEND_LAST_INV,
+				 [FIRST] = VB_OP_SEND_FIRST,    [ONLY] = VB_OP_SEND_ONLY_INV },
+	/* Issued again for its rest, a READ is not at its first PSN. */
+	[VB_WR_READ]         = { [LAST] = VB_OP_READ_REQUEST,   [ONLY] = VB_OP_READ_REQUEST },
+	[VB_WR_COMPARE_SWAP] = { [ONLY] = VB_OP_COMPARE_SWAP },
+	[VB_WR_FETCH_ADD]    = { [ONLY] = VB_OP_FETCH_ADD },
+	[VB_WR_ATOMIC_WRITE] = { [ONLY] = VB_OP_ATOMIC_WRITE },
+};
+// clang-format on
 
 void vb_request_start(struct vb_qp *qp, struct vb_wqe *wqe)
 {
@@ -100,7 +63,8 @@ static void fill_packet(const struct vb_qp *qp, const struct vb_wqe *wqe, uint32
 	uint32_t offset = index << qp->mtu_shift;
 	bool last = index + 1 == wqe->packet_count || is_read;
 
-	packet->bth.opcode = VB_OPCODE(service_of(qp), packet_op(opcode, index == 0, last));
+	packet->bth.opcode = VB_OPCODE(
+		qp->service, packet_ops[opcode][(index ? MIDDLE : FIRST) | (last ? LAST : 0)]);
 	packet->bth.pkey = vb_nic_pkey(qp->nic, qp->attr.pkey_index);
 	packet->bth.destination = qp->peer;
 	packet->bth.psn = qp->requester.next_psn;

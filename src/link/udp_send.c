@@ -286,13 +286,16 @@ static uint32_t on_refused(struct vb_udp *udp, const struct vb_udp_message *mess
 		udp->counters[VB_UDP_TX_STOPS]++;
 		return 0;
 	}
-	if (!message->segment_length || (error != EIO && error != EINVAL)) {
+	if (!message->segment_length || (error != EIO && error != EINVAL && error != EFAULT)) {
 		count_drop(udp, error);
 		return 1;
 	}
-	/* Is it segmentation or something about the message itself? Single datagrams show it. */
+	/*
+	 * Is it segmentation or something about the message itself? Single datagrams show it. If it was memory that is
+	 * gone, they also keep the harm to its own segments: the others may be of other QPs.
+	 */
 	taken = send_split(udp, message);
-	if (udp->counters[VB_UDP_TX_DATAGRAMS] != sent)
+	if (error != EFAULT && udp->counters[VB_UDP_TX_DATAGRAMS] != sent)
 		udp->is_segmenting = false;
 	return taken;
 }

@@ -317,14 +317,13 @@ TEST(memory_that_is_not_there_costs_its_message_only)
 	bad.segment_length = 1025;
 	EXPECT_EQ(vb_udp_send(udp, &bad, 1), 1);
 	expect_silence(udp);
-	expect_count(udp, TX_DROP_MEMORY, 2);
+	expect_count(udp, TX_DROP_MEMORY, 1 + 4);
 	EXPECT_EQ(vb_udp_segments_max(udp), VB_UDP_SEGMENTS_MAX);
 	vb_udp_close(udp);
 }
 
-TEST(memory_that_is_not_there_costs_its_segment_when_sent_singly)
+static void lose_the_middle_segment(struct vb_udp *udp)
 {
-	struct vb_udp *udp = open_link((struct vb_udp_config){ 0 });
 	struct iovec iovecs[3] = { { (char[]){ "abc" }, 3 },
 				   { vanished_memory(3), 3 },
 				   { (char[]){ "xyz" }, 3 } };
@@ -338,7 +337,24 @@ TEST(memory_that_is_not_there_costs_its_segment_when_sent_singly)
 	EXPECT_MEM(got.data, "abc", 3);
 	got = receive_one(udp);
 	EXPECT_MEM(got.data, "xyz", 3);
+	expect_silence(udp);
 	expect_count(udp, TX_DROP_MEMORY, 1);
+}
+
+TEST(memory_that_is_not_there_costs_its_segment_when_sent_singly)
+{
+	struct vb_udp *udp = open_link((struct vb_udp_config){ 0 });
+
+	lose_the_middle_segment(udp);
+	vb_udp_close(udp);
+}
+
+TEST(memory_that_is_not_there_costs_its_segment_when_the_kernel_segments)
+{
+	struct vb_udp *udp = open_link((struct vb_udp_config){ .is_segmenting = true });
+
+	lose_the_middle_segment(udp);
+	EXPECT_EQ(vb_udp_segments_max(udp), VB_UDP_SEGMENTS_MAX);
 	vb_udp_close(udp);
 }
 

@@ -46,7 +46,7 @@ tsan:
 	@tests/run tsan/
 
 install:
-	@scripts/build release --quiet verbatim ibverbs
+	@scripts/build release --quiet verbatim ibverbs verbatim-preload
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 
 format:

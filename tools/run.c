@@ -91,18 +91,17 @@ static bool find_libraries(char folder[PATH_MAX])
 	return false;
 }
 
-static void put_first(const char *variable, const char *folder)
+static void put_first(const char *variable, const char *path)
 {
 	const char *before = getenv(variable);
-	size_t length = strlen(folder) + (before ? strlen(before) : 0) + 2;
+	size_t length = strlen(path) + (before ? strlen(before) : 0) + 2;
 	char *value = malloc(length);
 
 	if (!value) {
 		perror("verbatim run");
 		exit(1);
 	}
-	snprintf(value, length, "%s%s%s", folder, before && *before ? ":" : "",
-		 before ? before : "");
+	snprintf(value, length, "%s%s%s", path, before && *before ? ":" : "", before ? before : "");
 	setenv(variable, value, 1);
 	free(value);
 }
@@ -110,7 +109,7 @@ static void put_first(const char *variable, const char *folder)
 int command_run(int argc, char **argv)
 {
 	char **argument = argv + 1;
-	char folder[PATH_MAX];
+	char folder[PATH_MAX], preload[PATH_MAX + 32];
 
 	(void)argc;
 	while (*argument && take_option(&argument))
@@ -131,6 +130,8 @@ int command_run(int argc, char **argv)
 		return 1;
 	}
 	put_first("LD_LIBRARY_PATH", folder);
+	snprintf(preload, sizeof(preload), "%s/libverbatim-preload.so", folder);
+	put_first("LD_PRELOAD", preload);
 	execvp(*argument, argument);
 	fprintf(stderr, "verbatim run: %s: %s\n", *argument, strerror(errno));
 	return errno == ENOENT ? 127 : 126;

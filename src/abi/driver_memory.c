@@ -3,6 +3,7 @@
 #include "abi/objects_priv.h"
 
 #include "host/dma.h"
+#include "host/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -183,10 +184,14 @@ static struct vb_mr_init init_of(const struct vb_abi_range *range)
 /* On-demand regions may be mapped later; the others must be there now. */
 static bool is_reachable(const struct vb_abi_range *range)
 {
-	if (range->access & IBV_ACCESS_ON_DEMAND)
+	bool for_writing = range->access & IBV_ACCESS_LOCAL_WRITE;
+
+	if (range->access & IBV_ACCESS_ON_DEMAND ||
+	    vb_dma_is_mapped((vb_dma_addr)(uintptr_t)range->address, range->length, for_writing))
 		return true;
-	return vb_dma_is_mapped((vb_dma_addr)(uintptr_t)range->address, range->length,
-				range->access & IBV_ACCESS_LOCAL_WRITE);
+	vb_log(VB_LOG_WARN, "memory region: not all of the %zu bytes at %p can be %s",
+	       range->length, range->address, for_writing ? "written" : "read");
+	return false;
 }
 
 static int finish_mr(struct vb_abi_mr *mr, vb_err err, struct ibv_mr **mr_out)

@@ -8,6 +8,7 @@
 
 #include "host/config.h"
 #include "host/device.h"
+#include "host/dma.h"
 #include "host/log.h"
 #include "host/member.h"
 #include "host/pump.h"
@@ -93,8 +94,10 @@ static void wake_helper_before(struct vb_adapter *adapter, uint64_t deadline_ns)
 /* As the owner: moves packets until nothing moves, but not for ever. Returns the next deadline. */
 static uint64_t drive(struct vb_adapter *adapter)
 {
+	vb_dma_begin();
 	for (uint32_t i = 0; i < TURNS_AT_ONCE && vb_pump_turn(adapter->pump, now_ns()); i++)
 		atomic_store_explicit(&adapter->idle_polls, 0, memory_order_relaxed);
+	vb_dma_end();
 	tell_events(adapter);
 	return vb_nic_deadline(adapter->nic);
 }
@@ -236,7 +239,7 @@ static void *help(void *argument)
 	return NULL;
 }
 
-/* The helper takes no signals: they are the program's. Those that a fault raises are never blocked. */
+/* The helper takes no signals: they are the program's. */
 static vb_err start_helper(struct vb_adapter *adapter)
 {
 	sigset_t all;
@@ -244,8 +247,6 @@ static vb_err start_helper(struct vb_adapter *adapter)
 	int err;
 
 	sigfillset(&all);
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = pthread_create(&adapter->helper, NULL, help, adapter);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -340,8 +341,10 @@ static const struct vb_gid *host_gid(const struct vb_adapter *adapter)
 static vb_err make_parts(struct vb_adapter *adapter)
 {
 	struct vb_nic_config config = { 0 };
-	vb_err err = make_tables(adapter, &config);
+	vb_err err = vb_dma_install();
 
+	if (!err)
+		err = make_tables(adapter, &config);
 	if (!err)
 		err = vb_member_join(&adapter->member);
 	if (!err)

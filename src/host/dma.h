@@ -18,6 +18,14 @@
 VB_MUST_USE vb_err vb_dma_install(void);
 
 /*
+ * Around what copies in a thread of the program: it may have blocked SIGSEGV and SIGBUS, and then a fault
+ * ends the process in spite of our handlers. The first copy in between unblocks them, which is a system call; the
+ * end gives the mask back. Not to be nested. Copies outside survive only where these signals are not blocked.
+ */
+void vb_dma_begin(void);
+void vb_dma_end(void);
+
+/*
  * Whether every page of a range may be read, or written, at this moment. No page is touched. A file that
  * is shorter than its mapping is not noticed. True also where /proc is missing, as we cannot tell.
  */

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { TEXT_SIZE = 4096 }; /* what the kernel gives at a time */
@@ -27,10 +28,10 @@ struct mapping {
 /* The next character, or -1 at the end. */
 static int next(struct text *text)
 {
-	ssize_t count;
+	long count;
 
 	if (text->at == text->end) {
-		count = read(text->file, text->bytes, sizeof(text->bytes));
+		count = syscall(SYS_read, text->file, text->bytes, sizeof(text->bytes));
 		if (count <= 0)
 			return -1;
 		text->at = 0;
@@ -97,10 +98,10 @@ bool vb_dma_is_mapped(vb_dma_addr from, size_t length, bool for_writing)
 		return true;
 	if (from + (length - 1) < from)
 		return false;
-	text.file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	text.file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	if (text.file < 0)
 		return true;
 	result = covers(&text, from, from + (length - 1), for_writing);
-	close(text.file);
+	syscall(SYS_close, text.file);
 	return result;
 }

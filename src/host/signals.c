@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Our handlers of SIGSEGV and SIGBUS, and the program's own behind them. A fault that is no copy's reaches the
+ * program's handler with the arguments, on the stack and with the mask that it would have had. The program's
+ * sigaction() is ours only if the preloaded library is there (src/shim/names_signal.c) and sends it to us.
+ */
+#include "host/signals_priv.h"
+
+#include "host/guard_priv.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A set of signals as the kernel takes it. */
+typedef uint64_t mask64;
+
+#define BIT(signal) ((mask64)1 << ((signal)-1))
+#define FAULTS (BIT(SIGSEGV) | BIT(SIGBUS))
+/* The C library's own, which it lets nobody block: cancellation, and changes of the user. */
+#define RESERVED (BIT(32) | BIT(33))
+
+/* The C library's function, by the name that stays reachable when sigaction() is not its own. */
+int __sigaction(int signal, const struct sigaction *action, struct sigaction *old);
+
+/* What the program wants to happen. Two, so that a child of fork() never finds half of one. */
+struct wish {
+	struct sigaction slots[2];
+	unsigned current;
+};
+
+static struct {
+	int locked;
+	bool is_installed;
+	pid_t process; /* whose handlers these are: a child of vfork() shares our memory but not them */
+	struct wish segv, bus;
+} signals;
+
+/* A signal that somebody sent while the program blocks it and we do not: enough to send it again. */
+struct sent {
+	int code;
+	pid_t sender;
+	uid_t user;
+	union sigval value;
+};
+
+/* Of this thread, while it copies. */
+static VB_GUARD_THREAD struct {
+	mask64 held; /* unblocked by us: the program has them blocked */
+	mask64 came; /* of those, the ones in `sent` */
+	struct sent sent[2]; /* SIGSEGV, SIGBUS */
+} own;
+
+/* --- masks ------------------------------------------------------------------------------------- */
+
+static mask64 load_mask(const sigset_t *set)
+{
+	mask64 mask;
+
+	memcpy(&mask, set, sizeof(mask));
+	return mask;
+}
+
+/* Leaves errno alone. */
+static void change_mask(int how, mask64 set, mask64 *old)
+{
+	int saved = errno;
+
+	syscall(SYS_rt_sigprocmask, how, &set, old, sizeof(set));
+	errno = saved;
+}
+
+void vb_signal_set_mask(const sigset_t *mask)
+{
+	change_mask(SIG_SETMASK, load_mask(mask), NULL);
+}
+
+/* Compilers must not move this thread's variables across: the handler looks at them. */
+static void fence(void)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* --- signals that somebody sends ----------------------------------------------------------------- */
+
+static struct sent *sent_of(int signal)
+{
+	return &own.sent[signal == SIGBUS];
+}
+
+static void send_again(int signal, siginfo_t *info)
+{
+	if (info->si_code > 0 || info->si_code == SI_TKILL)
+		syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), signal, info);
+	else
+		syscall(SYS_rt_sigqueueinfo, getpid(), signal, info);
+}
+
+/* Until the program's own mask is back. A second one is lost, as the kernel keeps but one, too. */
+static void keep(int signal, const siginfo_t *info)
+{
+	*sent_of(signal) =
+		(struct sent){ info->si_code, info->si_pid, info->si_uid, info->si_value };
+	own.came |= BIT(signal);
+}
+
+static void send_kept(int signal)
+{
+	const struct sent *sent = sent_of(signal);
+	siginfo_t info;
+
+	if (!(own.came & BIT(signal)))
+		return;
+	own.came &= ~BIT(signal);
+	memset(&info, 0, sizeof(info));
+	info.si_signo = signal;
+	info.si_code = sent->code;
+	info.si_pid = sent->sender;
+	info.si_uid = sent->user;
+	info.si_value = sent->value;
+	send_again(signal, &info);
+}
+
+void vb_signal_admit_faults(void)
+{
+	mask64 old = 0;
+
+	/* One that is pending comes within the call, and only the call says which were blocked. */
+	own.held = FAULTS;
+	fence();
+	change_mask(SIG_UNBLOCK, FAULTS, &old);
+	fence();
+	own.held = old & FAULTS;
+}
+
+void vb_signal_dismiss_faults(void)
+{
+	if (__builtin_expect(!(own.held | own.came), 1))
+		return;
+	change_mask(SIG_BLOCK, own.held, NULL);
+	fence();
+	own.held = 0;
+	fence();
+	send_kept(SIGSEGV);
+	send_kept(SIGBUS);
+}
+
+/* --- what the program wants -------------------------------------------------------------------- */
+
+/* With every signal blocked: a handler that meets a fault needs the lock, too. */
+static mask64 lock(void)
+{
+	mask64 old = 0;
+
+	change_mask(SIG_BLOCK, ~(mask64)0, &old);
+	while (__atomic_exchange_n(&signals.locked, 1, __ATOMIC_ACQUIRE))
+		sched_yield();
+	return old;
+}
+
+static void unlock(mask64 old)
+{
+	__atomic_store_n(&signals.locked, 0, __ATOMIC_RELEASE);
+	change_mask(SIG_SETMASK, old, NULL);
+}
+
+static struct wish *wish_for(int signal)
+{
+	return signal == SIGSEGV ? &signals.segv : &signals.bus;
+}
+
+static struct sigaction load_wish(int signal)
+{
+	const struct wish *wish = wish_for(signal);
+
+	return wish->slots[__atomic_load_n(&wish->current, __ATOMIC_ACQUIRE)];
+}
+
+static void store_wish(int signal, const struct sigaction *action)
+{
+	struct wish *wish = wish_for(signal);
+	unsigned next = !wish->current;
+
+	wish->slots[next] = *action;
+	__atomic_store_n(&wish->current, next, __ATOMIC_RELEASE);
+}
+
+static bool is_handler(const struct sigaction *action)
+{
+	return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
+}
+
+/* What is to happen now; a handler for once is forgotten by that. */
+static struct sigaction take_wish(int signal)
+{
+	mask64 mask = lock();
+	struct sigaction action = load_wish(signal);
+
+	if (is_handler(&action) && action.sa_flags & (int)SA_RESETHAND) {
+		struct sigaction once = action;
+
+		once.sa_handler = SIG_DFL;
+		store_wish(signal, &once);
+	}
+	unlock(mask);
+	return action;
+}
+
+/* --- the handler ------------------------------------------------------------------------------- */
+
+/* A fault, and not sent by somebody or an early warning of the memory's hardware. */
+static bool is_fault(int signal, const siginfo_t *info)
+{
+	return info->si_code > 0 && !(signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
+}
+
+/* When the handler returns the process ends as without us: by the same signal, at the same instruction. */
+static void die(int signal, siginfo_t *info)
+{
+	struct sigaction action = { .sa_handler = SIG_DFL };
+
+	__sigaction(signal, &action, NULL);
+	send_again(signal, info);
+}
+
+/* Calls the program's handler with the mask that it would have had. */
+static void call(const struct sigaction *action, int signal, siginfo_t *info, ucontext_t *context)
+{
+	mask64 mask = load_mask(&context->uc_sigmask) | load_mask(&action->sa_mask);
+
+	if (!(action->sa_flags & SA_NODEFER))
+		mask |= BIT(signal);
+	change_mask(SIG_SETMASK, mask & ~RESERVED, NULL);
+	action->sa_sigaction(signal, info, context); /* the kernel, too, gives all three */
+}
+
+/* For the program: what it wants to happen to such a signal happens. */
+static void pass_on(int signal, siginfo_t *info, ucontext_t *context)
+{
+	struct sigaction action = take_wish(signal);
+
+	if (is_fault(signal, info) && (own.held & BIT(signal) || action.sa_handler == SIG_IGN))
+		die(signal, info); /* a fault can be neither blocked nor ignored */
+	else if (is_handler(&action))
+		call(&action, signal, info, context);
+	else if (action.sa_handler == SIG_DFL)
+		die(signal, info);
+}
+
+static void on_signal(int signal, siginfo_t *info, void *context)
+{
+	if (vb_guard_catch(info, context))
+		return;
+	if (!is_fault(signal, info) && own.held & BIT(signal))
+		keep(signal, info);
+	else
+		pass_on(signal, info, context);
+}
+
+/* --- who has the signals ----------------------------------------------------------------------- */
+
+static bool is_ours(const struct sigaction *action)
+{
+	return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_signal;
+}
+
+/*
+ * Our handler, on the stack that the program wants for its own. No other may interrupt it: that one's faults
+ * would find these signals blocked.
+ */
+static int set_handler(int signal, const struct sigaction *wanted)
+{
+	struct sigaction action = { .sa_sigaction = on_signal };
+
+	sigfillset(&action.sa_mask);
+	if (is_handler(wanted))
+		action.sa_flags = SA_SIGINFO | (wanted->sa_flags & (SA_ONSTACK | SA_RESTART));
+	else
+		action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+	return __sigaction(signal, &action, NULL);
+}
+
+static int take_over(int signal)
+{
+	struct sigaction found;
+
+	if (__sigaction(signal, NULL, &found))
+		return -1;
+	if (is_ours(&found))
+		return 0;
+	store_wish(signal, &found);
+	return set_handler(signal, &found);
+}
+
+static void on_fork_in_child(void)
+{
+	/* Whoever had it is not in this process. */
+	__atomic_store_n(&signals.locked, 0, __ATOMIC_RELEASE);
+	signals.process = getpid();
+}
+
+/* From now on the preloaded library sends the program's sigaction() to us. */
+static void take_program_calls(void)
+{
+	int (**hook)(int, const struct sigaction *, struct sigaction *) =
+		dlsym(RTLD_DEFAULT, "vb_shim_sigaction");
+
+	if (hook)
+		__atomic_store_n(hook, vb_signal_action, __ATOMIC_RELEASE);
+}
+
+static void prepare(void)
+{
+	signals.process = getpid();
+	pthread_atfork(NULL, NULL, on_fork_in_child);
+	take_program_calls();
+}
+
+vb_err vb_signal_install(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int failed, saved = errno;
+	mask64 mask;
+
+	pthread_once(&once, prepare);
+	mask = lock();
+	failed = take_over(SIGSEGV) | take_over(SIGBUS);
+	if (!failed)
+		signals.is_installed = true;
+	unlock(mask);
+	errno = saved;
+	return failed ? VB_EOPNOTSUPP : VB_OK;
+}
+
+/* Exchanges what the program wants. Our own handler is what it cannot mean. */
+static int exchange_wish(int signal, const struct sigaction *wanted, struct sigaction *before)
+{
+	*before = load_wish(signal);
+	if (!wanted || is_ours(wanted))
+		return 0;
+	store_wish(signal, wanted);
+	return set_handler(signal, wanted);
+}
+
+int vb_signal_action(int signal, const struct sigaction *action, struct sigaction *old)
+{
+	struct sigaction wanted, before;
+	mask64 mask;
+	int result;
+
+	if (signal != SIGSEGV && signal != SIGBUS)
+		return __sigaction(signal, action, old);
+	if (action)
+		wanted = *action; /* it may be in memory that is not there: not under the lock */
+	mask = lock();
+	if (signals.is_installed && getpid() == signals.process) {
+		result = exchange_wish(signal, action ? &wanted : NULL, &before);
+	} else {
+		result = __sigaction(signal, action ? &wanted : NULL, &before);
+		if (!result && is_ours(&before))
+			before = load_wish(signal);
+	}
+	unlock(mask);
+	if (!result && old)
+		*old = before;
+	return result;
+}

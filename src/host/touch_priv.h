@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Short copies to and from application memory, for which even a guard would cost too much. Each is a few
+ * instructions of which one may fault; a row of a table in the executable (struct vb_touch_row) names it and
+ * where to go on, and the signal handler looks its own address up there. So a copy that succeeds pays
+ * nothing. Only x86-64 has this; elsewhere, and for sanitizers, who must see every access, nothing is short.
+ */
+#ifndef VB_HOST_TOUCH_PRIV_H
+#define VB_HOST_TOUCH_PRIV_H
+
+#include "host/guard_priv.h"
+
+/* Both relative to where they stand, so that the table needs no relocation. */
+struct vb_touch_row {
+	int32_t instruction;
+	int32_t landing;
+};
+
+#ifdef VB_GUARD_IS_PLAIN
+
+enum { VB_TOUCH_MAX = 0 };
+
+static inline bool vb_touch_read(uint8_t *to, const uint8_t *from, size_t length)
+{
+	(void)to, (void)from, (void)length;
+	return true;
+}
+
+static inline bool vb_touch_write(uint8_t *to, const uint8_t *from, size_t length)
+{
+	(void)to, (void)from, (void)length;
+	return true;
+}
+
+#else
+
+enum { VB_TOUCH_MAX = 64 };
+
+/* The row of the instruction at the local label 1. */
+#define VB_TOUCH_ROW                         \
+	"\n\t.pushsection vb_touches, \"a\"" \
+	"\n\t.balign 4"                      \
+	"\n\t.long 1b - ."                   \
+	"\n\t.long %l[fault] - ."            \
+	"\n\t.popsection"
+
+/*
+ * For each size one load from application memory and its store into ours, and the other way round: the
+ * instruction at the label is the one that may fault. They return false if it did.
+ */
+#define VB_TOUCH_SIZE(size, move, via, clobbered)                                                  \
+	static inline bool vb_touch_load_##size(uint8_t *to, const uint8_t *from)                  \
+	{                                                                                          \
+		__asm__ goto("1:\t" move "\t(%1), " via "\n\t" move "\t" via ", (%0)" VB_TOUCH_ROW \
+			     :                                                                     \
+			     : "r"(to), "r"(from)                                                  \
+			     : clobbered, "memory"                                                 \
+			     : fault);                                                             \
+		return true;                                                                       \
+fault:                                                                                             \
+		return false;                                                                      \
+	}                                                                                          \
+                                                                                                   \
+	static inline bool vb_touch_store_##size(uint8_t *to, const uint8_t *from)                 \
+	{                                                                                          \
+		__asm__ goto("\t" move "\t(%1), " via "\n1:\t" move "\t" via ", (%0)" VB_TOUCH_ROW \
+			     :                                                                     \
+			     : "r"(to), "r"(from)                                                  \
+			     : clobbered, "memory"                                                 \
+			     : fault);                                                             \
+		return true;                                                                       \
+fault:                                                                                             \
+		return false;                                                                      \
+	}
+
+VB_TOUCH_SIZE(1, "movb", "%%al", "rax")
+VB_TOUCH_SIZE(2, "movw", "%%ax", "rax")
+VB_TOUCH_SIZE(4, "movl", "%%eax", "rax")
+VB_TOUCH_SIZE(8, "movq", "%%rax", "rax")
+VB_TOUCH_SIZE(16, "movups", "%%xmm0", "xmm0")
+
+/* The pieces overlap rather than being counted. */
+static inline bool vb_touch_read(uint8_t *to, const uint8_t *from, size_t length)
+{
+	if (length >= 16) {
+		if (length > 32 && !(vb_touch_load_16(to + 16, from + 16) &&
+				     vb_touch_load_16(to + length - 32, from + length - 32)))
+			return false;
+		return vb_touch_load_16(to, from) &&
+		       vb_touch_load_16(to + length - 16, from + length - 16);
+	}
+	if (length == 8)
+		return vb_touch_load_8(to, from);
+	if (length > 8)
+		return vb_touch_load_8(to, from) &&
+		       vb_touch_load_8(to + length - 8, from + length - 8);
+	if (length >= 4)
+		return vb_touch_load_4(to, from) &&
+		       vb_touch_load_4(to + length - 4, from + length - 4);
+	if (length >= 2)
+		return vb_touch_load_2(to, from) &&
+		       vb_touch_load_2(to + length - 2, from + length - 2);
+	return !length || vb_touch_load_1(to, from);
+}
+
+/* In ascending order, without a promise about the last byte. */
+static inline bool vb_touch_write_any(uint8_t *to, const uint8_t *from, size_t length)
+{
+	if (length >= 16) {
+		if (!vb_touch_store_16(to, from))
+			return false;
+		if (length > 32 && !(vb_touch_store_16(to + 16, from + 16) &&
+				     vb_touch_store_16(to + length - 32, from + length - 32)))
+			return false;
+		return vb_touch_store_16(to + length - 16, from + length - 16);
+	}
+	if (length >= 8)
+		return vb_touch_store_8(to, from) &&
+		       vb_touch_store_8(to + length - 8, from + length - 8);
+	if (length >= 4)
+		return vb_touch_store_4(to, from) &&
+		       vb_touch_store_4(to + length - 4, from + length - 4);
+	if (length >= 2)
+		return vb_touch_store_2(to, from) &&
+		       vb_touch_store_2(to + length - 2, from + length - 2);
+	return !length || vb_touch_store_1(to, from);
+}
+
+/*
+ * The last byte goes with the largest aligned store that ends with it. This CPU shows stores in program
+ * order and an aligned one whole, so whoever sees that byte sees the others.
+ */
+static inline bool vb_touch_write(uint8_t *to, const uint8_t *from, size_t length)
+{
+	uintptr_t end = (uintptr_t)to + length;
+
+	if (length >= 8 && end % 8 == 0)
+		return (length == 8 || vb_touch_write_any(to, from, length - 8)) &&
+		       vb_touch_store_8(to + length - 8, from + length - 8);
+	if (length >= 4 && end % 4 == 0)
+		return vb_touch_write_any(to, from, length - 4) &&
+		       vb_touch_store_4(to + length - 4, from + length - 4);
+	if (length >= 2 && end % 2 == 0)
+		return vb_touch_write_any(to, from, length - 2) &&
+		       vb_touch_store_2(to + length - 2, from + length - 2);
+	return !length || (vb_touch_write_any(to, from, length - 1) &&
+			   vb_touch_store_1(to + length - 1, from + length - 1));
+}
+
+#endif
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two adapters of this process, A and B, and an RC connection between them, by nothing but the verbs that any
+ * program uses. Each side has a page-aligned buffer that a test may take away; everything is given back only when
+ * the process ends.
+ */
+#ifndef VB_TESTS_SUPPORT_VERBS_H
+#define VB_TESTS_SUPPORT_VERBS_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum side { A, B };
+
+struct node {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_cq *empty_cq; /* without QPs: to poll it drives the adapter and takes nothing */
+	struct ibv_qp *qp;
+	union ibv_gid gid;
+};
+
+/* Opens the device twice. */
+void open_nodes(struct node nodes[2]);
+
+/* Ends the QPs of both, if there are any, and connects new ones. */
+void connect_nodes(struct node nodes[2]);
+
+struct ibv_mr *register_memory(const struct node *node, void *memory, size_t length);
+
+/* A request of one buffer; remote address and key are those of `target`, if it has one. */
+struct ibv_send_wr make_request(enum ibv_wr_opcode opcode, struct ibv_sge *local,
+				const struct ibv_mr *target);
+struct ibv_sge make_sge(const struct ibv_mr *mr, uint32_t length);
+
+void post_send(const struct node *node, struct ibv_send_wr request);
+void post_recv(const struct node *node, struct ibv_sge sge);
+
+/* The next completion on one side. This thread drives that adapter and, if told so, the other; else a helper does. */
+enum ibv_wc_status await_status(struct node nodes[2], enum side side, bool drives_both);
+
+#endif

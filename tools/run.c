@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * `verbatim run`: starts a program, and with it all its children, so that their loader takes our libraries in place of
- * the distribution's. It changes the environment and nothing else; nothing is left behind.
+ * the distribution's, and puts the preload shim before the C library. It changes the environment and nothing else;
+ * nothing is left behind.
  */
 #include "verbatim.h"
 
@@ -15,6 +16,11 @@
 
 /* Where our libraries lie, seen from the folder of this program: after `make`, and after `make install`. */
 static const char *const library_folders[] = { "lib", "../lib/verbatim" };
+
+/* Without its folder: a space in LD_PRELOAD is the end of a name. LD_LIBRARY_PATH leads to it, or else to neither. */
+#define SHIM "libverbatim-preload.so"
+
+static const char *const libraries[] = { "libibverbs.so.1", SHIM };
 
 /* Options and the variables that stand for them. */
 static const struct option {
@@ -34,7 +40,9 @@ static void print_help(FILE *to)
 {
 	fprintf(to,
 		"usage: verbatim run [options] <command> [arguments]\n\n"
-		"Runs a program written for InfiniBand verbs on the adapters that `verbatim devices` shows.\n\n");
+		"Runs a program written for InfiniBand verbs on the adapters that `verbatim devices` shows. It and the\n"
+		"programs that it starts also find these in /sys/class/infiniband and /dev/infiniband; statically\n"
+		"linked programs do not.\n\n");
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		fprintf(to, "  %-12s %s (%s)\n", options[i].name, options[i].help,
 			options[i].variable);
@@ -66,6 +74,18 @@ static bool take_option(char ***argument)
 	return false;
 }
 
+static bool has_libraries(const char *folder)
+{
+	char path[3 * PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, libraries[i]);
+		if (access(path, R_OK))
+			return false;
+	}
+	return true;
+}
+
 static bool find_libraries(char folder[PATH_MAX])
 {
 	char own[PATH_MAX];
@@ -82,11 +102,9 @@ static bool find_libraries(char folder[PATH_MAX])
 	for (size_t i = 0; i < sizeof(library_folders) / sizeof(library_folders[0]); i++) {
 		char path[2 * PATH_MAX];
 
-		snprintf(path, sizeof(path), "%s/%s/libibverbs.so.1", own, library_folders[i]);
-		if (access(path, R_OK))
-			continue;
-		*strrchr(path, '/') = 0;
-		return realpath(path, folder) != NULL;
+		snprintf(path, sizeof(path), "%s/%s", own, library_folders[i]);
+		if (has_libraries(path))
+			return realpath(path, folder) != NULL;
 	}
 	return false;
 }
@@ -109,7 +127,7 @@ static void put_first(const char *variable, const char *path)
 int command_run(int argc, char **argv)
 {
 	char **argument = argv + 1;
-	char folder[PATH_MAX], preload[PATH_MAX + 32];
+	char folder[PATH_MAX];
 
 	(void)argc;
 	while (*argument && take_option(&argument))
@@ -125,13 +143,18 @@ int command_run(int argc, char **argv)
 		return 2;
 	}
 	if (!find_libraries(folder)) {
+		fprintf(stderr, "verbatim run: libibverbs.so.1 and " SHIM
+				" are not beside this program; is it installed whole?\n");
+		return 1;
+	}
+	if (strpbrk(folder, ":;")) {
 		fprintf(stderr,
-			"verbatim run: libibverbs.so.1 is not beside this program; is it installed whole?\n");
+			"verbatim run: the loader cannot find libraries in '%s': ':' and ';' separate folders\n",
+			folder);
 		return 1;
 	}
 	put_first("LD_LIBRARY_PATH", folder);
-	snprintf(preload, sizeof(preload), "%s/libverbatim-preload.so", folder);
-	put_first("LD_PRELOAD", preload);
+	put_first("LD_PRELOAD", SHIM);
 	execvp(*argument, argument);
 	fprintf(stderr, "verbatim run: %s: %s\n", *argument, strerror(errno));
 	return errno == ENOENT ? 127 : 126;

@@ -18,7 +18,6 @@
 #define VENDOR_ID 0x02f5d0
 #define VENDOR_PART_ID 1
 #define COMPLETION_VECTORS 8
-#define FIRMWARE_VERSION "1.0.0"
 
 struct listed {
 	struct vb_abi_device device;
@@ -30,7 +29,6 @@ struct listed {
 /* Every device that was ever listed: they stay, so that programs may compare pointers. */
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct listed *all_listed;
-static int next_index;
 
 /* Read once; also tells the log where to write. */
 static struct vb_config config;
@@ -70,7 +68,7 @@ static struct listed *add_listed(const struct vb_device *description)
 	if (!listed)
 		return NULL;
 	verbs = &listed->device.verbs;
-	listed->index = next_index++;
+	listed->index = (int)description->ifindex;
 	verbs->node_type = IBV_NODE_CA;
 	verbs->transport_type = IBV_TRANSPORT_IB;
 	snprintf(verbs->name, sizeof(verbs->name), "%s", description->name);
@@ -223,14 +221,14 @@ int vb_abi_query_device(struct ibv_context *context, struct ibv_device_attr_ex *
 
 	*attr_out = (struct ibv_device_attr_ex){
 		.orig_attr = {
-			.fw_ver = FIRMWARE_VERSION,
+			.fw_ver = VB_DEVICE_FIRMWARE,
 			.node_guid = htobe64(own->device.guid),
 			.sys_image_guid = htobe64(own->device.guid),
 			.max_mr_size = UINT64_MAX,
 			.page_size_cap = 0xfffff000,
 			.vendor_id = VENDOR_ID,
 			.vendor_part_id = VENDOR_PART_ID,
-			.hw_ver = 1,
+			.hw_ver = VB_DEVICE_HARDWARE,
 			.max_qp = (int)limits.qp_count,
 			.max_qp_wr = (int)limits.qp_depth,
 			.device_cap_flags = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |

@@ -16,6 +16,8 @@
 
 #define VB_DEVICE_NAME_MAX 64 /* as in struct ibv_device, its end included */
 #define VB_DEVICE_IFNAME_MAX 16
+#define VB_DEVICE_FIRMWARE "1.0.0" /* what every device says of itself */
+#define VB_DEVICE_HARDWARE 1
 #define VB_DEVICE_HEADERS_MAX 92 /* IPv6 40, UDP 8, BTH 12, the longest extension 28, ICRC 4 */
 
 struct vb_device_gid {
@@ -26,7 +28,7 @@ struct vb_device_gid {
 struct vb_device {
 	char name[VB_DEVICE_NAME_MAX]; /* "vb_eth0"; stays, also when the interface is renamed */
 	char ifname[VB_DEVICE_IFNAME_MAX];
-	uint32_t ifindex;
+	uint32_t ifindex; /* also its number among the verbs devices: every process counts them alike */
 	uint8_t mac[6]; /* all zero if it has none */
 	uint64_t guid; /* of node and system image; never 0, no two devices of a host have the same */
 	uint32_t interface_mtu;

@@ -29,6 +29,7 @@ static struct place {
 } places[PLACE_COUNT];
 
 static _Atomic int level_now = VB_LOG_ERROR;
+static _Atomic bool is_mute;
 static char path_now[PATH_MAX];
 
 static const char *const level_names[] = {
@@ -45,7 +46,13 @@ void vb_log_set_level(enum vb_log_level level)
 
 bool vb_log_is_on(enum vb_log_level level)
 {
-	return (int)level <= atomic_load_explicit(&level_now, memory_order_relaxed);
+	return (int)level <= atomic_load_explicit(&level_now, memory_order_relaxed) &&
+	       !atomic_load_explicit(&is_mute, memory_order_relaxed);
+}
+
+void vb_log_mute(void)
+{
+	atomic_store_explicit(&is_mute, true, memory_order_relaxed);
 }
 
 void vb_log_set_file(const char *path)

@@ -23,6 +23,8 @@ enum vb_log_level {
 /* What is less urgent than `level` is not written. Until this is called: errors only, to stderr. */
 void vb_log_set_level(enum vb_log_level level);
 bool vb_log_is_on(enum vb_log_level level);
+/* Nothing is written any more: for a library inside of programs that have nothing to do with us. */
+void vb_log_mute(void);
 
 /*
  * Lines are added to this file from now on; "" is stderr. It is opened for each line, because programs close descriptors

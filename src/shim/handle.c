@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Making and recognising them, with bare system calls: other functions of these names may be ours. */
+#include "shim/handle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define NAME_PREFIX "verbatim:"
+#define NAME_MAX_OF_KERNEL 249
+#define LINK_PREFIX "/memfd:" NAME_PREFIX
+#define LINK_SUFFIX " (deleted)"
+/* Deleted files with these rights are hardly ever anything else. */
+#define FILE_RIGHTS 0444
+#define FOLDER_RIGHTS 0440
+
+static _Atomic bool exist;
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+static int check_flags(enum vb_tree_kind kind, int flags)
+{
+	bool is_for_writing = (flags & O_ACCMODE) != O_RDONLY || flags & (O_TRUNC | O_APPEND);
+
+	if ((flags & O_CREAT) && (flags & O_EXCL))
+		return EEXIST;
+	if (kind == VB_TREE_LINK && !(flags & O_PATH))
+		return ELOOP; /* O_NOFOLLOW, or it would have been followed */
+	if ((flags & O_TMPFILE) == O_TMPFILE)
+		return EOPNOTSUPP;
+	if ((flags & O_DIRECTORY) && kind != VB_TREE_FOLDER)
+		return ENOTDIR;
+	if (flags & O_PATH || kind == VB_TREE_DEVICE)
+		return 0;
+	if (is_for_writing)
+		return kind == VB_TREE_FOLDER ? EISDIR : EACCES;
+	return 0;
+}
+
+/* Commands of the kernel's drivers are not understood: they fail as with any other device. */
+static int open_device(int flags)
+{
+	return (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", flags & ~(O_CREAT | O_TRUNC), 0);
+}
+
+static int fill(int fd, const char *text, size_t length)
+{
+	if (syscall(SYS_write, fd, text, length) != (long)length)
+		return EIO;
+	if (syscall(SYS_lseek, fd, 0, SEEK_SET) != 0 ||
+	    syscall(SYS_fchmod, fd, length ? FILE_RIGHTS : FOLDER_RIGHTS) ||
+	    syscall(SYS_fcntl, fd, F_ADD_SEALS,
+		    F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK))
+		return errno;
+	return 0;
+}
+
+static int open_text(const char *path, const char *text, size_t length, int flags)
+{
+	char name[NAME_MAX_OF_KERNEL + 1];
+	int error, fd;
+
+	if (snprintf(name, sizeof(name), NAME_PREFIX "%s", path) >= (int)sizeof(name)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	fd = (int)syscall(SYS_memfd_create, name,
+			  MFD_ALLOW_SEALING | (flags & O_CLOEXEC ? MFD_CLOEXEC : 0));
+	if (fd < 0)
+		return -1;
+	error = fill(fd, text, length);
+	if (error) {
+		syscall(SYS_close, fd);
+		errno = error;
+		return -1;
+	}
+	atomic_store_explicit(&exist, true, memory_order_release);
+	return fd;
+}
+
+int vb_handle_open(const struct vb_route *route, int flags)
+{
+	enum vb_tree_kind kind = vb_tree_kind(&route->node);
+	int error = check_flags(kind, flags), length = 0;
+	char text[VB_TREE_TEXT_MAX];
+
+	if (error) {
+		errno = error;
+		return -1;
+	}
+	if (kind == VB_TREE_DEVICE && !(flags & O_PATH))
+		return open_device(flags);
+	if (kind == VB_TREE_FILE)
+		length = vb_tree_read(&route->node, text);
+	if (length < 0) {
+		errno = -length;
+		return -1;
+	}
+	return open_text(route->path, text, (size_t)length, flags);
+}
+
+/* --- recognising ------------------------------------------------------------------------------ */
+
+bool vb_handle_exist(void)
+{
+	return atomic_load_explicit(&exist, memory_order_acquire);
+}
+
+static bool may_be_ours(int fd)
+{
+	struct stat status;
+
+	if (syscall(SYS_fstat, fd, &status) || !S_ISREG(status.st_mode) || status.st_nlink)
+		return false;
+	return (status.st_mode & 07777) == FILE_RIGHTS || (status.st_mode & 07777) == FOLDER_RIGHTS;
+}
+
+static bool parse_link(const char *link, size_t length, char path[PATH_MAX])
+{
+	const size_t prefix = sizeof(LINK_PREFIX) - 1, suffix = sizeof(LINK_SUFFIX) - 1;
+
+	if (length < prefix + suffix || memcmp(link, LINK_PREFIX, prefix) ||
+	    memcmp(link + length - suffix, LINK_SUFFIX, suffix))
+		return false;
+	length -= prefix + suffix;
+	memcpy(path, link + prefix, length);
+	path[length] = 0;
+	return true;
+}
+
+bool vb_handle_path(int fd, char path[PATH_MAX])
+{
+	char name[64], link[NAME_MAX_OF_KERNEL + 64];
+	int errno_before = errno;
+	long length = -1;
+
+	if (fd < 0 || !vb_handle_exist())
+		return false;
+	if (may_be_ours(fd)) {
+		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+		length = syscall(SYS_readlinkat, AT_FDCWD, name, link, sizeof(link));
+	}
+	errno = errno_before;
+	return length > 0 && parse_link(link, (size_t)length, path);
+}

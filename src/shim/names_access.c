@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The names that ask for permissions and extended attributes. Files are there to be read, devices also to be written. */
+#include "shim/next.h"
+#include "shim/route.h"
+
+#include <errno.h>
+
+static int check_access(const struct vb_tree_node *node, int mode)
+{
+	enum vb_tree_kind kind = vb_tree_kind(node);
+
+	if (mode & ~(R_OK | W_OK | X_OK))
+		return EINVAL;
+	if ((mode & W_OK) && kind != VB_TREE_DEVICE && kind != VB_TREE_LINK)
+		return EACCES;
+	if ((mode & X_OK) && kind != VB_TREE_FOLDER && kind != VB_TREE_LINK)
+		return EACCES;
+	return 0;
+}
+
+/* For paths that are worth looking at. */
+static int access_route(int folder_fd, const char *path, int mode, int flags)
+{
+	struct vb_route route;
+	int result = -1;
+
+	vb_route_init(&route, folder_fd, path, !(flags & AT_SYMLINK_NOFOLLOW));
+	switch (route.end) {
+	case VB_ROUTE_PAST:
+		result = vb_next()->faccessat(folder_fd, path, mode, flags);
+		break;
+	case VB_ROUTE_NODE:
+		route.error = check_access(&route.node, mode);
+		result = route.error ? -1 : 0;
+		if (route.error)
+			errno = route.error;
+		break;
+	case VB_ROUTE_OUT:
+		result = vb_next()->faccessat(AT_FDCWD, route.path, mode, flags);
+		break;
+	case VB_ROUTE_ERROR:
+		errno = route.error;
+		break;
+	}
+	vb_route_fini(&route);
+	return result;
+}
+
+VB_EXPORT int access(const char *path, int mode)
+{
+	if (vb_route_is_past(AT_FDCWD, path))
+		return vb_next()->access(path, mode);
+	return access_route(AT_FDCWD, path, mode, 0);
+}
+
+VB_EXPORT int faccessat(int folder_fd, const char *path, int mode, int flags)
+{
+	if (vb_route_is_past(folder_fd, path))
+		return vb_next()->faccessat(folder_fd, path, mode, flags);
+	return access_route(folder_fd, path, mode, flags);
+}
+
+VB_EXPORT int euidaccess(const char *path, int mode)
+{
+	if (vb_route_is_past(AT_FDCWD, path))
+		return vb_next()->euidaccess(path, mode);
+	return access_route(AT_FDCWD, path, mode, AT_EACCESS);
+}
+
+VB_EXPORT int eaccess(const char *path, int mode)
+{
+	if (vb_route_is_past(AT_FDCWD, path))
+		return vb_next()->eaccess(path, mode);
+	return access_route(AT_FDCWD, path, mode, AT_EACCESS);
+}
+
+/* --- extended attributes ---------------------------------------------------------------------- */
+
+/* The path to ask about instead; NULL with errno for nodes, which have none, and errors. */
+static const char *find_attributed(struct vb_route *route, const char *path, bool follows_last_link)
+{
+	vb_route_init(route, AT_FDCWD, path, follows_last_link);
+	vb_route_fini(route);
+	if (route->end == VB_ROUTE_PAST)
+		return path;
+	if (route->end == VB_ROUTE_OUT)
+		return route->path;
+	errno = route->end == VB_ROUTE_NODE ? ENOTSUP : route->error;
+	return NULL;
+}
+
+VB_EXPORT ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
+{
+	struct vb_route route;
+
+	if (vb_route_is_past(AT_FDCWD, path))
+		return vb_next()->getxattr(path, name, value, size);
+	path = find_attributed(&route, path, true);
+	return path ? vb_next()->getxattr(path, name, value, size) : -1;
+}
+
+VB_EXPORT ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)
+{
+	struct vb_route route;
+
+	if (vb_route_is_past(AT_FDCWD, path))
+		return vb_next()->lgetxattr(path, name, value, size);
+	path = find_attributed(&route, path, false);
+	return path ? vb_next()->lgetxattr(path, name, value, size) : -1;
+}
+
+VB_EXPORT ssize_t listxattr(const char *path, char *list, size_t size)
+{
+	struct vb_route route;
+
+	if (vb_route_is_past(AT_FDCWD, path))
+		return vb_next()->listxattr(path, list, size);
+	path = find_attributed(&route, path, true);
+	return path ? vb_next()->listxattr(path, list, size) : -1;
+}
+
+VB_EXPORT ssize_t llistxattr(const char *path, char *list, size_t size)
+{
+	struct vb_route route;
+
+	if (vb_route_is_past(AT_FDCWD, path))
+		return vb_next()->llistxattr(path, list, size);
+	path = find_attributed(&route, path, false);
+	return path ? vb_next()->llistxattr(path, list, size) : -1;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The names that change and show the working folder. The kernel cannot go into the tree: it goes to the folder of the
+ * system above, and the rest of the way is kept here. Shells tell the programs that they start by PWD.
+ */
+#include "shim/handle.h"
+#include "shim/next.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int enter(const struct vb_route *route)
+{
+	if (vb_tree_kind(&route->node) != VB_TREE_FOLDER) {
+		errno = ENOTDIR;
+		return -1;
+	}
+	if (vb_next()->chdir(vb_tree_ground(route->path)) && vb_next()->chdir("/"))
+		return -1;
+	vb_route_set_working_folder(route->path);
+	return 0;
+}
+
+/* The kernel went somewhere: we are not in the tree any more. */
+static int leave(int result)
+{
+	if (!result)
+		vb_route_set_working_folder(NULL);
+	return result;
+}
+
+/* For paths that are worth looking at. */
+static int chdir_route(const char *path)
+{
+	struct vb_route route;
+	int result = -1;
+
+	vb_route_init(&route, AT_FDCWD, path, true);
+	switch (route.end) {
+	case VB_ROUTE_PAST:
+		result = leave(vb_next()->chdir(path));
+		break;
+	case VB_ROUTE_NODE:
+		result = enter(&route);
+		break;
+	case VB_ROUTE_OUT:
+		result = leave(vb_next()->chdir(route.path));
+		break;
+	case VB_ROUTE_ERROR:
+		errno = route.error;
+		break;
+	}
+	vb_route_fini(&route);
+	return result;
+}
+
+VB_EXPORT int chdir(const char *path)
+{
+	if (vb_route_is_past(AT_FDCWD, path))
+		return leave(vb_next()->chdir(path));
+	return chdir_route(path);
+}
+
+VB_EXPORT int fchdir(int fd)
+{
+	char path[PATH_MAX];
+
+	if (vb_handle_exist() && vb_handle_path(fd, path))
+		return chdir_route(path);
+	return leave(vb_next()->fchdir(fd));
+}
+
+/* As getcwd(): a size of 0 without a buffer means any. */
+static char *copy_working_folder(char *path, size_t size, const char *working)
+{
+	if (!path && !size)
+		return strdup(working);
+	if (strlen(working) >= size) {
+		errno = path && !size ? EINVAL : ERANGE;
+		return NULL;
+	}
+	if (!path)
+		path = malloc(size);
+	return path ? strcpy(path, working) : NULL;
+}
+
+VB_EXPORT char *getcwd(char *path, size_t size)
+{
+	const char *working = vb_route_working_folder();
+
+	if (!working)
+		return vb_next()->getcwd(path, size);
+	return copy_working_folder(path, size, working);
+}
+
+VB_EXPORT char *get_current_dir_name(void)
+{
+	const char *working = vb_route_working_folder();
+
+	return working ? strdup(working) : vb_next()->get_current_dir_name();
+}
+
+VB_EXPORT char *__getcwd_chk(char *path, size_t size, size_t room)
+{
+	if (size > room)
+		abort();
+	return getcwd(path, size);
+}

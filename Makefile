@@ -28,8 +28,11 @@ test-all:
 	@tests/run --all
 
 bench:
-	@scripts/build release --quiet benches
-	@for program in $(basename $(filter-out bench/support_%,$(wildcard bench/*.c))); do build/$$program || exit 1; done
+	@scripts/bootstrap --bench
+	@scripts/build release --quiet verbatim ibverbs benches
+	@build/bench/engine
+	@echo
+	@bench/wire
 
 sim:
 	@scripts/build release --quiet verbatim
@@ -60,7 +63,7 @@ help:
 	@echo "make demo             install what is missing, build, show the main job"
 	@echo "make test             install what is missing, build, run the tests (what CI runs)"
 	@echo "make test-all         the same with all seeds, mutants and cases; hours"
-	@echo "make bench            measure speed and memory"
+	@echo "make bench            install what is missing, build, measure speed and memory"
 	@echo "make sim              simulated worlds: SEEDS=1000 FROM=1, or replay one with SEED=7"
 	@echo "make mutants          plant every known fault and see that the tests catch it"
 	@echo "make fuzz             run each fuzz target for FUZZ_SECONDS=60"

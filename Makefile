@@ -9,7 +9,7 @@ FROM ?= 1
 SEED ?=
 FUZZ_SECONDS ?= 60
 
-.PHONY: all demo test test-all bench sim mutants fuzz tsan install format clean help
+.PHONY: all demo test test-all clients bench sim mutants fuzz tsan install format clean help
 
 all:
 	@scripts/build release
@@ -27,9 +27,14 @@ test-all:
 	@scripts/bootstrap || { echo "0 passed, 1 failed"; exit 1; }
 	@tests/run --all
 
+clients:
+	@scripts/bootstrap
+	@scripts/build release --quiet verbatim ibverbs verbatim-preload
+	@tests/clients/run
+
 bench:
 	@scripts/bootstrap --bench
-	@scripts/build release --quiet verbatim ibverbs benches
+	@scripts/build release --quiet verbatim ibverbs verbatim-preload benches
 	@build/bench/engine
 	@echo
 	@bench/wire
@@ -63,6 +68,7 @@ help:
 	@echo "make demo             install what is missing, build, show the main job"
 	@echo "make test             install what is missing, build, run the tests (what CI runs)"
 	@echo "make test-all         the same with all seeds, mutants and cases; hours"
+	@echo "make clients          run every program of tests/clients/list and compare with the list"
 	@echo "make bench            install what is missing, build, measure speed and memory"
 	@echo "make sim              simulated worlds: SEEDS=1000 FROM=1, or replay one with SEED=7"
 	@echo "make mutants          plant every known fault and see that the tests catch it"

@@ -148,6 +148,16 @@ static int attr_of(const struct ibv_qp_attr *attr, int mask, struct vb_qp_attr *
 	return mask & IBV_QP_AV ? vb_abi_address(&attr->ah_attr, &out->address) : 0;
 }
 
+/* Programs treat both ends of XRC as they do RC: attributes of the half that a QP lacks are ignored, as the kernel does. */
+static int meaningful(enum ibv_qp_type type, int mask)
+{
+	if (type == IBV_QPT_XRC_SEND)
+		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	if (type == IBV_QPT_XRC_RECV)
+		return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+	return mask;
+}
+
 int vb_abi_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct vb_abi_qp *own = vb_abi_qp_of(qp);
@@ -159,7 +169,7 @@ int vb_abi_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask
 		return EINVAL;
 	vb_adapter_enter(adapter);
 	lock_queues(own);
-	err = vb_qp_modify(own->qp, &engine_attr, (uint32_t)mask);
+	err = vb_qp_modify(own->qp, &engine_attr, (uint32_t)meaningful(qp->qp_type, mask));
 	unlock_queues(own);
 	vb_adapter_leave(adapter);
 	return vb_abi_errno(err);

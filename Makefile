@@ -8,8 +8,9 @@ SEEDS ?= 1000
 FROM ?= 1
 SEED ?=
 FUZZ_SECONDS ?= 60
+CASES ?=
 
-.PHONY: all demo test test-all clients bench sim mutants fuzz tsan install format clean help
+.PHONY: all demo test test-all clients bench sim mutants fuzz tsan interop install format clean help
 
 all:
 	@scripts/build release
@@ -53,6 +54,11 @@ fuzz:
 tsan:
 	@tests/run tsan/
 
+interop:
+	@scripts/bootstrap
+	@scripts/build release --quiet
+	@tests/interop/run $(CASES)
+
 install:
 	@scripts/build release --quiet verbatim ibverbs verbatim-preload
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
@@ -74,6 +80,7 @@ help:
 	@echo "make mutants          plant every known fault and see that the tests catch it"
 	@echo "make fuzz             run each fuzz target for FUZZ_SECONDS=60"
 	@echo "make tsan             the thread tests under the thread sanitizer"
+	@echo "make interop          against the kernel's Soft-RoCE in a guest; CASES= chooses by name"
 	@echo "make install          into PREFIX=/usr/local, below DESTDIR="
 	@echo "make format           format all C files"
 	@echo "make clean            remove build/"

@@ -5,6 +5,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define POLL_AT_ONCE 16
 
@@ -170,6 +171,21 @@ static uint64_t read_timestamp(struct ibv_cq_ex *cq)
 	return extended(cq)->current.timestamp_ns;
 }
 
+static uint64_t nanoseconds(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* The engine counts with the clock that is never set; how far apart the two are now is what counts. */
+static uint64_t read_wallclock(struct ibv_cq_ex *cq)
+{
+	return extended(cq)->current.timestamp_ns + nanoseconds(CLOCK_REALTIME) -
+	       nanoseconds(CLOCK_MONOTONIC);
+}
+
 static void set_readers(struct ibv_cq_ex *cq, uint64_t flags)
 {
 	cq->start_poll = start_poll;
@@ -194,9 +210,14 @@ static void set_readers(struct ibv_cq_ex *cq, uint64_t flags)
 		cq->read_dlid_path_bits = read_dlid_path_bits;
 	if (flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		cq->read_completion_ts = read_timestamp;
+	if (flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		cq->read_completion_wallclock_ns = read_wallclock;
 }
 
-#define FLAGS_KNOWN ((uint64_t)IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+/* The others are of raw packets and tag matching. */
+#define FLAGS_KNOWN                                                              \
+	((uint64_t)IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
 int vb_abi_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
 		     struct ibv_cq_ex **cq_out)
@@ -210,6 +231,7 @@ int vb_abi_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return ENOMEM;
+	cq->verbs.context = context; /* events look for it */
 	vb_adapter_enter(adapter);
 	err = vb_cq_create(vb_adapter_nic(adapter), attr->cqe, cq, &cq->cq);
 	vb_adapter_leave(adapter);

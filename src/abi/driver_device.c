@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The devices as programs list them, opening them, and what they say of themselves. */
+/* The devices as programs list them, and what they say of themselves. */
 #include "abi/objects_priv.h"
 
 #include "host/config.h"
@@ -9,15 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 /* From the range that the IEEE keeps for nobody; neither 0 nor 0xffffff, which mean something to some programs. */
 #define VENDOR_ID 0x02f5d0
 #define VENDOR_PART_ID 1
-#define COMPLETION_VECTORS 8
 
 struct listed {
 	struct vb_abi_device device;
@@ -39,7 +35,7 @@ static void load_config(void)
 	vb_config_load(&config);
 }
 
-static const struct vb_config *loaded_config(void)
+const struct vb_config *vb_abi_config(void)
 {
 	pthread_once(&config_once, load_config);
 	return &config;
@@ -102,7 +98,7 @@ int vb_abi_device_list(struct ibv_device ***list_out, int *count_out)
 	struct vb_device *devices;
 	struct ibv_device **list;
 	uint32_t count;
-	vb_err err = vb_device_list(loaded_config(), &devices, &count);
+	vb_err err = vb_device_list(vb_abi_config(), &devices, &count);
 	int error;
 
 	if (err)
@@ -140,62 +136,9 @@ __be64 vb_abi_device_guid(const struct ibv_device *device)
 	return htobe64(listed_of(device)->description.guid);
 }
 
-/* --- contexts --- */
-
-int vb_abi_context_open(struct ibv_device *device, struct ibv_context **context_out)
+const struct vb_device *vb_abi_device_describe(const struct ibv_device *device)
 {
-	struct vb_abi_context *context = calloc(1, sizeof(*context));
-	struct vb_adapter_init init = {
-		.config = loaded_config(),
-		.on_event = vb_abi_on_event,
-		.owner = context,
-	};
-	int error = ENOMEM;
-
-	if (!context)
-		return ENOMEM;
-	vb_abi_context_init(&context->verbs, device);
-	context->device = listed_of(device)->description;
-	init.device = &context->device;
-	pthread_mutex_init(&context->events_lock, NULL);
-	vb_link_init(&context->events);
-	vb_link_init(&context->xrc_domains);
-	context->verbs.context.num_comp_vectors = COMPLETION_VECTORS;
-	context->verbs.context.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-	if (context->verbs.context.async_fd < 0)
-		goto free_context;
-	context->verbs.context.cmd_fd = context->verbs.context.async_fd;
-	error = vb_abi_errno(vb_adapter_open(&init, &context->adapter));
-	if (error)
-		goto close_fd;
-	vb_adapter_enter(context->adapter);
-	error = vb_abi_errno(vb_pd_create(vb_adapter_nic(context->adapter), &context->spare_pd));
-	vb_adapter_leave(context->adapter);
-	if (error)
-		goto close_adapter;
-	*context_out = &context->verbs.context;
-	return 0;
-close_adapter:
-	vb_adapter_close(context->adapter);
-close_fd:
-	syscall(SYS_close, context->verbs.context.async_fd);
-free_context:
-	free(context);
-	return error;
-}
-
-int vb_abi_context_close(struct ibv_context *context)
-{
-	struct vb_abi_context *own = vb_abi_context_of(context);
-
-	vb_adapter_enter(own->adapter);
-	vb_pd_destroy(own->spare_pd);
-	vb_adapter_leave(own->adapter);
-	vb_adapter_close(own->adapter);
-	syscall(SYS_close, context->async_fd);
-	pthread_mutex_destroy(&own->events_lock);
-	free(own);
-	return 0;
+	return &listed_of(device)->description;
 }
 
 /* --- queries --- */
@@ -222,8 +165,8 @@ int vb_abi_query_device(struct ibv_context *context, struct ibv_device_attr_ex *
 	*attr_out = (struct ibv_device_attr_ex){
 		.orig_attr = {
 			.fw_ver = VB_DEVICE_FIRMWARE,
-			.node_guid = htobe64(own->device.guid),
-			.sys_image_guid = htobe64(own->device.guid),
+			.node_guid = htobe64(own->opened->device.guid),
+			.sys_image_guid = htobe64(own->opened->device.guid),
 			.max_mr_size = UINT64_MAX,
 			.page_size_cap = 0xfffff000,
 			.vendor_id = VENDOR_ID,
@@ -281,14 +224,14 @@ static enum ibv_mtu mtu_code(uint32_t bytes)
 int vb_abi_query_port(struct ibv_context *context, uint32_t port, struct ibv_port_attr *attr_out)
 {
 	struct vb_abi_context *own = vb_abi_context_of(context);
-	bool is_active = vb_device_is_active(&own->device);
+	bool is_active = vb_device_is_active(&own->opened->device);
 
 	if (port != 1)
 		return EINVAL;
 	*attr_out = (struct ibv_port_attr){
 		.state = is_active ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
 		.max_mtu = IBV_MTU_4096,
-		.active_mtu = mtu_code(own->device.path_mtu),
+		.active_mtu = mtu_code(own->opened->device.path_mtu),
 		.gid_tbl_len = VB_GID_COUNT,
 		.port_cap_flags = IBV_PORT_CM_SUP,
 		.max_msg_sz = VB_MESSAGE_LENGTH_MAX,
@@ -310,15 +253,16 @@ int vb_abi_query_gid(struct ibv_context *context, uint32_t port, uint32_t index,
 
 	if (port != 1 || index >= VB_GID_COUNT)
 		return EINVAL;
-	if (vb_device_gid_is_empty(&own->device.gids[index]))
+	if (vb_device_gid_is_empty(&own->opened->device.gids[index]))
 		return ENODATA;
 	*entry_out = (struct ibv_gid_entry){
 		.gid_index = index,
 		.port_num = port,
 		.gid_type = IBV_GID_TYPE_ROCE_V2,
-		.ndev_ifindex = own->device.ifindex,
+		.ndev_ifindex = own->opened->device.ifindex,
 	};
-	memcpy(entry_out->gid.raw, own->device.gids[index].gid.raw, sizeof(entry_out->gid.raw));
+	memcpy(entry_out->gid.raw, own->opened->device.gids[index].gid.raw,
+	       sizeof(entry_out->gid.raw));
 	return 0;
 }
 

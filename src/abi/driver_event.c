@@ -135,18 +135,24 @@ static void add_async(struct vb_abi_context *context, const struct ibv_async_eve
 void vb_abi_on_event(void *owner, const struct vb_event *event)
 {
 	struct ibv_async_event async = { .event_type = (enum ibv_event_type)event->kind };
+	struct ibv_context *context;
 
+	(void)owner;
 	if (event->kind == VB_EVENT_COMPLETION) {
 		tell_channel(event->owner_context);
 		return;
 	}
-	if (event->qp)
+	if (event->qp) {
 		async.element.qp = &((struct vb_abi_qp *)event->owner_context)->verbs;
-	else if (event->cq)
+		context = async.element.qp->context;
+	} else if (event->cq) {
 		async.element.cq = (struct ibv_cq *)event->owner_context;
-	else
+		context = async.element.cq->context;
+	} else {
 		async.element.srq = &((struct vb_abi_srq *)event->owner_context)->verbs;
-	add_async(owner, &async);
+		context = async.element.srq->context;
+	}
+	add_async(vb_abi_context_of(context), &async);
 }
 
 /* Which object's taken events count up. */

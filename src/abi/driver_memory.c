@@ -15,11 +15,17 @@ static struct vb_adapter *adapter_of(struct ibv_context *context)
 	return vb_abi_context_of(context)->adapter;
 }
 
+static struct vb_abi_opened *opened_of(struct ibv_context *context)
+{
+	return vb_abi_context_of(context)->opened;
+}
+
 /* --- domains --- */
 
 int vb_abi_pd_alloc(struct ibv_context *context, struct ibv_pd **pd_out)
 {
 	struct vb_adapter *adapter = adapter_of(context);
+	struct vb_abi_opened *opened = opened_of(context);
 	struct vb_abi_pd *pd = calloc(1, sizeof(*pd));
 	vb_err err;
 
@@ -27,11 +33,14 @@ int vb_abi_pd_alloc(struct ibv_context *context, struct ibv_pd **pd_out)
 		return ENOMEM;
 	vb_adapter_enter(adapter);
 	err = vb_pd_create(vb_adapter_nic(adapter), &pd->pd);
+	if (!err)
+		vb_abi_handle_add(&opened->pds, &pd->handle, ++opened->handle_next);
 	vb_adapter_leave(adapter);
 	if (err) {
 		free(pd);
 		return vb_abi_errno(err);
 	}
+	pd->verbs.handle = pd->handle.number;
 	*pd_out = &pd->verbs;
 	return 0;
 }
@@ -45,7 +54,8 @@ int vb_abi_pd_alloc_parent(struct ibv_context *context,
 	if (!pd)
 		return ENOMEM;
 	pd->pd = vb_abi_pd_of(attr->pd);
-	pd->is_borrowed = true;
+	pd->is_parent = true;
+	pd->verbs.handle = attr->pd->handle;
 	*pd_out = &pd->verbs;
 	return 0;
 }
@@ -56,9 +66,11 @@ int vb_abi_pd_dealloc(struct ibv_pd *pd)
 	struct vb_adapter *adapter = adapter_of(pd->context);
 	vb_err err = VB_OK;
 
-	if (!own->is_borrowed) {
+	if (!own->is_parent) {
 		vb_adapter_enter(adapter);
 		err = vb_pd_destroy(own->pd);
+		if (!err)
+			vb_abi_handle_remove(&opened_of(pd->context)->pds, &own->handle);
 		vb_adapter_leave(adapter);
 	}
 	if (!err)
@@ -66,11 +78,10 @@ int vb_abi_pd_dealloc(struct ibv_pd *pd)
 	return vb_abi_errno(err);
 }
 
-/* The domain that the same file stands for in this context, or NULL. Under the adapter's ownership. */
-static struct vb_abi_xrc_domain *find_domain(struct vb_abi_context *context,
-					     const struct stat *file)
+/* The domain that the same file stands for on this device, or NULL. Under the adapter's ownership. */
+static struct vb_abi_xrc_domain *find_domain(struct vb_abi_opened *opened, const struct stat *file)
 {
-	for (struct vb_link *link = context->xrc_domains.next; link != &context->xrc_domains;
+	for (struct vb_link *link = opened->xrc_domains.next; link != &opened->xrc_domains;
 	     link = link->next) {
 		struct vb_abi_xrc_domain *domain =
 			VB_CONTAINER(link, struct vb_abi_xrc_domain, link);
@@ -82,7 +93,7 @@ static struct vb_abi_xrc_domain *find_domain(struct vb_abi_context *context,
 	return NULL;
 }
 
-static int make_domain(struct vb_abi_context *context, const struct stat *file,
+static int make_domain(struct vb_abi_opened *opened, const struct stat *file,
 		       struct vb_abi_xrc_domain **domain_out)
 {
 	struct vb_abi_xrc_domain *domain = calloc(1, sizeof(*domain));
@@ -90,7 +101,7 @@ static int make_domain(struct vb_abi_context *context, const struct stat *file,
 
 	if (!domain)
 		return ENOMEM;
-	err = vb_xrcd_create(vb_adapter_nic(context->adapter), &domain->xrcd);
+	err = vb_xrcd_create(vb_adapter_nic(opened->adapter), &domain->xrcd);
 	if (err) {
 		free(domain);
 		return vb_abi_errno(err);
@@ -100,15 +111,15 @@ static int make_domain(struct vb_abi_context *context, const struct stat *file,
 		domain->device = file->st_dev;
 		domain->inode = file->st_ino;
 	}
-	vb_link_append(&context->xrc_domains, &domain->link);
+	vb_link_append(&opened->xrc_domains, &domain->link);
 	*domain_out = domain;
 	return 0;
 }
 
-static int open_domain(struct vb_abi_context *context, const struct stat *file, int flags,
+static int open_domain(struct vb_abi_opened *opened, const struct stat *file, int flags,
 		       struct vb_abi_xrc_domain **domain_out)
 {
-	struct vb_abi_xrc_domain *domain = file ? find_domain(context, file) : NULL;
+	struct vb_abi_xrc_domain *domain = file ? find_domain(opened, file) : NULL;
 	int error = 0;
 
 	if (domain && flags & O_CREAT && flags & O_EXCL)
@@ -116,7 +127,7 @@ static int open_domain(struct vb_abi_context *context, const struct stat *file, 
 	if (!domain && file && !(flags & O_CREAT))
 		return ENOENT;
 	if (!domain)
-		error = make_domain(context, file, &domain);
+		error = make_domain(opened, file, &domain);
 	if (error)
 		return error;
 	domain->open_count++;
@@ -124,7 +135,7 @@ static int open_domain(struct vb_abi_context *context, const struct stat *file, 
 	return 0;
 }
 
-/* A file stands for a domain within this context; other processes that open it get their own. */
+/* A file stands for a domain within this process; other processes that open it get their own. */
 int vb_abi_xrcd_open(struct ibv_context *context, const struct ibv_xrcd_init_attr *attr,
 		     struct ibv_xrcd **xrcd_out)
 {
@@ -139,7 +150,8 @@ int vb_abi_xrcd_open(struct ibv_context *context, const struct ibv_xrcd_init_att
 	if (!xrcd)
 		return ENOMEM;
 	vb_adapter_enter(own->adapter);
-	error = open_domain(own, attr->fd != -1 ? &file : NULL, attr->oflags, &xrcd->domain);
+	error = open_domain(own->opened, attr->fd != -1 ? &file : NULL, attr->oflags,
+			    &xrcd->domain);
 	vb_adapter_leave(own->adapter);
 	if (error) {
 		free(xrcd);
@@ -194,16 +206,19 @@ static bool is_reachable(const struct vb_abi_range *range)
 	return false;
 }
 
-static int finish_mr(struct vb_abi_mr *mr, vb_err err, struct ibv_mr **mr_out)
+/* Under the adapter's ownership, which it gives back. */
+static int finish_mr(struct ibv_pd *pd, struct vb_abi_mr *mr, vb_err err, struct ibv_mr **mr_out)
 {
-	if (err) {
-		free(mr);
-		return vb_abi_errno(err);
+	if (!err) {
+		mr->verbs.lkey = mr->verbs.rkey = vb_mr_key(mr->mr);
+		mr->verbs.handle = mr->verbs.lkey;
+		vb_abi_handle_add(&opened_of(pd->context)->mrs, &mr->handle, mr->verbs.handle);
+		*mr_out = &mr->verbs;
 	}
-	mr->verbs.lkey = mr->verbs.rkey = vb_mr_key(mr->mr);
-	mr->verbs.handle = mr->verbs.lkey;
-	*mr_out = &mr->verbs;
-	return 0;
+	vb_adapter_leave(adapter_of(pd->context));
+	if (err)
+		free(mr);
+	return vb_abi_errno(err);
 }
 
 int vb_abi_mr_register(struct ibv_pd *pd, const struct vb_abi_range *range, struct ibv_mr **mr_out)
@@ -220,8 +235,7 @@ int vb_abi_mr_register(struct ibv_pd *pd, const struct vb_abi_range *range, stru
 		return ENOMEM;
 	vb_adapter_enter(adapter);
 	err = vb_mr_create(vb_abi_pd_of(pd), &init, &mr->mr);
-	vb_adapter_leave(adapter);
-	return finish_mr(mr, err, mr_out);
+	return finish_mr(pd, mr, err, mr_out);
 }
 
 int vb_abi_mr_register_dm(struct ibv_pd *pd, struct ibv_dm *dm, const struct vb_abi_range *range,
@@ -241,8 +255,7 @@ int vb_abi_mr_register_dm(struct ibv_pd *pd, struct ibv_dm *dm, const struct vb_
 	vb_adapter_enter(adapter);
 	err = vb_mr_create_on_dm(vb_abi_pd_of(pd), VB_CONTAINER(dm, struct vb_abi_dm, verbs)->dm,
 				 &init, &mr->mr);
-	vb_adapter_leave(adapter);
-	return finish_mr(mr, err, mr_out);
+	return finish_mr(pd, mr, err, mr_out);
 }
 
 int vb_abi_mr_register_null(struct ibv_pd *pd, struct ibv_mr **mr_out)
@@ -255,8 +268,7 @@ int vb_abi_mr_register_null(struct ibv_pd *pd, struct ibv_mr **mr_out)
 		return ENOMEM;
 	vb_adapter_enter(adapter);
 	err = vb_mr_create_null(vb_abi_pd_of(pd), &mr->mr);
-	vb_adapter_leave(adapter);
-	return finish_mr(mr, err, mr_out);
+	return finish_mr(pd, mr, err, mr_out);
 }
 
 int vb_abi_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
@@ -284,6 +296,8 @@ int vb_abi_mr_deregister(struct ibv_mr *mr)
 
 	vb_adapter_enter(adapter);
 	err = vb_mr_destroy(own->mr);
+	if (!err)
+		vb_abi_handle_remove(&opened_of(mr->context)->mrs, &own->handle);
 	vb_adapter_leave(adapter);
 	if (!err)
 		free(own);
@@ -339,10 +353,17 @@ static int copy_from_dm(void *to, struct ibv_dm *dm, uint64_t offset, size_t len
 		vb_dm_copy_out(VB_CONTAINER(dm, struct vb_abi_dm, verbs)->dm, offset, to, length));
 }
 
+void vb_abi_dm_init(struct ibv_dm *dm)
+{
+	dm->memcpy_to_dm = copy_to_dm;
+	dm->memcpy_from_dm = copy_from_dm;
+}
+
 int vb_abi_dm_alloc(struct ibv_context *context, const struct ibv_alloc_dm_attr *attr,
 		    struct ibv_dm **dm_out)
 {
 	struct vb_adapter *adapter = adapter_of(context);
+	struct vb_abi_opened *opened = opened_of(context);
 	struct vb_abi_dm *dm = calloc(1, sizeof(*dm));
 	vb_err err;
 
@@ -350,13 +371,15 @@ int vb_abi_dm_alloc(struct ibv_context *context, const struct ibv_alloc_dm_attr 
 		return ENOMEM;
 	vb_adapter_enter(adapter);
 	err = vb_dm_create(vb_adapter_nic(adapter), attr->length, attr->log_align_req, &dm->dm);
+	if (!err)
+		vb_abi_handle_add(&opened->dms, &dm->handle, ++opened->handle_next);
 	vb_adapter_leave(adapter);
 	if (err) {
 		free(dm);
 		return vb_abi_errno(err);
 	}
-	dm->verbs.memcpy_to_dm = copy_to_dm;
-	dm->verbs.memcpy_from_dm = copy_from_dm;
+	dm->verbs.handle = dm->handle.number;
+	vb_abi_dm_init(&dm->verbs);
 	*dm_out = &dm->verbs;
 	return 0;
 }
@@ -369,6 +392,8 @@ int vb_abi_dm_free(struct ibv_dm *dm)
 
 	vb_adapter_enter(adapter);
 	err = vb_dm_destroy(own->dm);
+	if (!err)
+		vb_abi_handle_remove(&opened_of(dm->context)->dms, &own->handle);
 	vb_adapter_leave(adapter);
 	if (!err)
 		free(own);

@@ -51,52 +51,6 @@ int vb_abi_mr_register_dmabuf(struct ibv_pd *pd, int fd, const struct vb_abi_ran
 	return EOPNOTSUPP;
 }
 
-int vb_abi_context_import(int cmd_fd, struct ibv_context **context_out)
-{
-	(void)cmd_fd;
-	(void)context_out;
-	return EOPNOTSUPP;
-}
-
-int vb_abi_pd_import(struct ibv_context *context, uint32_t handle, struct ibv_pd **pd_out)
-{
-	(void)context;
-	(void)handle;
-	(void)pd_out;
-	return EOPNOTSUPP;
-}
-
-void vb_abi_pd_unimport(struct ibv_pd *pd)
-{
-	(void)pd;
-}
-
-int vb_abi_mr_import(struct ibv_pd *pd, uint32_t handle, struct ibv_mr **mr_out)
-{
-	(void)pd;
-	(void)handle;
-	(void)mr_out;
-	return EOPNOTSUPP;
-}
-
-void vb_abi_mr_unimport(struct ibv_mr *mr)
-{
-	(void)mr;
-}
-
-int vb_abi_dm_import(struct ibv_context *context, uint32_t handle, struct ibv_dm **dm_out)
-{
-	(void)context;
-	(void)handle;
-	(void)dm_out;
-	return EOPNOTSUPP;
-}
-
-void vb_abi_dm_unimport(struct ibv_dm *dm)
-{
-	(void)dm;
-}
-
 int vb_abi_qp_open(struct ibv_context *context, const struct ibv_qp_open_attr *attr,
 		   struct ibv_qp **qp_out)
 {

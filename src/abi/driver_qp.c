@@ -69,9 +69,10 @@ int vb_abi_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return ENOMEM;
+	qp->verbs.context = context; /* events look for it */
 	init = init_of(attr, qp);
 	vb_adapter_enter(own->adapter);
-	err = vb_qp_create(pd_for(attr, own->spare_pd), &init, &qp->qp);
+	err = vb_qp_create(pd_for(attr, own->opened->spare_pd), &init, &qp->qp);
 	vb_adapter_leave(own->adapter);
 	if (err) {
 		free(qp);

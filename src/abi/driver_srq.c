@@ -34,6 +34,7 @@ int vb_abi_srq_create(struct ibv_context *context, struct ibv_srq_init_attr_ex *
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
 		return ENOMEM;
+	srq->verbs.context = context; /* events look for it */
 	init = init_of(attr, srq);
 	vb_adapter_enter(adapter);
 	err = vb_srq_create(vb_abi_pd_of(attr->pd), &init, &srq->srq);

@@ -25,15 +25,45 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+/*
+ * An open device. Contexts that were imported from each other share it: it is found by the file behind their cmd_fd, and
+ * is closed with the last of them. The lists are under the adapter's ownership.
+ */
+struct vb_abi_opened {
+	/* Under the lock of the list of all. */
+	struct vb_link link;
+	struct vb_link contexts; /* those that were closed too: what was made there refers to them */
+	uint32_t context_count; /* without those */
+
+	struct vb_adapter *adapter;
+	struct vb_device device;
+	struct ibv_device *verbs;
+	struct vb_pd *spare_pd; /* of XRC_RECV QPs, which have none */
+	struct vb_link xrc_domains;
+	struct vb_link pds; /* struct vb_abi_handle: what can be imported */
+	struct vb_link mrs;
+	struct vb_link dms;
+	uint32_t handle_next; /* the last one of a PD or device memory; a region has its key */
+	pid_t process; /* a forked child cannot share it */
+	dev_t file_device;
+	ino_t file_inode;
+};
+
 /* Events that wait for the program, and the descriptor that says so. */
 struct vb_abi_context {
 	struct verbs_context verbs; /* ends with the ibv_context */
-	struct vb_adapter *adapter;
-	struct vb_device device;
-	struct vb_pd *spare_pd; /* of XRC_RECV QPs, which have none */
-	struct vb_link xrc_domains; /* under the adapter's ownership */
+	struct vb_link link; /* in opened->contexts */
+	struct vb_abi_opened *opened;
+	struct vb_adapter *adapter; /* its */
 	pthread_mutex_t events_lock;
 	struct vb_link events; /* struct vb_abi_async_event */
+};
+
+/* By which number an object is imported, see driver_import.c. */
+struct vb_abi_handle {
+	struct vb_link link;
+	uint32_t number;
+	bool is_shared; /* there was an import: others may have the same number */
 };
 
 struct vb_abi_async_event {
@@ -44,7 +74,8 @@ struct vb_abi_async_event {
 struct vb_abi_pd {
 	struct ibv_pd verbs;
 	struct vb_pd *pd;
-	bool is_borrowed; /* a parent domain or an import: the engine's object belongs to another */
+	bool is_parent; /* a parent domain: the engine's object is that of the PD in it */
+	struct vb_abi_handle handle;
 };
 
 /* An XRC domain may be opened several times, by the file that stands for it. */
@@ -65,6 +96,7 @@ struct vb_abi_xrcd {
 struct vb_abi_mr {
 	struct ibv_mr verbs;
 	struct vb_mr *mr;
+	struct vb_abi_handle handle;
 };
 
 struct vb_abi_mw {
@@ -75,6 +107,7 @@ struct vb_abi_mw {
 struct vb_abi_dm {
 	struct ibv_dm verbs;
 	struct vb_dm *dm;
+	struct vb_abi_handle handle;
 };
 
 struct vb_abi_channel {
@@ -158,7 +191,17 @@ static inline struct vb_abi_srq *vb_abi_srq_of(struct ibv_srq *srq)
 	return VB_CONTAINER(srq, struct vb_abi_srq, verbs);
 }
 
-/* What the adapter calls for each event of the engine. */
+/* As it was when the device was last listed. */
+const struct vb_device *vb_abi_device_describe(const struct ibv_device *device);
+const struct vb_config *vb_abi_config(void);
+
+void vb_abi_dm_init(struct ibv_dm *dm); /* how it is copied to and from */
+
+/* Under the adapter's ownership: an object can be imported from now on; no longer, and neither can its imports. */
+void vb_abi_handle_add(struct vb_link *list, struct vb_abi_handle *handle, uint32_t number);
+void vb_abi_handle_remove(struct vb_link *list, struct vb_abi_handle *handle);
+
+/* What the adapter calls for each event of the engine; the owner is not needed, for an object knows its context. */
 void vb_abi_on_event(void *owner, const struct vb_event *event);
 
 /* Removes the object's events that nobody has taken yet. */

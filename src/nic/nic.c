@@ -137,6 +137,11 @@ vb_err vb_nic_destroy(struct vb_nic *nic)
 	return VB_OK;
 }
 
+uint32_t vb_nic_object_count(const struct vb_nic *nic)
+{
+	return nic->object_count;
+}
+
 struct vb_nic_limits vb_nic_limits(const struct vb_nic *nic)
 {
 	return nic->limits;

@@ -79,6 +79,7 @@ struct vb_nic_limits {
 /* The caller owns it and ends it with vb_nic_destroy(), when all its objects are gone (else VB_EBUSY). */
 VB_MUST_USE vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out);
 vb_err vb_nic_destroy(struct vb_nic *nic);
+uint32_t vb_nic_object_count(const struct vb_nic *nic); /* PDs, CQs, XRC domains, device memories */
 
 struct vb_nic_limits vb_nic_limits(const struct vb_nic *nic);
 

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Opening, importing and closing devices. The cmd_fd of a context is an empty file without a name: a program may pass
+ * copies of it around, and whoever imports one is recognised by the file. Only within a process does that lead anywhere.
+ */
+#include "abi/objects_priv.h"
+
+#include "abi/refuse_priv.h"
+#include "host/config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define COMPLETION_VECTORS 8
+#define FILE_CLOSE_ON_EXEC 1u /* MFD_CLOEXEC */
+
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vb_link all_opened = { &all_opened, &all_opened };
+
+/* --- what contexts share --- */
+
+static int open_adapter(struct vb_abi_opened *opened)
+{
+	struct vb_adapter_init init = {
+		.device = &opened->device,
+		.config = vb_abi_config(),
+		.on_event = vb_abi_on_event,
+		.owner = opened,
+	};
+	int error = vb_abi_errno(vb_adapter_open(&init, &opened->adapter));
+
+	if (error)
+		return error;
+	vb_adapter_enter(opened->adapter);
+	error = vb_abi_errno(vb_pd_create(vb_adapter_nic(opened->adapter), &opened->spare_pd));
+	vb_adapter_leave(opened->adapter);
+	if (error)
+		vb_adapter_close(opened->adapter);
+	return error;
+}
+
+static int open_shared(struct ibv_device *device, const struct stat *file,
+		       struct vb_abi_opened **opened_out)
+{
+	struct vb_abi_opened *opened = calloc(1, sizeof(*opened));
+	int error;
+
+	if (!opened)
+		return ENOMEM;
+	opened->device = *vb_abi_device_describe(device);
+	opened->verbs = device;
+	opened->context_count = 1;
+	opened->process = getpid();
+	opened->file_device = file->st_dev;
+	opened->file_inode = file->st_ino;
+	vb_link_init(&opened->xrc_domains);
+	vb_link_init(&opened->contexts);
+	vb_link_init(&opened->pds);
+	vb_link_init(&opened->mrs);
+	vb_link_init(&opened->dms);
+	error = open_adapter(opened);
+	if (error) {
+		free(opened);
+		return error;
+	}
+	pthread_mutex_lock(&all_lock);
+	vb_link_append(&all_opened, &opened->link);
+	pthread_mutex_unlock(&all_lock);
+	*opened_out = opened;
+	return 0;
+}
+
+static void free_events(struct vb_abi_context *context)
+{
+	while (vb_link_is_linked(&context->events)) {
+		struct vb_link *link = context->events.next;
+
+		vb_link_remove(link);
+		free(VB_CONTAINER(link, struct vb_abi_async_event, link));
+	}
+}
+
+static void end_shared(struct vb_abi_opened *opened)
+{
+	vb_link_remove(&opened->link);
+	vb_adapter_close(opened->adapter);
+	while (vb_link_is_linked(&opened->contexts)) {
+		struct vb_abi_context *context =
+			VB_CONTAINER(opened->contexts.next, struct vb_abi_context, link);
+
+		vb_link_remove(&context->link);
+		free_events(context);
+		pthread_mutex_destroy(&context->events_lock);
+		free(context);
+	}
+	free(opened);
+}
+
+/* What the program made and did not destroy. */
+static uint32_t count_left(struct vb_abi_opened *opened)
+{
+	uint32_t left;
+
+	vb_adapter_enter(opened->adapter);
+	left = vb_nic_object_count(vb_adapter_nic(opened->adapter)) - 1;
+	if (!left)
+		vb_pd_destroy(opened->spare_pd);
+	vb_adapter_leave(opened->adapter);
+	return left;
+}
+
+/*
+ * One context less. Objects refer to their context, and some programs destroy them after they have closed it: then all
+ * stays as it is, until the process ends.
+ */
+static void close_shared(struct vb_abi_opened *opened)
+{
+	uint32_t left = 0;
+
+	pthread_mutex_lock(&all_lock);
+	if (!--opened->context_count) {
+		left = count_left(opened);
+		if (!left)
+			end_shared(opened);
+	}
+	pthread_mutex_unlock(&all_lock);
+	if (left)
+		vb_log(VB_LOG_WARN,
+		       "ibv_close_device: %s is closed with %" PRIu32
+		       " PDs, CQs, XRC domains or device memories that were not destroyed",
+		       opened->device.name, left);
+}
+
+/* The device that was opened with this file, with one more context on it, or NULL. */
+static struct vb_abi_opened *find_shared(const struct stat *file)
+{
+	struct vb_abi_opened *found = NULL;
+
+	pthread_mutex_lock(&all_lock);
+	for (struct vb_link *link = all_opened.next; link != &all_opened; link = link->next) {
+		struct vb_abi_opened *opened = VB_CONTAINER(link, struct vb_abi_opened, link);
+
+		if (opened->file_device != file->st_dev || opened->file_inode != file->st_ino ||
+		    opened->process != getpid())
+			continue;
+		found = opened;
+		found->context_count++;
+		break;
+	}
+	pthread_mutex_unlock(&all_lock);
+	return found;
+}
+
+/* --- contexts --- */
+
+/* Takes over `opened` and cmd_fd if it succeeds. */
+static int make_context(struct vb_abi_opened *opened, int cmd_fd, struct ibv_context **context_out)
+{
+	struct vb_abi_context *context = calloc(1, sizeof(*context));
+	struct ibv_context *verbs;
+
+	if (!context)
+		return ENOMEM;
+	verbs = &context->verbs.context;
+	vb_abi_context_init(&context->verbs, opened->verbs);
+	verbs->async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	if (verbs->async_fd < 0) {
+		int error = errno;
+
+		free(context);
+		return error;
+	}
+	verbs->cmd_fd = cmd_fd;
+	verbs->num_comp_vectors = COMPLETION_VECTORS;
+	context->opened = opened;
+	context->adapter = opened->adapter;
+	pthread_mutex_init(&context->events_lock, NULL);
+	vb_link_init(&context->events);
+	pthread_mutex_lock(&all_lock);
+	vb_link_append(&opened->contexts, &context->link);
+	pthread_mutex_unlock(&all_lock);
+	*context_out = verbs;
+	return 0;
+}
+
+int vb_abi_context_open(struct ibv_device *device, struct ibv_context **context_out)
+{
+	struct vb_abi_opened *opened = NULL;
+	struct stat file;
+	int error;
+	int fd = (int)syscall(SYS_memfd_create, "verbatim", FILE_CLOSE_ON_EXEC);
+
+	if (fd < 0 || fstat(fd, &file))
+		return errno;
+	error = open_shared(device, &file, &opened);
+	if (error)
+		goto close_fd;
+	error = make_context(opened, fd, context_out);
+	if (error)
+		goto close_shared;
+	return 0;
+close_shared:
+	close_shared(opened);
+close_fd:
+	syscall(SYS_close, fd);
+	return error;
+}
+
+int vb_abi_context_import(int cmd_fd, struct ibv_context **context_out)
+{
+	struct vb_abi_opened *opened;
+	struct stat file;
+	int error;
+
+	if (fstat(cmd_fd, &file))
+		return vb_abi_refuse(errno, "ibv_import_device: %d is no descriptor", cmd_fd);
+	opened = find_shared(&file);
+	if (!opened)
+		return vb_abi_refuse(
+			EOPNOTSUPP,
+			"ibv_import_device: descriptor %d is not the cmd_fd of a device "
+			"that this process opened; others' cannot be imported",
+			cmd_fd);
+	error = make_context(opened, cmd_fd, context_out);
+	if (error)
+		close_shared(opened);
+	return error;
+}
+
+int vb_abi_context_close(struct ibv_context *context)
+{
+	struct vb_abi_context *own = vb_abi_context_of(context);
+
+	pthread_mutex_lock(&own->events_lock);
+	syscall(SYS_close, context->cmd_fd);
+	syscall(SYS_close, context->async_fd);
+	context->cmd_fd = context->async_fd = -1; /* events of what is left go nowhere */
+	pthread_mutex_unlock(&own->events_lock);
+	close_shared(own->opened);
+	return 0;
+}

@@ -64,7 +64,13 @@ int vb_abi_cq_poll(struct ibv_cq *cq, int capacity, struct ibv_wc *wc_out)
 
 int vb_abi_cq_arm(struct ibv_cq *cq, int solicited_only)
 {
-	vb_cq_arm(vb_abi_cq_of(cq)->cq, solicited_only);
+	struct vb_abi_cq *own = vb_abi_cq_of(cq);
+
+	vb_cq_arm(own->cq, solicited_only);
+	/* Where the program waits by poll() or the like, nobody but the helper drives meanwhile. */
+	if (own->channel &&
+	    !atomic_load_explicit(&own->channel->is_waited_on, memory_order_relaxed))
+		vb_adapter_expect_sleep(vb_abi_context_of(cq->context)->adapter);
 	return 0;
 }
 

@@ -93,15 +93,18 @@ int vb_abi_channel_take_event(struct ibv_comp_channel *channel, struct ibv_cq **
 {
 	struct vb_abi_channel *own = VB_CONTAINER(channel, struct vb_abi_channel, verbs);
 	struct vb_abi_cq *cq;
+	bool is_waited_on = false;
 
 	while (!(cq = take_waiting(own))) {
 		int err = wait_for(own->context, channel->fd);
 
+		is_waited_on = err != EAGAIN;
 		if (err == EAGAIN && (cq = take_waiting(own)))
 			break;
 		if (err)
 			return err;
 	}
+	atomic_store_explicit(&own->is_waited_on, is_waited_on, memory_order_relaxed);
 	*cq_out = (struct ibv_cq *)(void *)&cq->verbs;
 	return 0;
 }

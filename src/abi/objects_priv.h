@@ -23,6 +23,7 @@
 #include "nic/srq.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 /*
@@ -115,6 +116,7 @@ struct vb_abi_channel {
 	struct vb_abi_context *context;
 	pthread_mutex_t lock;
 	struct vb_link waiting; /* CQs with events, each as often as it has them */
+	_Atomic bool is_waited_on; /* by us: the last event was waited for in ibv_get_cq_event() */
 };
 
 struct vb_abi_cq {

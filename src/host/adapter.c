@@ -1,257 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Who turns the crank. One mutex is the engine's ownership: control calls wait for it, threads that poll or post
- * only try. While somebody polls, the helper thread sleeps a millisecond at a time and touches nothing; when nobody
- * has for that long, it waits on the link and drives. It is woken only when a deadline is nearer than it knows.
- */
-#include "host/adapter.h"
+/* Making an open device out of its parts, and taking it apart again. */
+#include "host/adapter_priv.h"
 
 #include "host/config.h"
-#include "host/device.h"
 #include "host/dma.h"
 #include "host/log.h"
 #include "host/member.h"
 #include "host/pump.h"
 #include "link/udp.h"
-#include "nic/rings.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define KEY_ROWS (1u << 18)
 #define QP_ROWS (1u << 16)
 #define DEVICE_MEMORY (1u << 20)
 #define ZERO_PAGE 4096u
-#define POLLED_RECENTLY_NS 1000000ull
-#define WAITED_PAUSE_NS 10000000l
-#define EVENTS_AT_ONCE 32u
-#define TURNS_AT_ONCE 16u
-#define IDLE_POLLS_MAX 64u
 #define SOURCE_PORTS 4u
 #define STEERING_MASK 0xffu
 #define RECEIVE_BUFFER (4u << 20)
 #define FLIGHT_PACKETS 64u /* of a QP: what a stock receive buffer takes, with a few QPs at once */
-
-struct vb_adapter {
-	pthread_mutex_t owner;
-	struct vb_nic *nic;
-	struct vb_member *member;
-	struct vb_pump *pump;
-	struct vb_udp *udp;
-	struct vb_adapter_init init;
-	uint8_t *tables; /* key rows, QP rows, zero page, device memory: one mapping */
-	size_t tables_length;
-	int wake_fd;
-	pthread_t helper;
-	_Atomic bool is_closing;
-	_Atomic uint64_t polled_ns; /* when somebody last looked for completions */
-	_Atomic uint32_t idle_polls; /* in a row that moved nothing */
-	_Atomic uint32_t waiter_count; /* threads in vb_adapter_wait(): they see to everything */
-	_Atomic uint64_t helper_wakes_ns; /* when the helper will look by itself */
-};
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static void tell_events(struct vb_adapter *adapter)
-{
-	struct vb_event events[EVENTS_AT_ONCE];
-	uint32_t count;
-
-	do {
-		count = vb_nic_take_events(adapter->nic, events, EVENTS_AT_ONCE);
-		for (uint32_t i = 0; i < count; i++)
-			adapter->init.on_event(adapter->init.owner, &events[i]);
-	} while (count == EVENTS_AT_ONCE);
-}
-
-/* The helper does not know of a deadline that came up after it went to sleep. */
-static void wake_helper_before(struct vb_adapter *adapter, uint64_t deadline_ns)
-{
-	uint64_t one = 1;
-
-	if (deadline_ns >= atomic_load_explicit(&adapter->helper_wakes_ns, memory_order_relaxed))
-		return;
-	atomic_store_explicit(&adapter->helper_wakes_ns, deadline_ns, memory_order_relaxed);
-	syscall(SYS_write, adapter->wake_fd, &one, sizeof(one));
-}
-
-/* As the owner: moves packets until nothing moves, but not for ever. Returns the next deadline. */
-static uint64_t drive(struct vb_adapter *adapter)
-{
-	vb_dma_begin();
-	for (uint32_t i = 0; i < TURNS_AT_ONCE && vb_pump_turn(adapter->pump, now_ns()); i++)
-		atomic_store_explicit(&adapter->idle_polls, 0, memory_order_relaxed);
-	vb_dma_end();
-	tell_events(adapter);
-	return vb_nic_deadline(adapter->nic);
-}
-
-/* Drives unless another thread does; what is posted while it does so is not left behind. */
-static void try_drive(struct vb_adapter *adapter)
-{
-	do {
-		uint64_t deadline_ns;
-
-		if (pthread_mutex_trylock(&adapter->owner))
-			return; /* its owner looks at the doorbells after it has let go */
-		deadline_ns = drive(adapter);
-		pthread_mutex_unlock(&adapter->owner);
-		wake_helper_before(adapter, deadline_ns);
-	} while (vb_nic_is_rung(adapter->nic));
-}
-
-void vb_adapter_enter(struct vb_adapter *adapter)
-{
-	pthread_mutex_lock(&adapter->owner);
-}
-
-void vb_adapter_leave(struct vb_adapter *adapter)
-{
-	uint64_t deadline_ns = drive(adapter);
-
-	pthread_mutex_unlock(&adapter->owner);
-	wake_helper_before(adapter, deadline_ns);
-	if (vb_nic_is_rung(adapter->nic))
-		try_drive(adapter);
-}
-
-void vb_adapter_poll(struct vb_adapter *adapter)
-{
-	atomic_store_explicit(&adapter->polled_ns, now_ns(), memory_order_relaxed);
-	try_drive(adapter);
-	/* Perhaps the one we wait for waits for our CPU. */
-	if (atomic_fetch_add_explicit(&adapter->idle_polls, 1, memory_order_relaxed) >=
-	    IDLE_POLLS_MAX)
-		syscall(SYS_sched_yield);
-}
-
-void vb_adapter_kick(struct vb_adapter *adapter)
-{
-	try_drive(adapter);
-}
-
-static bool has_waiters(const struct vb_adapter *adapter)
-{
-	return atomic_load_explicit(&adapter->waiter_count, memory_order_relaxed);
-}
-
-static bool is_polled(const struct vb_adapter *adapter, uint64_t now)
-{
-	return has_waiters(adapter) ||
-	       now - atomic_load_explicit(&adapter->polled_ns, memory_order_relaxed) <
-		       POLLED_RECENTLY_NS;
-}
-
-static struct timespec wait_time(uint64_t now, uint64_t deadline_ns)
-{
-	uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
-
-	return (struct timespec){ (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
-}
-
-/* Waits for packets, the deadline, or one more descriptor. */
-static int wait_for_work(struct vb_adapter *adapter, int fd, uint64_t deadline_ns)
-{
-	struct pollfd fds[VB_PUMP_FDS_MAX + 1];
-	uint32_t count = vb_pump_fds(adapter->pump, fds);
-	struct timespec timeout = wait_time(now_ns(), deadline_ns);
-
-	fds[count] = (struct pollfd){ .fd = fd, .events = POLLIN };
-	return (int)syscall(SYS_ppoll, fds, count + 1, deadline_ns == VB_NEVER ? NULL : &timeout,
-			    NULL, 0);
-}
-
-static int wait_driving(struct vb_adapter *adapter, int fd)
-{
-	struct pollfd ready = { .fd = fd, .events = POLLIN };
-
-	for (;;) {
-		uint64_t deadline_ns;
-
-		pthread_mutex_lock(&adapter->owner);
-		vb_pump_on_wake(adapter->pump);
-		deadline_ns = drive(adapter);
-		pthread_mutex_unlock(&adapter->owner);
-		if (syscall(SYS_poll, &ready, 1, 0) > 0)
-			return 0;
-		if (wait_for_work(adapter, fd, deadline_ns) < 0 && errno == EINTR)
-			return EINTR;
-	}
-}
-
-int vb_adapter_wait(struct vb_adapter *adapter, int fd)
-{
-	int error;
-
-	atomic_fetch_add_explicit(&adapter->waiter_count, 1, memory_order_relaxed);
-	error = wait_driving(adapter, fd);
-	atomic_fetch_sub_explicit(&adapter->waiter_count, 1, memory_order_relaxed);
-	return error;
-}
-
-static void sleep_while_polled(struct vb_adapter *adapter)
-{
-	struct pollfd wake = { .fd = adapter->wake_fd, .events = POLLIN };
-	struct timespec pause = { 0, has_waiters(adapter) ? WAITED_PAUSE_NS
-							  : (long)POLLED_RECENTLY_NS };
-
-	syscall(SYS_ppoll, &wake, 1, &pause, NULL, 0);
-}
-
-static void *help(void *argument)
-{
-	struct vb_adapter *adapter = argument;
-	uint64_t woken;
-
-	while (!atomic_load_explicit(&adapter->is_closing, memory_order_acquire)) {
-		uint64_t deadline_ns;
-
-		if (is_polled(adapter, now_ns())) {
-			/* Whoever polls sees to deadlines too: nobody needs to wake us. */
-			atomic_store_explicit(&adapter->helper_wakes_ns, 0, memory_order_relaxed);
-			sleep_while_polled(adapter);
-			continue;
-		}
-		pthread_mutex_lock(&adapter->owner);
-		vb_pump_on_wake(adapter->pump);
-		deadline_ns = drive(adapter);
-		atomic_store_explicit(&adapter->helper_wakes_ns, deadline_ns, memory_order_relaxed);
-		pthread_mutex_unlock(&adapter->owner);
-		wait_for_work(adapter, adapter->wake_fd, deadline_ns);
-		syscall(SYS_read, adapter->wake_fd, &woken, sizeof(woken));
-	}
-	return NULL;
-}
-
-/* The helper takes no signals: they are the program's. */
-static vb_err start_helper(struct vb_adapter *adapter)
-{
-	sigset_t all;
-	sigset_t before;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&adapter->helper, NULL, help, adapter);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return err ? VB_ENOMEM : VB_OK;
-}
 
 static vb_err make_tables(struct vb_adapter *adapter, struct vb_nic_config *config)
 {
@@ -383,11 +155,12 @@ vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **a
 	if (!adapter)
 		return VB_ENOMEM;
 	adapter->init = *init;
+	adapter->watch_fd = -1;
 	pthread_mutex_init(&adapter->owner, NULL);
 	adapter->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = adapter->wake_fd < 0 ? VB_ENOMEM : make_parts(adapter);
 	if (!err)
-		err = start_helper(adapter);
+		err = vb_adapter_start_helper(adapter);
 	if (err) {
 		end_parts(adapter);
 		return err;
@@ -419,11 +192,7 @@ static void log_counters(const struct vb_adapter *adapter)
 
 void vb_adapter_close(struct vb_adapter *adapter)
 {
-	uint64_t one = 1;
-
-	atomic_store_explicit(&adapter->is_closing, true, memory_order_release);
-	syscall(SYS_write, adapter->wake_fd, &one, sizeof(one));
-	pthread_join(adapter->helper, NULL);
+	vb_adapter_stop_helper(adapter);
 	log_counters(adapter);
 	end_parts(adapter);
 }

@@ -44,6 +44,12 @@ void vb_adapter_poll(struct vb_adapter *adapter);
 void vb_adapter_kick(struct vb_adapter *adapter);
 
 /*
+ * The program has armed a CQ and will wait for its event by itself, in poll() or the like: from now on the helper thread
+ * waits on the sockets.
+ */
+void vb_adapter_expect_sleep(struct vb_adapter *adapter);
+
+/*
  * Waits until `fd` is readable, driving the engine meanwhile. Returns 0, or the errno of a signal that came first.
  */
 VB_MUST_USE int vb_adapter_wait(struct vb_adapter *adapter, int fd);

@@ -5,16 +5,14 @@
  * watch, as a program would.
  */
 #include "harness.h"
+#include "namespace.h"
 
 #include "host/device.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,38 +26,6 @@ static struct vb_config config;
 static struct vb_device *devices;
 static uint32_t count;
 
-static bool write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY);
-	bool is_written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return is_written;
-}
-
-/* Root needs no user namespace; everybody else gets one in which he is root, where the kernel permits. */
-static bool enter_namespace(void)
-{
-	char map[64];
-
-	if (!unshare(CLONE_NEWNET))
-		return true;
-	snprintf(map, sizeof(map), "0 %u 1", geteuid());
-	return !unshare(CLONE_NEWUSER | CLONE_NEWNET) && write_text("/proc/self/uid_map", map);
-}
-
-/* A kind of interface that needs no peer, sends nowhere and is active at once; not every kernel has both. */
-static void choose_kind(void)
-{
-	if (!system("ip link add try0 type dummy 2>/dev/null && ip link del try0"))
-		setenv("KIND", "dummy", 1);
-	else if (!system("ip link add try0 type ifb 2>/dev/null && ip link del try0"))
-		setenv("KIND", "ifb", 1);
-	else
-		SKIP("this kernel has neither dummy nor ifb interfaces");
-}
-
 static void free_list(void)
 {
 	vb_device_list_free(devices);
@@ -68,38 +34,8 @@ static void free_list(void)
 
 static void begin(void)
 {
-	if (system("ip -V >/dev/null 2>&1"))
-		SKIP("there is no `ip` (iproute2)");
-	if (!enter_namespace())
-		SKIP("may not make a network namespace: %s", strerror(errno));
-	if (access("/proc/net/if_inet6", F_OK))
-		SKIP("this kernel has no IPv6");
-	/* Addresses are usable at once, not after a second or two of asking around. */
-	write_text("/proc/sys/net/ipv6/conf/all/accept_dad", "0");
-	write_text("/proc/sys/net/ipv6/conf/default/accept_dad", "0");
-	choose_kind();
+	namespace_enter();
 	atexit(free_list);
-}
-
-__attribute__((format(printf, 1, 2))) static void ip(const char *format, ...)
-{
-	char arguments[256], command[300];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(arguments, sizeof(arguments), format, args);
-	va_end(args);
-	snprintf(command, sizeof(command), "ip %s", arguments);
-	if (system(command))
-		FAIL("this failed: %s", command);
-}
-
-/* An interface that has no addresses by itself, up. */
-static void add_dummy(const char *name)
-{
-	ip("link add %s type $KIND", name);
-	ip("link set %s addrgenmode none", name);
-	ip("link set %s up", name);
 }
 
 static void list(void)
@@ -179,7 +115,7 @@ TEST(gids_follow_the_addresses_of_the_interface)
 	int fd;
 
 	begin();
-	add_dummy("d0");
+	namespace_add_dummy("d0");
 	expect_list("");
 	ip("address add 10.0.0.1/24 dev d0");
 	ip("address add 10.0.0.2/24 dev d0");
@@ -238,7 +174,7 @@ TEST(a_port_is_down_while_its_cable_is_unplugged)
 TEST(the_path_mtu_follows_the_interface)
 {
 	begin();
-	add_dummy("d0");
+	namespace_add_dummy("d0");
 	ip("address add 10.0.0.1/24 dev d0");
 	expect_list("vb_d0");
 	EXPECT_EQ(devices[0].path_mtu, 1024);
@@ -253,7 +189,7 @@ TEST(the_path_mtu_follows_the_interface)
 TEST(a_renamed_interface_is_the_same_device)
 {
 	begin();
-	add_dummy("d0");
+	namespace_add_dummy("d0");
 	ip("address add 10.0.0.1/24 dev d0");
 	expect_list("vb_d0");
 	ip("link set d0 down");
@@ -272,7 +208,7 @@ TEST(a_deleted_interface_is_gone_and_a_new_one_of_its_name_is_another)
 	int fd;
 
 	begin();
-	add_dummy("d0");
+	namespace_add_dummy("d0");
 	ip("address add 10.0.0.1/24 dev d0");
 	fd = open_watch();
 	expect_list("vb_d0");
@@ -280,7 +216,7 @@ TEST(a_deleted_interface_is_gone_and_a_new_one_of_its_name_is_another)
 	ip("link del d0");
 	EXPECT_EQ(vb_device_watch_take(fd), VB_DEVICE_NEWS);
 	EXPECT_EQ(refresh(&devices[0]), VB_DEVICE_GONE | VB_DEVICE_PORT_ERROR);
-	add_dummy("d0");
+	namespace_add_dummy("d0");
 	ip("address add 10.0.0.1/24 dev d0");
 	EXPECT_EQ(refresh(&devices[0]), VB_DEVICE_GONE);
 	expect_list("vb_d0");
@@ -292,9 +228,9 @@ TEST(the_best_default_route_decides_who_is_first)
 {
 	begin();
 	ip("link set lo up");
-	add_dummy("d0");
-	add_dummy("d1");
-	add_dummy("d2");
+	namespace_add_dummy("d0");
+	namespace_add_dummy("d1");
+	namespace_add_dummy("d2");
 	ip("address add 10.0.0.1/24 dev d0");
 	ip("address add 10.0.1.1/24 dev d1");
 	ip("address add 10.0.2.1/24 dev d2");
@@ -317,8 +253,8 @@ TEST(the_best_default_route_decides_who_is_first)
 TEST(an_ipv6_default_route_counts_where_there_is_none_for_ipv4)
 {
 	begin();
-	add_dummy("d0");
-	add_dummy("d1");
+	namespace_add_dummy("d0");
+	namespace_add_dummy("d1");
 	ip("address add 2001:db8::1/64 dev d0 nodad");
 	ip("address add 2001:db8:1::1/64 dev d1 nodad");
 	ip("address add 10.0.0.1/24 dev d0");
@@ -353,8 +289,8 @@ TEST(two_hundred_interfaces_are_two_hundred_devices)
 TEST(a_default_route_is_found_among_ten_thousand)
 {
 	begin();
-	add_dummy("d0");
-	add_dummy("d1");
+	namespace_add_dummy("d0");
+	namespace_add_dummy("d1");
 	ip("address add 10.0.0.1/24 dev d0");
 	ip("address add 10.0.1.1/24 dev d1");
 	EXPECT_EQ(system("for i in $(seq 40); do for j in $(seq 250); do"
@@ -370,8 +306,8 @@ TEST(changes_while_the_list_is_made_do_no_harm)
 	pid_t child;
 
 	begin();
-	add_dummy("d0");
-	add_dummy("d1");
+	namespace_add_dummy("d0");
+	namespace_add_dummy("d1");
 	ip("address add 10.0.0.1/24 dev d0");
 	ip("address add 10.0.1.1/24 dev d1");
 	child = fork();
@@ -400,7 +336,7 @@ TEST(signals_do_no_harm)
 	struct sigaction action = { .sa_handler = on_alarm };
 
 	begin();
-	add_dummy("d0");
+	namespace_add_dummy("d0");
 	ip("address add 10.0.0.1/24 dev d0");
 	EXPECT_EQ(sigaction(SIGVTALRM, &action, NULL), 0);
 	EXPECT_EQ(sigaction(SIGPROF, &action, NULL), 0);
@@ -413,7 +349,7 @@ TEST(signals_do_no_harm)
 TEST(nobody_special_sees_the_same)
 {
 	begin();
-	add_dummy("d0");
+	namespace_add_dummy("d0");
 	ip("address add 10.0.0.1/24 dev d0");
 	if (setresuid(65534, 65534, 65534))
 		SKIP("cannot become another user: %s", strerror(errno));
@@ -426,7 +362,7 @@ TEST(more_changes_than_the_watch_can_hold_are_still_news)
 	int fd;
 
 	begin();
-	add_dummy("d0");
+	namespace_add_dummy("d0");
 	fd = open_watch();
 	EXPECT_EQ(system("for i in $(seq 2000); do echo address add 10.0.0.1/24 dev d0;"
 			 "echo address del 10.0.0.1/24 dev d0; done | ip -batch -"),

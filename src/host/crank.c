@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who turns the crank. One mutex is the engine's ownership: control calls wait for it, threads that poll or post
+ * only try. Whoever lets go of it looks at the doorbells again, since a thread that only tried has gone. A thread that goes
+ * to sleep promises to look again at the engine's deadline; if a nearer one comes up later, the helper is woken for it.
+ */
+#include "host/adapter_priv.h"
+
+#include "host/dma.h"
+#include "host/pump.h"
+#include "nic/rings.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define EVENTS_AT_ONCE 32u
+#define TURNS_AT_ONCE 16u
+#define IDLE_POLLS_MAX 64u
+#define LAST_POLLS 4u /* that a program may do between arming a CQ and going to sleep */
+#define HELPER_RETURNS_NS 10000000u /* after a waiting thread has left */
+
+static void tell_events(struct vb_adapter *adapter)
+{
+	struct vb_event events[EVENTS_AT_ONCE];
+	uint32_t count;
+
+	do {
+		count = vb_nic_take_events(adapter->nic, events, EVENTS_AT_ONCE);
+		for (uint32_t i = 0; i < count; i++)
+			adapter->init.on_event(adapter->init.owner, &events[i]);
+	} while (count == EVENTS_AT_ONCE);
+}
+
+uint64_t vb_adapter_drive(struct vb_adapter *adapter)
+{
+	uint32_t turns = 0;
+
+	vb_dma_begin();
+	while (turns < TURNS_AT_ONCE && vb_pump_turn(adapter->pump, vb_adapter_now()))
+		turns++;
+	vb_dma_end();
+	if (turns) {
+		adapter->moves++;
+		atomic_store_explicit(&adapter->idle_polls, 0, memory_order_relaxed);
+	}
+	tell_events(adapter);
+	return turns == TURNS_AT_ONCE ? 0 : vb_nic_deadline(adapter->nic);
+}
+
+/* Drives unless another thread does; what is posted while it does so is not left behind. */
+static void try_drive(struct vb_adapter *adapter)
+{
+	do {
+		uint64_t deadline_ns;
+
+		if (pthread_mutex_trylock(&adapter->owner))
+			return; /* its owner looks at the doorbells after it has let go */
+		deadline_ns = vb_adapter_drive(adapter);
+		pthread_mutex_unlock(&adapter->owner);
+		vb_adapter_wake_helper_before(adapter, deadline_ns);
+	} while (vb_nic_is_rung(adapter->nic));
+}
+
+void vb_adapter_enter(struct vb_adapter *adapter)
+{
+	pthread_mutex_lock(&adapter->owner);
+}
+
+void vb_adapter_leave(struct vb_adapter *adapter)
+{
+	uint64_t deadline_ns = vb_adapter_drive(adapter);
+
+	pthread_mutex_unlock(&adapter->owner);
+	vb_adapter_wake_helper_before(adapter, deadline_ns);
+	if (vb_nic_is_rung(adapter->nic))
+		try_drive(adapter);
+}
+
+/* A program that has armed a CQ looks once more and then sleeps: that is no polling which the helper may rely on. */
+static void count_poll(struct vb_adapter *adapter)
+{
+	uint32_t left = atomic_load_explicit(&adapter->polls_uncounted, memory_order_relaxed);
+
+	if (left)
+		atomic_store_explicit(&adapter->polls_uncounted, left - 1, memory_order_relaxed);
+	else
+		atomic_store_explicit(&adapter->polled_ns, vb_adapter_now(), memory_order_relaxed);
+}
+
+void vb_adapter_poll(struct vb_adapter *adapter)
+{
+	count_poll(adapter);
+	try_drive(adapter);
+	/* Perhaps the one we wait for waits for our CPU. */
+	if (atomic_fetch_add_explicit(&adapter->idle_polls, 1, memory_order_relaxed) >=
+	    IDLE_POLLS_MAX)
+		syscall(SYS_sched_yield);
+}
+
+void vb_adapter_kick(struct vb_adapter *adapter)
+{
+	try_drive(adapter);
+}
+
+void vb_adapter_expect_sleep(struct vb_adapter *adapter)
+{
+	atomic_store_explicit(&adapter->polls_uncounted, LAST_POLLS, memory_order_relaxed);
+	/* Pairs with the helper's second look at it, after it has said that it pauses. */
+	atomic_store_explicit(&adapter->polled_ns, 0, memory_order_seq_cst);
+	vb_adapter_end_pause(adapter);
+}
+
+int vb_adapter_sleep(struct pollfd *fds, uint32_t count, uint64_t until_ns)
+{
+	uint64_t now = vb_adapter_now();
+	uint64_t left = until_ns > now ? until_ns - now : 0;
+	struct timespec timeout = { (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
+
+	return (int)syscall(SYS_ppoll, fds, count, until_ns == VB_NEVER ? NULL : &timeout, NULL, 0);
+}
+
+/* Drives once; returns until when to sleep, and what to wait for besides fds[0]. */
+static uint64_t take_turn(struct vb_adapter *adapter, struct pollfd fds[VB_PUMP_FDS_MAX + 1],
+			  uint32_t *count_out)
+{
+	uint64_t deadline_ns;
+
+	pthread_mutex_lock(&adapter->owner);
+	for (uint32_t i = 1; i < *count_out; i++) {
+		if (fds[i].revents) {
+			vb_pump_on_wake(adapter->pump);
+			break;
+		}
+	}
+	deadline_ns = vb_adapter_drive(adapter);
+	*count_out = 1 + vb_pump_fds(adapter->pump, fds + 1);
+	pthread_mutex_unlock(&adapter->owner);
+	return vb_nic_is_rung(adapter->nic) ? 0 : deadline_ns;
+}
+
+static int wait_driving(struct vb_adapter *adapter, int fd)
+{
+	struct pollfd fds[VB_PUMP_FDS_MAX + 1] = { { .fd = fd, .events = POLLIN } };
+	uint32_t count = 1;
+
+	for (;;) {
+		uint64_t until_ns = take_turn(adapter, fds, &count);
+
+		if (vb_adapter_sleep(fds, count, until_ns) < 0 && errno == EINTR)
+			return EINTR;
+		if (fds[0].revents)
+			return 0;
+	}
+}
+
+int vb_adapter_wait(struct vb_adapter *adapter, int fd)
+{
+	int error;
+
+	atomic_fetch_add_explicit(&adapter->waiter_count, 1, memory_order_seq_cst);
+	error = wait_driving(adapter, fd);
+	/* Pairs with the helper's look at it, after it has said when it wakes. */
+	atomic_fetch_sub_explicit(&adapter->waiter_count, 1, memory_order_seq_cst);
+	vb_adapter_wake_helper_before(adapter, vb_adapter_now() + HELPER_RETURNS_NS);
+	return error;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The helper thread. While somebody polls it looks once a millisecond; while somebody waits on the sockets it sees
+ * only to deadlines; else it waits on the sockets itself. It says when it will look next, and whoever needs it
+ * earlier, or finds that it no longer waits for the right thing, wakes it. An idle adapter's helper never wakes.
+ */
+#include "host/adapter_priv.h"
+
+#include "host/pump.h"
+#include "nic/rings.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PAUSE_NS 1000000u
+#define POLLED_RECENTLY_NS 200000u /* a program that polls does so every few microseconds */
+/*
+ * After traffic the helper sleeps no longer than this: a deadline that the next request brings is then mostly a later one, and
+ * nobody needs to wake it for each request.
+ */
+#define LINGER_NS 10000000u
+
+static void wake(const struct vb_adapter *adapter)
+{
+	uint64_t one = 1;
+
+	syscall(SYS_write, adapter->wake_fd, &one, sizeof(one));
+}
+
+void vb_adapter_wake_helper_before(struct vb_adapter *adapter, uint64_t deadline_ns)
+{
+	uint64_t wakes_ns = atomic_load_explicit(&adapter->helper_wakes_ns, memory_order_seq_cst);
+
+	/* If the helper has looked meanwhile, what it says now counts. */
+	while (deadline_ns < wakes_ns)
+		if (atomic_compare_exchange_weak_explicit(&adapter->helper_wakes_ns, &wakes_ns,
+							  deadline_ns, memory_order_seq_cst,
+							  memory_order_seq_cst)) {
+			wake(adapter);
+			return;
+		}
+}
+
+void vb_adapter_end_pause(struct vb_adapter *adapter)
+{
+	if (atomic_load_explicit(&adapter->helper_wakes_ns, memory_order_seq_cst) == HELPER_PAUSES)
+		wake(adapter);
+}
+
+static bool is_polled(const struct vb_adapter *adapter)
+{
+	uint64_t polled_ns = atomic_load_explicit(&adapter->polled_ns, memory_order_seq_cst);
+
+	return vb_adapter_now() - polled_ns < POLLED_RECENTLY_NS;
+}
+
+static bool has_waiters(const struct vb_adapter *adapter)
+{
+	return atomic_load_explicit(&adapter->waiter_count, memory_order_seq_cst);
+}
+
+static void say_wake(struct vb_adapter *adapter, uint64_t time_ns)
+{
+	atomic_store_explicit(&adapter->helper_wakes_ns, time_ns, memory_order_seq_cst);
+}
+
+/* What the helper knows from one look to the next. */
+struct look {
+	struct pollfd fds[2 + VB_PUMP_FDS_MAX]; /* wake, watch, sockets */
+	uint32_t count;
+	uint64_t moves;
+	uint64_t until_ns;
+};
+
+static bool is_woken_by_sockets(const struct look *look)
+{
+	for (uint32_t i = 2; i < look->count; i++)
+		if (look->fds[i].revents)
+			return true;
+	return false;
+}
+
+/* As the owner: drives, and says until when nobody else needs to look. */
+static void drive(struct vb_adapter *adapter, struct look *look)
+{
+	uint64_t linger_ns;
+
+	if (is_woken_by_sockets(look))
+		vb_pump_on_wake(adapter->pump);
+	look->until_ns = vb_adapter_drive(adapter);
+	linger_ns = vb_adapter_now() + LINGER_NS;
+	if (look->moves != adapter->moves && look->until_ns > linger_ns)
+		look->until_ns = linger_ns;
+	look->moves = adapter->moves;
+	look->count = 2 + vb_pump_fds(adapter->pump, look->fds + 2);
+	say_wake(adapter, look->until_ns);
+}
+
+/* False if another thread drives just now, and polls. */
+static bool try_look(struct vb_adapter *adapter, struct look *look)
+{
+	if (pthread_mutex_trylock(&adapter->owner)) {
+		if (is_polled(adapter))
+			return false;
+		pthread_mutex_lock(&adapter->owner);
+	}
+	drive(adapter, look);
+	pthread_mutex_unlock(&adapter->owner);
+	return true;
+}
+
+static void sleep_until(const struct vb_adapter *adapter, struct look *look, uint64_t until_ns)
+{
+	uint64_t count;
+
+	look->fds[0] = (struct pollfd){ .fd = adapter->wake_fd, .events = POLLIN };
+	look->fds[1] = (struct pollfd){ .fd = adapter->watch_fd, .events = POLLIN };
+	(void)vb_adapter_sleep(look->fds, look->count, until_ns);
+	if (look->fds[0].revents)
+		syscall(SYS_read, adapter->wake_fd, &count, sizeof(count));
+}
+
+static void pause_while_polled(struct vb_adapter *adapter, struct look *look)
+{
+	say_wake(adapter, HELPER_PAUSES);
+	look->count = 2;
+	/* Perhaps somebody who arms a CQ saw us before we said that we pause. */
+	if (is_polled(adapter))
+		sleep_until(adapter, look, vb_adapter_now() + PAUSE_NS);
+}
+
+static void *help(void *argument)
+{
+	struct vb_adapter *adapter = argument;
+	struct look look = { 0 };
+
+	while (!atomic_load_explicit(&adapter->is_closing, memory_order_acquire)) {
+		bool has_looked = try_look(adapter, &look);
+
+		if (has_looked && vb_nic_is_rung(adapter->nic))
+			continue;
+		if (!has_looked || is_polled(adapter)) {
+			pause_while_polled(adapter, &look);
+			continue;
+		}
+		if (has_waiters(adapter))
+			look.count = 2;
+		sleep_until(adapter, &look, look.until_ns);
+	}
+	return NULL;
+}
+
+/* The helper takes no signals: they are the program's. */
+vb_err vb_adapter_start_helper(struct vb_adapter *adapter)
+{
+	sigset_t all;
+	sigset_t before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&adapter->helper, NULL, help, adapter);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err ? VB_ENOMEM : VB_OK;
+}
+
+void vb_adapter_stop_helper(struct vb_adapter *adapter)
+{
+	atomic_store_explicit(&adapter->is_closing, true, memory_order_release);
+	wake(adapter);
+	pthread_join(adapter->helper, NULL);
+}

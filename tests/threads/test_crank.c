@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who turns the crank of an adapter: no deadline and no doorbell may be left to somebody who sleeps, and the helper
+ * thread must not get in the way of a program that polls. The adapter is on an interface of the test's own; what it sends to
+ * BLACK_HOLE vanishes, what it sends to itself comes back over its sockets.
+ */
+#include "harness.h"
+#include "namespace.h"
+
+#include "host/adapter.h"
+#include "host/config.h"
+#include "host/device.h"
+#include "nic/cq.h"
+#include "nic/pd.h"
+#include "nic/qp.h"
+#include "nic/rings.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MUST(call) EXPECT_EQ(call, VB_OK)
+#define WAIT_S 30
+
+enum { OWN_ADDRESS = 1, BLACK_HOLE = 2 }; /* the last number of 10.0.0.x */
+enum { TIMEOUT_1_MS = 8, TIMEOUT_NEVER = 0 };
+
+static struct vb_config config;
+static struct vb_device *devices;
+static struct vb_adapter *adapter;
+static struct vb_pd *pd;
+
+/* A QP and CQ with an event descriptor, as behind a completion channel. */
+struct line {
+	int fd;
+	struct vb_cq *cq;
+	struct vb_qp *qp;
+};
+
+static void on_event(void *owner, const struct vb_event *event)
+{
+	uint64_t one = 1;
+	struct line *line = event->owner_context;
+
+	(void)owner;
+	if (event->kind == VB_EVENT_COMPLETION)
+		EXPECT_EQ(write(line->fd, &one, sizeof(one)), sizeof(one));
+}
+
+static void begin(void)
+{
+	uint32_t count;
+
+	namespace_enter();
+	namespace_add_dummy("d0");
+	ip("link set lo up");
+	ip("address add 10.0.0.1/24 dev d0");
+	vb_config_load(&config);
+	strcpy(config.devices, "d0");
+	MUST(vb_device_list(&config, &devices, &count));
+	EXPECT_EQ(count, 1);
+	MUST(vb_adapter_open(
+		&(struct vb_adapter_init){
+			.device = &devices[0],
+			.config = &config,
+			.on_event = on_event,
+		},
+		&adapter));
+	vb_adapter_enter(adapter);
+	MUST(vb_pd_create(vb_adapter_nic(adapter), &pd));
+	vb_adapter_leave(adapter);
+}
+
+static void end(void)
+{
+	vb_adapter_enter(adapter);
+	MUST(vb_pd_destroy(pd));
+	vb_adapter_leave(adapter);
+	vb_adapter_close(adapter);
+	vb_device_list_free(devices);
+}
+
+static void connect_line(struct line *line, uint8_t to, uint8_t timeout)
+{
+	struct vb_qp_attr attr = {
+		.state = VB_STATE_INIT,
+		.port = 1,
+		.path_mtu = 1024,
+		.address = { .destination = { { [10] = 0xff, [11] = 0xff, 10, 0, 0, to } },
+			     .source_index = 1 },
+		.destination = vb_qp_number(line->qp),
+		.timeout = timeout,
+		.retry_count = 1,
+		.rnr_retry = 7,
+		.reads_out = 1,
+		.reads_in = 1,
+		.min_rnr_timer = 1,
+		.access = VB_ACCESS_REMOTE_WRITE,
+	};
+
+	MUST(vb_qp_modify(line->qp, &attr,
+			  VB_ATTR_STATE | VB_ATTR_PKEY_INDEX | VB_ATTR_PORT | VB_ATTR_ACCESS));
+	attr.state = VB_STATE_RTR;
+	MUST(vb_qp_modify(line->qp, &attr,
+			  VB_ATTR_STATE | VB_ATTR_ADDRESS | VB_ATTR_PATH_MTU | VB_ATTR_DESTINATION |
+				  VB_ATTR_RQ_PSN | VB_ATTR_READS_IN | VB_ATTR_MIN_RNR_TIMER));
+	attr.state = VB_STATE_RTS;
+	MUST(vb_qp_modify(line->qp, &attr,
+			  VB_ATTR_STATE | VB_ATTR_TIMEOUT | VB_ATTR_RETRY_COUNT |
+				  VB_ATTR_RNR_RETRY | VB_ATTR_SQ_PSN | VB_ATTR_READS_OUT));
+}
+
+static void open_line(struct line *line, uint8_t to, uint8_t timeout)
+{
+	struct vb_qp_init init = {
+		.type = VB_QP_RC,
+		.send_depth = 16,
+		.recv_depth = 1,
+		.send_sge_max = 1,
+		.recv_sge_max = 1,
+		.signal_all = true,
+	};
+
+	line->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	EXPECT(line->fd >= 0);
+	vb_adapter_enter(adapter);
+	MUST(vb_cq_create(vb_adapter_nic(adapter), 64, line, &line->cq));
+	init.send_cq = init.recv_cq = line->cq;
+	MUST(vb_qp_create(pd, &init, &line->qp));
+	connect_line(line, to, timeout);
+	vb_adapter_leave(adapter);
+}
+
+static void close_line(struct line *line)
+{
+	vb_adapter_enter(adapter);
+	MUST(vb_qp_destroy(line->qp));
+	MUST(vb_cq_destroy(line->cq));
+	vb_adapter_leave(adapter);
+	close(line->fd);
+}
+
+/* A WRITE of no bytes, which needs no memory. */
+static void post(struct line *line)
+{
+	struct vb_send_request request = { .opcode = VB_WR_WRITE };
+
+	MUST(vb_qp_post_send(line->qp, &request));
+	vb_qp_ring_send(line->qp);
+	vb_adapter_kick(adapter);
+}
+
+static void *wait_for_event(void *argument)
+{
+	const struct line *line = argument;
+
+	EXPECT_EQ(vb_adapter_wait(adapter, line->fd), 0);
+	return NULL;
+}
+
+static void join(pthread_t thread)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += WAIT_S;
+	if (pthread_timedjoin_np(thread, NULL, &end))
+		FAIL("a thread still sleeps");
+}
+
+static void sleep_ms(long ms)
+{
+	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
+}
+
+static void expect_completion(struct line *line, const char *status)
+{
+	struct vb_completion completion;
+
+	EXPECT_EQ(vb_cq_poll(line->cq, &completion, 1), 1);
+	EXPECT_STR(vb_status_describe(completion.status), status);
+}
+
+/* CPU time of all threads but this one. */
+static double other_threads_seconds(void)
+{
+	struct timespec all, own;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &all);
+	return (double)(all.tv_sec - own.tv_sec) + (double)(all.tv_nsec - own.tv_nsec) / 1e9;
+}
+
+static double now_seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* --- deadlines ---------------------------------------------------------------------------------- */
+
+TEST(a_deadline_that_comes_up_while_a_thread_waits_is_kept)
+{
+	struct line quiet, lost;
+	pthread_t waiter;
+
+	begin();
+	open_line(&quiet, OWN_ADDRESS, TIMEOUT_NEVER);
+	open_line(&lost, BLACK_HOLE, TIMEOUT_1_MS);
+	vb_cq_arm(lost.cq, false);
+	EXPECT_EQ(pthread_create(&waiter, NULL, wait_for_event, &lost), 0);
+	sleep_ms(100); /* it sleeps now: nothing is under way */
+	post(&lost);
+	join(waiter);
+	expect_completion(&lost, "RETRY_EXC_ERR");
+	close_line(&lost);
+	close_line(&quiet);
+	end();
+}
+
+TEST(a_deadline_is_kept_when_nobody_polls_or_waits)
+{
+	struct line lost;
+	struct pollfd event;
+
+	begin();
+	open_line(&lost, BLACK_HOLE, TIMEOUT_1_MS);
+	event = (struct pollfd){ .fd = lost.fd, .events = POLLIN };
+	sleep_ms(100);
+	vb_cq_arm(lost.cq, false);
+	vb_adapter_expect_sleep(adapter);
+	post(&lost);
+	EXPECT_EQ(poll(&event, 1, WAIT_S * 1000), 1);
+	expect_completion(&lost, "RETRY_EXC_ERR");
+	close_line(&lost);
+	end();
+}
+
+TEST(one_waiting_thread_hears_of_what_another_has_driven)
+{
+	struct line lines[2];
+	pthread_t waiters[2];
+
+	begin();
+	for (int i = 0; i < 2; i++) {
+		open_line(&lines[i], OWN_ADDRESS, TIMEOUT_NEVER);
+		vb_cq_arm(lines[i].cq, false);
+		EXPECT_EQ(pthread_create(&waiters[i], NULL, wait_for_event, &lines[i]), 0);
+	}
+	for (int i = 0; i < 2; i++) {
+		sleep_ms(20);
+		post(&lines[i]);
+		join(waiters[i]);
+		expect_completion(&lines[i], "SUCCESS");
+	}
+	for (int i = 0; i < 2; i++)
+		close_line(&lines[i]);
+	end();
+}
+
+/* --- doorbells ---------------------------------------------------------------------------------- */
+
+#define POSTERS 3
+
+static uint32_t round_count(void)
+{
+	return test_is_thorough() ? 100000 : 5000;
+}
+
+/* Posts and waits for the event in poll(), as a program with an event loop does: only the helper drives. */
+static void *post_and_poll_descriptor(void *argument)
+{
+	struct line *line = argument;
+	struct pollfd event = { .fd = line->fd, .events = POLLIN };
+
+	for (uint32_t i = 0; i < round_count(); i++) {
+		uint64_t count;
+
+		vb_cq_arm(line->cq, false);
+		post(line);
+		if (poll(&event, 1, WAIT_S * 1000) != 1)
+			FAIL("the completion of post %u did not come", i);
+		EXPECT_EQ(read(line->fd, &count, sizeof(count)), sizeof(count));
+		expect_completion(line, "SUCCESS");
+	}
+	return NULL;
+}
+
+/* Spins on the ring without driving, and posts as early after a completion as a little dice says. */
+static void *post_and_spin(void *argument)
+{
+	struct line *line = argument;
+
+	for (uint32_t i = 0; i < 10 * round_count(); i++) {
+		double end_seconds = now_seconds() + WAIT_S;
+		struct vb_completion completion;
+
+		post(line);
+		while (!vb_cq_poll(line->cq, &completion, 1))
+			if (now_seconds() > end_seconds)
+				FAIL("the completion of post %u did not come", i);
+		for (uint32_t spin = i * 7 % 64; spin; spin--)
+			(void)now_seconds();
+	}
+	return NULL;
+}
+
+static void *post_and_wait(void *argument)
+{
+	struct line *line = argument;
+
+	for (uint32_t i = 0; i < round_count(); i++) {
+		uint64_t count;
+
+		vb_cq_arm(line->cq, false);
+		post(line);
+		EXPECT_EQ(vb_adapter_wait(adapter, line->fd), 0);
+		EXPECT_EQ(read(line->fd, &count, sizeof(count)), sizeof(count));
+		expect_completion(line, "SUCCESS");
+	}
+	return NULL;
+}
+
+static void run_posters(int count, void *(*first)(void *), void *(*others)(void *))
+{
+	struct line lines[POSTERS];
+	pthread_t threads[POSTERS];
+
+	begin();
+	for (int i = 0; i < count; i++) {
+		open_line(&lines[i], OWN_ADDRESS, TIMEOUT_NEVER);
+		EXPECT_EQ(pthread_create(&threads[i], NULL, i ? others : first, &lines[i]), 0);
+	}
+	for (int i = 0; i < count; i++) {
+		pthread_join(threads[i], NULL);
+		close_line(&lines[i]);
+	}
+	end();
+}
+
+TEST(no_doorbell_is_lost_when_only_the_helper_drives)
+{
+	run_posters(POSTERS, post_and_poll_descriptor, post_and_poll_descriptor);
+}
+
+TEST(no_doorbell_is_lost_when_one_thread_waits_and_others_only_post)
+{
+	run_posters(POSTERS, post_and_wait, post_and_poll_descriptor);
+}
+
+TEST(no_doorbell_is_lost_to_a_program_that_spins_on_memory)
+{
+	run_posters(1, post_and_spin, NULL);
+}
+
+/* --- the helper's share of the CPU -------------------------------------------------------------- */
+
+static void poll_for(struct line *line, double seconds)
+{
+	double end_seconds = now_seconds() + seconds;
+	struct vb_completion completion;
+
+	while (now_seconds() < end_seconds) {
+		vb_adapter_poll(adapter);
+		(void)vb_cq_poll(line->cq, &completion, 1);
+	}
+}
+
+TEST(the_helper_sleeps_while_a_program_polls)
+{
+	struct line line;
+	double spent = 0, begun;
+
+	begin();
+	open_line(&line, OWN_ADDRESS, TIMEOUT_1_MS);
+	begun = now_seconds();
+	/* The helper is woken for a deadline at the moment in which the program begins to poll, again and again. */
+	for (int i = 0; i < 100; i++) {
+		double before = other_threads_seconds();
+
+		post(&line);
+		poll_for(&line, 0.005);
+		spent += other_threads_seconds() - before;
+		sleep_ms(2);
+	}
+	EXPECT(spent < 0.2 * (now_seconds() - begun));
+	close_line(&line);
+	end();
+}
+
+TEST(an_idle_adapter_uses_no_cpu)
+{
+	struct line line;
+	struct timespec before, after;
+
+	begin();
+	open_line(&line, OWN_ADDRESS, TIMEOUT_1_MS);
+	post(&line);
+	poll_for(&line, 0.01);
+	sleep_ms(100);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+	sleep_ms(1000);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+	EXPECT((double)(after.tv_sec - before.tv_sec) +
+		       (double)(after.tv_nsec - before.tv_nsec) / 1e9 <
+	       0.005);
+	close_line(&line);
+	end();
+}

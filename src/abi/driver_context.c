@@ -30,6 +30,7 @@ static int open_adapter(struct vb_abi_opened *opened)
 		.device = &opened->device,
 		.config = vb_abi_config(),
 		.on_event = vb_abi_on_event,
+		.on_change = vb_abi_on_change,
 		.owner = opened,
 	};
 	int error = vb_abi_errno(vb_adapter_open(&init, &opened->adapter));
@@ -52,12 +53,13 @@ static int open_shared(struct ibv_device *device, const struct stat *file,
 
 	if (!opened)
 		return ENOMEM;
-	opened->device = *vb_abi_device_describe(device);
+	opened->device = vb_abi_device_describe(device);
 	opened->verbs = device;
 	opened->context_count = 1;
 	opened->process = getpid();
 	opened->file_device = file->st_dev;
 	opened->file_inode = file->st_ino;
+	pthread_mutex_init(&opened->contexts_lock, NULL);
 	vb_link_init(&opened->xrc_domains);
 	vb_link_init(&opened->contexts);
 	vb_link_init(&opened->pds);
@@ -65,6 +67,7 @@ static int open_shared(struct ibv_device *device, const struct stat *file,
 	vb_link_init(&opened->dms);
 	error = open_adapter(opened);
 	if (error) {
+		pthread_mutex_destroy(&opened->contexts_lock);
 		free(opened);
 		return error;
 	}
@@ -98,6 +101,7 @@ static void end_shared(struct vb_abi_opened *opened)
 		pthread_mutex_destroy(&context->events_lock);
 		free(context);
 	}
+	pthread_mutex_destroy(&opened->contexts_lock);
 	free(opened);
 }
 
@@ -181,9 +185,9 @@ static int make_context(struct vb_abi_opened *opened, int cmd_fd, struct ibv_con
 	context->adapter = opened->adapter;
 	pthread_mutex_init(&context->events_lock, NULL);
 	vb_link_init(&context->events);
-	pthread_mutex_lock(&all_lock);
+	pthread_mutex_lock(&opened->contexts_lock);
 	vb_link_append(&opened->contexts, &context->link);
-	pthread_mutex_unlock(&all_lock);
+	pthread_mutex_unlock(&opened->contexts_lock);
 	*context_out = verbs;
 	return 0;
 }

@@ -136,9 +136,14 @@ __be64 vb_abi_device_guid(const struct ibv_device *device)
 	return htobe64(listed_of(device)->description.guid);
 }
 
-const struct vb_device *vb_abi_device_describe(const struct ibv_device *device)
+struct vb_device vb_abi_device_describe(const struct ibv_device *device)
 {
-	return &listed_of(device)->description;
+	struct vb_device description;
+
+	pthread_mutex_lock(&list_lock);
+	description = listed_of(device)->description;
+	pthread_mutex_unlock(&list_lock);
+	return description;
 }
 
 /* --- queries --- */
@@ -161,12 +166,13 @@ int vb_abi_query_device(struct ibv_context *context, struct ibv_device_attr_ex *
 {
 	struct vb_abi_context *own = vb_abi_context_of(context);
 	struct vb_nic_limits limits = vb_nic_limits(vb_adapter_nic(own->adapter));
+	__be64 guid = vb_abi_device_guid(context->device);
 
 	*attr_out = (struct ibv_device_attr_ex){
 		.orig_attr = {
 			.fw_ver = VB_DEVICE_FIRMWARE,
-			.node_guid = htobe64(own->opened->device.guid),
-			.sys_image_guid = htobe64(own->opened->device.guid),
+			.node_guid = guid,
+			.sys_image_guid = guid,
 			.max_mr_size = UINT64_MAX,
 			.page_size_cap = 0xfffff000,
 			.vendor_id = VENDOR_ID,
@@ -224,14 +230,17 @@ static enum ibv_mtu mtu_code(uint32_t bytes)
 int vb_abi_query_port(struct ibv_context *context, uint32_t port, struct ibv_port_attr *attr_out)
 {
 	struct vb_abi_context *own = vb_abi_context_of(context);
-	bool is_active = vb_device_is_active(&own->opened->device);
+	struct vb_device device;
+	bool is_active;
 
 	if (port != 1)
 		return EINVAL;
+	vb_adapter_device(own->adapter, &device);
+	is_active = vb_device_is_active(&device);
 	*attr_out = (struct ibv_port_attr){
 		.state = is_active ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
 		.max_mtu = IBV_MTU_4096,
-		.active_mtu = mtu_code(own->opened->device.path_mtu),
+		.active_mtu = mtu_code(device.path_mtu),
 		.gid_tbl_len = VB_GID_COUNT,
 		.port_cap_flags = IBV_PORT_CM_SUP,
 		.max_msg_sz = VB_MESSAGE_LENGTH_MAX,
@@ -250,19 +259,20 @@ int vb_abi_query_gid(struct ibv_context *context, uint32_t port, uint32_t index,
 		     struct ibv_gid_entry *entry_out)
 {
 	struct vb_abi_context *own = vb_abi_context_of(context);
+	struct vb_device device;
 
 	if (port != 1 || index >= VB_GID_COUNT)
 		return EINVAL;
-	if (vb_device_gid_is_empty(&own->opened->device.gids[index]))
+	vb_adapter_device(own->adapter, &device);
+	if (vb_device_gid_is_empty(&device.gids[index]))
 		return ENODATA;
 	*entry_out = (struct ibv_gid_entry){
 		.gid_index = index,
 		.port_num = port,
 		.gid_type = IBV_GID_TYPE_ROCE_V2,
-		.ndev_ifindex = own->opened->device.ifindex,
+		.ndev_ifindex = device.ifindex,
 	};
-	memcpy(entry_out->gid.raw, own->opened->device.gids[index].gid.raw,
-	       sizeof(entry_out->gid.raw));
+	memcpy(entry_out->gid.raw, device.gids[index].gid.raw, sizeof(entry_out->gid.raw));
 	return 0;
 }
 

@@ -158,6 +158,51 @@ void vb_abi_on_event(void *owner, const struct vb_event *event)
 	add_async(vb_abi_context_of(context), &async);
 }
 
+/* Nobody needs to hear twice in a row that the same is so now. */
+static bool is_told(struct vb_abi_context *context, enum ibv_event_type type)
+{
+	bool is_same = false;
+
+	pthread_mutex_lock(&context->events_lock);
+	if (context->verbs.context.async_fd < 0)
+		is_same = true; /* it is closed: nobody asks */
+	else if (vb_link_is_linked(&context->events))
+		is_same = VB_CONTAINER(context->events.prev, struct vb_abi_async_event, link)
+				  ->event.event_type == type;
+	pthread_mutex_unlock(&context->events_lock);
+	return is_same;
+}
+
+static void tell_port(struct vb_abi_context *context, enum ibv_event_type type)
+{
+	if (!is_told(context, type))
+		add_async(context,
+			  &(struct ibv_async_event){ .event_type = type, .element.port_num = 1 });
+}
+
+static void tell_change(struct vb_abi_context *context, uint32_t what)
+{
+	if (what & VB_DEVICE_GID_CHANGE)
+		tell_port(context, IBV_EVENT_GID_CHANGE);
+	if (what & VB_DEVICE_PORT_ERROR)
+		tell_port(context, IBV_EVENT_PORT_ERR);
+	if (what & VB_DEVICE_PORT_ACTIVE)
+		tell_port(context, IBV_EVENT_PORT_ACTIVE);
+	if (what & VB_DEVICE_GONE)
+		tell_port(context, IBV_EVENT_DEVICE_FATAL);
+}
+
+void vb_abi_on_change(void *owner, uint32_t what)
+{
+	struct vb_abi_opened *opened = owner;
+
+	pthread_mutex_lock(&opened->contexts_lock);
+	for (struct vb_link *link = opened->contexts.next; link != &opened->contexts;
+	     link = link->next)
+		tell_change(VB_CONTAINER(link, struct vb_abi_context, link), what);
+	pthread_mutex_unlock(&opened->contexts_lock);
+}
+
 /* Which object's taken events count up. */
 static uint32_t *taken_by(struct ibv_async_event *event)
 {

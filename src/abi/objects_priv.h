@@ -33,11 +33,13 @@
 struct vb_abi_opened {
 	/* Under the lock of the list of all. */
 	struct vb_link link;
-	struct vb_link contexts; /* those that were closed too: what was made there refers to them */
-	uint32_t context_count; /* without those */
+	uint32_t context_count; /* that are not closed */
+
+	pthread_mutex_t contexts_lock;
+	struct vb_link contexts; /* the closed ones too: what was made there refers to them */
 
 	struct vb_adapter *adapter;
-	struct vb_device device;
+	struct vb_device device; /* as it was when it was opened */
 	struct ibv_device *verbs;
 	struct vb_pd *spare_pd; /* of XRC_RECV QPs, which have none */
 	struct vb_link xrc_domains;
@@ -194,7 +196,7 @@ static inline struct vb_abi_srq *vb_abi_srq_of(struct ibv_srq *srq)
 }
 
 /* As it was when the device was last listed. */
-const struct vb_device *vb_abi_device_describe(const struct ibv_device *device);
+struct vb_device vb_abi_device_describe(const struct ibv_device *device);
 const struct vb_config *vb_abi_config(void);
 
 void vb_abi_dm_init(struct ibv_dm *dm); /* how it is copied to and from */
@@ -205,6 +207,9 @@ void vb_abi_handle_remove(struct vb_link *list, struct vb_abi_handle *handle);
 
 /* What the adapter calls for each event of the engine; the owner is not needed, for an object knows its context. */
 void vb_abi_on_event(void *owner, const struct vb_event *event);
+
+/* What the adapter calls when the interface has changed. */
+void vb_abi_on_change(void *owner, uint32_t what);
 
 /* Removes the object's events that nobody has taken yet. */
 void vb_abi_forget_events(struct vb_abi_context *context, const void *object);

@@ -55,7 +55,7 @@ static vb_err seed(uint64_t *seed_out)
 static vb_err open_link(struct vb_adapter *adapter, struct vb_nic_config *config)
 {
 	struct vb_udp_config udp = {
-		.interface_index = adapter->init.device->ifindex,
+		.interface_index = adapter->device.ifindex,
 		.port = VB_ROCE_PORT,
 		.source_count = SOURCE_PORTS,
 		.receive_buffer_length = adapter->init.config->receive_buffer
@@ -78,7 +78,7 @@ static vb_err open_link(struct vb_adapter *adapter, struct vb_nic_config *config
 
 static vb_err make_engine(struct vb_adapter *adapter, struct vb_nic_config *config)
 {
-	const struct vb_device *device = adapter->init.device;
+	const struct vb_device *device = &adapter->device;
 	vb_err err = seed(&config->seed);
 
 	if (err)
@@ -102,11 +102,25 @@ static vb_err make_engine(struct vb_adapter *adapter, struct vb_nic_config *conf
 	return err;
 }
 
-static const struct vb_gid *host_gid(const struct vb_adapter *adapter)
+void vb_adapter_set_host_gid(struct vb_adapter *adapter, const struct vb_device *device)
 {
-	const struct vb_device_gid *first = &adapter->init.device->gids[0];
+	const struct vb_device_gid *first = &device->gids[0];
 
-	return first->is_host_only ? &first->gid : NULL;
+	adapter->host_gid = first->is_host_only ? first->gid : (struct vb_gid){ 0 };
+}
+
+/* From now on nothing is missed. The list that the device comes from may be old. */
+static void begin_following(struct vb_adapter *adapter)
+{
+	struct vb_device_changes changes;
+
+	adapter->device = *adapter->init.device;
+	adapter->init.device = NULL;
+	if (vb_device_watch_open(&adapter->watch_fd))
+		adapter->watch_fd = -1;
+	if (!vb_device_refresh(&adapter->device, adapter->init.config, &changes))
+		adapter->is_gone = changes.what & VB_DEVICE_GONE;
+	vb_adapter_set_host_gid(adapter, &adapter->device);
 }
 
 /* In the order in which they are made; ended in reverse by vb_adapter_close(), as far as they exist. */
@@ -124,8 +138,8 @@ static vb_err make_parts(struct vb_adapter *adapter)
 	if (!err)
 		err = make_engine(adapter, &config);
 	if (!err)
-		err = vb_pump_create(adapter->nic, adapter->udp, adapter->member, host_gid(adapter),
-				     &adapter->pump);
+		err = vb_pump_create(adapter->nic, adapter->udp, adapter->member,
+				     &adapter->host_gid, &adapter->pump);
 	return err;
 }
 
@@ -143,6 +157,9 @@ static void end_parts(struct vb_adapter *adapter)
 		munmap(adapter->tables, adapter->tables_length);
 	if (adapter->wake_fd >= 0)
 		syscall(SYS_close, adapter->wake_fd);
+	if (adapter->watch_fd >= 0)
+		vb_device_watch_close(adapter->watch_fd);
+	pthread_mutex_destroy(&adapter->device_lock);
 	pthread_mutex_destroy(&adapter->owner);
 	free(adapter);
 }
@@ -155,8 +172,9 @@ vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **a
 	if (!adapter)
 		return VB_ENOMEM;
 	adapter->init = *init;
-	adapter->watch_fd = -1;
 	pthread_mutex_init(&adapter->owner, NULL);
+	pthread_mutex_init(&adapter->device_lock, NULL);
+	begin_following(adapter);
 	adapter->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = adapter->wake_fd < 0 ? VB_ENOMEM : make_parts(adapter);
 	if (!err)
@@ -174,7 +192,7 @@ static void log_counters(const struct vb_adapter *adapter)
 {
 	const struct vb_counters *counters = vb_nic_counters(adapter->nic);
 	const uint64_t *udp = vb_udp_counters(adapter->udp);
-	const char *name = adapter->init.device->name;
+	const char *name = adapter->device.name;
 
 	for (uint32_t i = 0; i < VB_COUNTER_COUNT; i++)
 		if (counters->counts[i])

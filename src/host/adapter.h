@@ -17,10 +17,12 @@ struct vb_config;
 struct vb_device;
 
 struct vb_adapter_init {
-	const struct vb_device *device; /* these two are borrowed until the adapter is closed */
-	const struct vb_config *config;
+	const struct vb_device *device; /* borrowed for the call */
+	const struct vb_config *config; /* borrowed until the adapter is closed */
 	/* Called by whoever drives, as the engine's owner, for each event: it must not call back into the adapter. */
 	void (*on_event)(void *owner, const struct vb_event *event);
+	/* Called by the helper thread when the interface has changed; `what` is of enum vb_device_change. Or NULL. */
+	void (*on_change)(void *owner, uint32_t what);
 	void *owner;
 };
 
@@ -32,6 +34,9 @@ void vb_adapter_close(struct vb_adapter *adapter);
 
 struct vb_nic *vb_adapter_nic(const struct vb_adapter *adapter);
 uint64_t vb_adapter_device_memory(const struct vb_adapter *adapter); /* bytes on the adapter */
+
+/* The device as its interface is now. */
+void vb_adapter_device(struct vb_adapter *adapter, struct vb_device *device_out);
 
 /* Between these two the caller owns the engine; needed for everything but nic/rings.h. Not recursive. */
 void vb_adapter_enter(struct vb_adapter *adapter);

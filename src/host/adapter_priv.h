@@ -25,6 +25,7 @@ struct vb_adapter {
 	struct vb_pump *pump;
 	struct vb_udp *udp;
 	struct vb_adapter_init init;
+	struct vb_gid host_gid; /* that is no address and reaches this host only; or all zero */
 	uint8_t *tables; /* key rows, QP rows, zero page, device memory: one mapping */
 	size_t tables_length;
 	uint64_t moves; /* how often driving moved something; the owner's */
@@ -34,6 +35,10 @@ struct vb_adapter {
 	pthread_t helper;
 	_Atomic bool is_closing;
 	_Atomic uint64_t helper_wakes_ns; /* when the helper will look by itself; or HELPER_PAUSES */
+
+	pthread_mutex_t device_lock;
+	struct vb_device device; /* as the interface is now; the helper changes it */
+	bool is_gone; /* the interface; the helper's */
 
 	_Atomic uint64_t polled_ns; /* when somebody last looked for completions */
 	_Atomic uint32_t polls_uncounted; /* so many more looks do not count */
@@ -74,5 +79,15 @@ void vb_adapter_wake_helper_before(struct vb_adapter *adapter, uint64_t deadline
 
 /* Makes a helper that pauses look now. */
 void vb_adapter_end_pause(struct vb_adapter *adapter);
+
+/* --- follow.c --- */
+
+/* As the helper: the watch has something to tell. */
+void vb_adapter_follow(struct vb_adapter *adapter);
+
+/* --- adapter.c --- */
+
+/* As the owner. */
+void vb_adapter_set_host_gid(struct vb_adapter *adapter, const struct vb_device *device);
 
 #endif

@@ -111,7 +111,7 @@ static bool try_look(struct vb_adapter *adapter, struct look *look)
 	return true;
 }
 
-static void sleep_until(const struct vb_adapter *adapter, struct look *look, uint64_t until_ns)
+static void sleep_until(struct vb_adapter *adapter, struct look *look, uint64_t until_ns)
 {
 	uint64_t count;
 
@@ -120,6 +120,8 @@ static void sleep_until(const struct vb_adapter *adapter, struct look *look, uin
 	(void)vb_adapter_sleep(look->fds, look->count, until_ns);
 	if (look->fds[0].revents)
 		syscall(SYS_read, adapter->wake_fd, &count, sizeof(count));
+	if (look->fds[1].revents)
+		vb_adapter_follow(adapter);
 }
 
 static void pause_while_polled(struct vb_adapter *adapter, struct look *look)

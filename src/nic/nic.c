@@ -155,6 +155,14 @@ vb_err vb_nic_set_gid(struct vb_nic *nic, uint32_t index, const struct vb_gid *g
 	return VB_OK;
 }
 
+vb_err vb_nic_set_port_mtu(struct vb_nic *nic, uint32_t mtu)
+{
+	if (mtu < 256 || mtu > VB_PAYLOAD_MAX || !is_power_of_two(mtu))
+		return VB_EINVAL;
+	nic->config.port_mtu = mtu;
+	return VB_OK;
+}
+
 vb_err vb_nic_set_pkey(struct vb_nic *nic, uint32_t index, uint16_t pkey)
 {
 	if (index >= VB_PKEY_COUNT)

@@ -86,6 +86,8 @@ struct vb_nic_limits vb_nic_limits(const struct vb_nic *nic);
 /* The tables of the port. An all-zero GID is an empty entry. VB_EINVAL for an index beyond the table. */
 VB_MUST_USE vb_err vb_nic_set_gid(struct vb_nic *nic, uint32_t index, const struct vb_gid *gid);
 VB_MUST_USE vb_err vb_nic_set_pkey(struct vb_nic *nic, uint32_t index, uint16_t pkey);
+/* The largest payload of a packet, from now on: 256 to 4096, a power of two. QPs keep their path MTU. */
+VB_MUST_USE vb_err vb_nic_set_port_mtu(struct vb_nic *nic, uint32_t mtu);
 const struct vb_gid *vb_nic_gid(const struct vb_nic *nic,
 				uint32_t index); /* NULL beyond the table */
 uint16_t vb_nic_pkey(const struct vb_nic *nic, uint32_t index); /* 0 beyond the table */

@@ -72,6 +72,11 @@ static bool waits_for_credits(const struct vb_requester *requester, const struct
 	return requester->is_probing && vb_psn_diff(requester->unacked, wqe->first_psn) <= 0;
 }
 
+uint32_t vb_rc_flight_max(const struct vb_qp *qp)
+{
+	return qp->nic->config.flight_packets_max - qp->requester.flight_cut;
+}
+
 static uint32_t packets_in_flight(const struct vb_requester *requester)
 {
 	uint32_t psns = vb_psn_distance(requester->next_psn, requester->unacked);
@@ -124,7 +129,7 @@ static enum hold why_held(const struct vb_qp *qp)
 	if (vb_wqe_needs_response(wqe) && requester->reads_out &&
 	    requester->reads_out >= qp->attr.reads_out)
 		return HELD_BY_READS;
-	if (packets_in_flight(requester) >= qp->nic->config.flight_packets_max)
+	if (packets_in_flight(requester) >= vb_rc_flight_max(qp))
 		return HELD_BY_WINDOW;
 	if (waits_for_credits(requester, wqe))
 		return HELD_BY_CREDITS;
@@ -229,7 +234,7 @@ static void advance(struct vb_qp *qp, const struct vb_wqe *wqe, const struct vb_
 static bool wants_ack(const struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	const struct vb_requester *requester = &qp->requester;
-	uint32_t window = qp->nic->config.flight_packets_max;
+	uint32_t window = vb_rc_flight_max(qp);
 	uint32_t index = vb_psn_distance(requester->next_psn, wqe->first_psn);
 
 	if (vb_wqe_needs_response(wqe))

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * RC's one timer: the local ACK timeout while packets are out, or the wait that an RNR NAK asked for. Nobody
- * else knows what an event of the protocol does to the deadline.
+ * else knows what an event of the protocol does to the deadline. Each timeout halves how many packets may be out: a peer
+ * that is slow would else have every one of them to do again, and answer later still.
  */
 #include "nic/rc_priv.h"
 
+#include "base/bytes.h"
 #include "wire/syndrome.h"
 
+#define BACKOFF_MAX 2u /* a timeout may be noticed up to four times its time late */
+
+/* A peer that did not answer may be slow rather than deaf: it gets more time with each retry. */
 static uint64_t ack_timeout_ns(const struct vb_qp *qp)
 {
-	return 4096ull << qp->attr.timeout; /* 4.096 us * 2^t */
+	uint32_t retries = qp->attr.retry_count - qp->requester.retries_left;
+
+	return 4096ull << qp->attr.timeout << min32(retries, BACKOFF_MAX); /* 4.096 us * 2^t */
 }
 
 static void restart(struct vb_qp *qp)
@@ -31,6 +38,8 @@ void vb_rc_timers_on_progress(struct vb_qp *qp)
 	requester->retries_left = qp->attr.retry_count;
 	requester->rnr_retries_left = qp->attr.rnr_retry;
 	requester->has_recovered = false;
+	if (requester->flight_cut)
+		requester->flight_cut--;
 	if (requester->waits_for_receiver)
 		return; /* the timer is the RNR NAK's */
 	if (vb_psn_equal(requester->unacked, requester->new_psn))
@@ -77,6 +86,7 @@ void vb_rc_on_timer(struct vb_qp *qp)
 	if (vb_psn_equal(requester->unacked, requester->new_psn))
 		return;
 	vb_nic_count(qp->nic, VB_COUNTER_LOCAL_ACK_TIMEOUT_ERR);
+	requester->flight_cut += vb_rc_flight_max(qp) / 2;
 	requester->has_recovered = false; /* what shows a gap from now on was sent after this */
 	vb_rc_retry(qp, requester->unacked);
 }

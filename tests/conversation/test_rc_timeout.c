@@ -40,6 +40,25 @@ TEST(rc_the_ack_timeout_is_4096_ns_times_2_to_the_t_and_at_most_four_times_that)
 	EXPECT(waited >= (4096ull << 8) && waited <= 4 * (4096ull << 8));
 }
 
+TEST(rc_the_wait_for_a_silent_peer_doubles_up_to_four_times_the_timeout)
+{
+	static const uint64_t times[] = { 1, 2, 4, 4, 4 };
+	struct pair *p = pair_with_retries(14, 7);
+
+	post_write(p, A, 1, 8);
+	for (uint32_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		send_all(p, A);
+		lose(p);
+		EXPECT_EQ(wait_until_work(p, A), times[i] * ACK_TIMEOUT_NS);
+	}
+	settle(p);
+	expect_completions(p, A, "wr=1 SUCCESS WRITE");
+	post_write(p, A, 2, 8);
+	send_all(p, A);
+	lose(p);
+	EXPECT_EQ(wait_until_work(p, A), ACK_TIMEOUT_NS);
+}
+
 TEST(rc_a_timeout_resends_only_what_is_not_acknowledged)
 {
 	struct pair *p = pair_connect_rc(256);

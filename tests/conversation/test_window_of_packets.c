@@ -24,6 +24,53 @@ TEST(rc_no_more_packets_are_out_than_the_window_allows)
 	expect_completions(p, A, "wr=1 SUCCESS WRITE");
 }
 
+/* A peer that is slow, not deaf, would get everything again and again, and have even more to do. */
+TEST(rc_each_timeout_halves_how_much_may_be_out_but_one_packet_may_be)
+{
+	struct setup setup = setup_of(VB_QP_RC, 256);
+	setup.flight_packets_max = 8;
+	setup.retry_count = 7;
+	struct pair *p = pair_connect(&setup);
+
+	post_write(p, A, 1, 256 * 20);
+	send_all(p, A);
+	lose(p);
+	wait_until_work(p, A);
+	expect_sent(p, A, "WRITE_FIRST psn=0 len=256 ack", "WRITE_MIDDLE psn=1 len=256 ack",
+		    "WRITE_MIDDLE psn=2 len=256 ack", "WRITE_MIDDLE psn=3 len=256 ack");
+	lose(p);
+	wait_until_work(p, A);
+	expect_sent(p, A, "WRITE_FIRST psn=0 len=256 ack", "WRITE_MIDDLE psn=1 len=256 ack");
+	for (int i = 0; i < 2; i++) {
+		lose(p);
+		wait_until_work(p, A);
+		expect_sent(p, A, "WRITE_FIRST psn=0 len=256 ack");
+	}
+}
+
+TEST(rc_after_a_timeout_each_ack_that_moves_on_lets_one_packet_more_be_out)
+{
+	struct setup setup = setup_of(VB_QP_RC, 256);
+	setup.flight_packets_max = 4;
+	struct pair *p = pair_connect(&setup);
+
+	post_write(p, A, 1, 256 * 20);
+	send_all(p, A);
+	lose(p);
+	wait_until_work(p, A);
+	expect_sent(p, A, "WRITE_FIRST psn=0 len=256 ack", "WRITE_MIDDLE psn=1 len=256 ack");
+	inject(p, A, "ACKNOWLEDGE psn=1 msn=0");
+	expect_sent(p, A, "WRITE_MIDDLE psn=2 len=256 ack", "WRITE_MIDDLE psn=3 len=256 ack",
+		    "WRITE_MIDDLE psn=4 len=256 ack");
+	inject(p, A, "ACKNOWLEDGE psn=4 msn=0");
+	inject(p, A, "ACKNOWLEDGE psn=4 msn=0");
+	expect_sent(p, A, "WRITE_MIDDLE psn=5 len=256 ack", "WRITE_MIDDLE psn=6 len=256 ack",
+		    "WRITE_MIDDLE psn=7 len=256 ack", "WRITE_MIDDLE psn=8 len=256 ack");
+	inject(p, A, "ACKNOWLEDGE psn=8 msn=0");
+	expect_sent(p, A, "WRITE_MIDDLE psn=9 len=256 ack", "WRITE_MIDDLE psn=10 len=256 ack",
+		    "WRITE_MIDDLE psn=11 len=256 ack", "WRITE_MIDDLE psn=12 len=256 ack");
+}
+
 TEST(rc_a_long_message_asks_for_acks_on_its_way)
 {
 	struct setup setup = setup_of(VB_QP_RC, 256);

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sends RoCEv2 packets that somebody else meant to send, but changed: it listens to what leaves an interface, keeps the
+ * latest packets, and sends mutations of them out of the same interface, among them some that are nothing but
+ * noise. Much of it has a right ICRC, and some of it is a true copy. Pauses let the receiver look at all of it.
+ *
+ *     flood <interface> <count> <seed> <source address or "own">
+ */
+#include "base/bytes.h"
+#include "base/crc.h"
+#include "base/prng.h"
+#include "wire/flow.h"
+#include "wire/icrc.h"
+
+#include <arpa/inet.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#define FRAME_MAX 2048u
+#define SAMPLES 256u
+#define BATCH 64u
+#define PAUSE_NS 1000000l
+#define IP ETH_HLEN
+#define UDP (IP + VB_IPV4_SIZE)
+#define BTH (UDP + VB_UDP_SIZE)
+#define BTH_SIZE 12u
+#define ICRC_SIZE 4u
+#define PAYLOAD_MAX 1472u /* of a datagram on Ethernet */
+
+struct frame {
+	uint8_t bytes[FRAME_MAX];
+	uint32_t length; /* of the UDP payload, which begins at BTH */
+};
+
+struct flood {
+	int fd;
+	struct vb_prng prng;
+	bool is_own; /* the source address stays */
+	uint32_t source;
+	struct frame samples[SAMPLES];
+	uint32_t sample_count; /* ever taken; the latest are kept */
+	struct frame batch[BATCH];
+};
+
+static uint32_t below(struct flood *flood, uint32_t bound)
+{
+	return (uint32_t)vb_prng_below(&flood->prng, bound);
+}
+
+static _Noreturn void give_up(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+/* --- samples -------------------------------------------------------------------------------------- */
+
+static int open_interface(const char *name)
+{
+	int fd = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL)), one = 1;
+	struct sockaddr_ll address = { .sll_family = AF_PACKET,
+				       .sll_protocol = htons(ETH_P_ALL),
+				       .sll_ifindex = (int)if_nametoindex(name) };
+
+	if (fd < 0 || !address.sll_ifindex ||
+	    bind(fd, (struct sockaddr *)&address, sizeof(address)))
+		give_up(name);
+	/* What this program sends must not come back to it as a sample. */
+	if (setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one)))
+		give_up("PACKET_QDISC_BYPASS");
+	return fd;
+}
+
+static bool is_sample(const uint8_t *bytes, uint32_t length, const struct sockaddr_ll *from)
+{
+	return from->sll_pkttype == PACKET_OUTGOING && length >= BTH + BTH_SIZE + ICRC_SIZE &&
+	       load16(bytes + 12) == ETHERTYPE_IP && bytes[IP] == 0x45 &&
+	       bytes[IP + 9] == IPPROTO_UDP && load16(bytes + UDP + 2) == VB_ROCE_PORT;
+}
+
+/* Takes what there is, up to a bound. */
+static void take_samples(struct flood *flood)
+{
+	for (uint32_t i = 0; i < SAMPLES; i++) {
+		struct frame *sample = &flood->samples[flood->sample_count % SAMPLES];
+		struct sockaddr_ll from;
+		socklen_t from_length = sizeof(from);
+		ssize_t length = recvfrom(flood->fd, sample->bytes, FRAME_MAX, MSG_DONTWAIT,
+					  (struct sockaddr *)&from, &from_length);
+
+		if (length < 0)
+			return;
+		if (!is_sample(sample->bytes, (uint32_t)length, &from))
+			continue;
+		sample->length = (uint32_t)length - BTH;
+		flood->sample_count++;
+	}
+}
+
+static void await_samples(struct flood *flood)
+{
+	struct pollfd ready = { .fd = flood->fd, .events = POLLIN };
+
+	for (int i = 0; i < 1000 && flood->sample_count < SAMPLES; i++) {
+		poll(&ready, 1, 100);
+		take_samples(flood);
+	}
+	if (flood->sample_count < SAMPLES) {
+		fprintf(stderr, "there is no traffic to learn from\n");
+		exit(1);
+	}
+}
+
+/* --- mutations ------------------------------------------------------------------------------------ */
+
+static void mutate_opcode(struct flood *flood, struct frame *frame)
+{
+	frame->bytes[BTH] = (uint8_t)below(flood, 256);
+}
+
+/* Solicited event, migration, pad count, version. */
+static void mutate_flags(struct flood *flood, struct frame *frame)
+{
+	frame->bytes[BTH + 1] ^= (uint8_t)(1u << below(flood, 8));
+}
+
+static void mutate_pkey(struct flood *flood, struct frame *frame)
+{
+	store16(frame->bytes + BTH + 2, (uint16_t)below(flood, 65536));
+}
+
+static uint32_t near_or_far(struct flood *flood, uint32_t value)
+{
+	switch (below(flood, 4)) {
+	case 0:
+		return below(flood, 1u << 24);
+	case 1:
+		return (value ^ 1u << below(flood, 24)) & 0xffffff;
+	case 2:
+		return (value + 1 + below(flood, 8)) & 0xffffff; /* about to be expected */
+	default:
+		return (value + below(flood, 256) - 128) & 0xffffff;
+	}
+}
+
+static void mutate_qpn(struct flood *flood, struct frame *frame)
+{
+	store24(frame->bytes + BTH + 5, near_or_far(flood, load24(frame->bytes + BTH + 5)));
+}
+
+static void mutate_psn(struct flood *flood, struct frame *frame)
+{
+	store24(frame->bytes + BTH + 9, near_or_far(flood, load24(frame->bytes + BTH + 9)));
+}
+
+/* Addresses, keys, lengths, syndromes: whatever comes behind the BTH. */
+static void mutate_headers(struct flood *flood, struct frame *frame)
+{
+	uint32_t end = min32(frame->length, BTH_SIZE + 28);
+
+	if (end > BTH_SIZE)
+		frame->bytes[BTH + BTH_SIZE + below(flood, end - BTH_SIZE)] =
+			(uint8_t)below(flood, 256);
+}
+
+static void mutate_length(struct flood *flood, struct frame *frame)
+{
+	uint32_t length = below(flood, 4) ? frame->length + below(flood, 17) - 8
+					  : below(flood, PAYLOAD_MAX + 1);
+
+	frame->length = min32(length, PAYLOAD_MAX);
+}
+
+static void mutate_bits(struct flood *flood, struct frame *frame)
+{
+	for (uint32_t i = below(flood, 8) + 1; i && frame->length; i--)
+		frame->bytes[BTH + below(flood, frame->length)] ^= (uint8_t)(1u << below(flood, 8));
+}
+
+static void mutate_everything(struct flood *flood, struct frame *frame)
+{
+	frame->length = below(flood, 4) ? below(flood, 64) : below(flood, PAYLOAD_MAX + 1);
+	for (uint32_t i = 0; i < frame->length; i++)
+		frame->bytes[BTH + i] = (uint8_t)below(flood, 256);
+}
+
+static void (*const mutations[])(struct flood *, struct frame *) = {
+	mutate_opcode,	mutate_flags,  mutate_pkey, mutate_qpn,	       mutate_psn,
+	mutate_headers, mutate_length, mutate_bits, mutate_everything,
+};
+
+#define MUTATION_COUNT (sizeof(mutations) / sizeof(mutations[0]))
+
+/* --- sending -------------------------------------------------------------------------------------- */
+
+static struct vb_flow flow_of(const struct frame *frame)
+{
+	return (struct vb_flow){
+		.source = vb_gid_from_ipv4(load32(frame->bytes + IP + 12)),
+		.destination = vb_gid_from_ipv4(load32(frame->bytes + IP + 16)),
+		.source_port = load16(frame->bytes + UDP),
+		.hop_limit = 64,
+	};
+}
+
+/* Right headers below, whatever is above: the kernel would drop all else before anybody sees it. */
+static void finish(struct flood *flood, struct frame *frame, bool is_icrc_right)
+{
+	uint16_t ip_id = below(flood, 2) ? 0 : (uint16_t)below(flood, 65536);
+	uint32_t crc_end = frame->length - ICRC_SIZE;
+	struct vb_flow flow;
+	uint32_t crc;
+
+	if (!flood->is_own)
+		store32(frame->bytes + IP + 12, flood->source);
+	flow = flow_of(frame);
+	vb_flow_store_ip_udp(frame->bytes + IP, &flow, frame->length, ip_id);
+	if (!is_icrc_right || frame->length < BTH_SIZE + ICRC_SIZE)
+		return;
+	crc = vb_icrc_begin(&flow, frame->length, ip_id, frame->bytes + BTH);
+	crc = vb_crc32(crc, frame->bytes + BTH + BTH_SIZE, crc_end - BTH_SIZE);
+	vb_icrc_store(frame->bytes + BTH + crc_end, crc);
+}
+
+/* Every other is one of the latest: near what the receiver expects next. */
+static const struct frame *choose_sample(struct flood *flood)
+{
+	uint32_t age = below(flood, 2) ? below(flood, 8) : below(flood, SAMPLES);
+
+	return &flood->samples[(flood->sample_count - 1 - age) % SAMPLES];
+}
+
+static void make_frame(struct flood *flood, struct frame *frame)
+{
+	*frame = *choose_sample(flood);
+	for (uint32_t i = below(flood, 4); i; i--)
+		mutations[below(flood, MUTATION_COUNT)](flood, frame);
+	finish(flood, frame, below(flood, 4) != 0);
+}
+
+static void send_batch(struct flood *flood, uint32_t count)
+{
+	struct mmsghdr headers[BATCH] = { 0 };
+	struct iovec iovecs[BATCH];
+	int done = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		make_frame(flood, &flood->batch[i]);
+		iovecs[i] = (struct iovec){ flood->batch[i].bytes, BTH + flood->batch[i].length };
+		headers[i].msg_hdr = (struct msghdr){ .msg_iov = &iovecs[i], .msg_iovlen = 1 };
+	}
+	while (done < (int)count) {
+		int sent = sendmmsg(flood->fd, headers + done, count - (uint32_t)done, 0);
+
+		if (sent < 0)
+			give_up("sendmmsg");
+		done += sent;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static struct flood flood;
+	const struct timespec pause = { 0, PAUSE_NS };
+	uint32_t left;
+
+	if (argc != 5) {
+		fprintf(stderr, "usage: flood <interface> <count> <seed> <source or own>\n");
+		return 2;
+	}
+	left = (uint32_t)atoi(argv[2]);
+	vb_prng_init(&flood.prng, (uint64_t)atoll(argv[3]));
+	flood.source = ntohl(inet_addr(argv[4]));
+	flood.is_own = flood.source == INADDR_NONE;
+	flood.fd = open_interface(argv[1]);
+	await_samples(&flood);
+	while (left) {
+		uint32_t count = min32(left, BATCH);
+
+		send_batch(&flood, count);
+		take_samples(&flood);
+		left -= count;
+		nanosleep(&pause, NULL);
+	}
+	printf("sent %s packets on %s\n", argv[2], argv[1]);
+	return 0;
+}

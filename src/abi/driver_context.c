@@ -3,8 +3,6 @@
  * Opening, importing and closing devices. The cmd_fd of a context is an empty file without a name: a program may pass
  * copies of it around, and whoever imports one is recognised by the file. Only within a process does that lead anywhere.
  */
-#include "abi/objects_priv.h"
-
 #include "abi/refuse_priv.h"
 #include "host/config.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues: polling in both styles, arming, resizing. */
-#include "abi/objects_priv.h"
+#include "abi/refuse_priv.h"
 
 #include <endian.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -96,7 +97,10 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 	int err;
 
 	if (attr->comp_mask)
-		return EINVAL;
+		return vb_abi_refuse(EINVAL,
+				     "ibv_start_poll: CQ %" PRIu32
+				     ": comp_mask 0x%x, there is nothing",
+				     cq->handle, attr->comp_mask);
 	pthread_mutex_lock(&own->lock);
 	err = next(own, take(own, &own->current, 1));
 	if (err)
@@ -225,25 +229,36 @@ static void set_readers(struct ibv_cq_ex *cq, uint64_t flags)
 	((uint64_t)IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
 	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
+static uint32_t depth_max(struct ibv_context *context)
+{
+	return vb_nic_limits(vb_adapter_nic(vb_abi_context_of(context)->adapter)).cq_depth;
+}
+
 int vb_abi_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
 		     struct ibv_cq_ex **cq_out)
 {
-	struct vb_adapter *adapter = vb_abi_context_of(context)->adapter;
+	struct vb_abi_opened *opened = vb_abi_context_of(context)->opened;
+	struct vb_adapter *adapter = opened->adapter;
 	struct vb_abi_cq *cq;
 	vb_err err;
 
 	if (attr->wc_flags & ~FLAGS_KNOWN)
-		return EOPNOTSUPP;
+		return vb_abi_refuse(EOPNOTSUPP,
+				     "ibv_create_cq_ex: wc_flags 0x%" PRIx64 ", at most 0x%" PRIx64,
+				     attr->wc_flags, FLAGS_KNOWN);
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return ENOMEM;
 	cq->verbs.context = context; /* events look for it */
 	vb_adapter_enter(adapter);
 	err = vb_cq_create(vb_adapter_nic(adapter), attr->cqe, cq, &cq->cq);
+	cq->verbs.handle = ++opened->handle_next;
 	vb_adapter_leave(adapter);
 	if (err) {
 		free(cq);
-		return vb_abi_errno(err);
+		return vb_abi_refuse(vb_abi_errno(err),
+				     "ibv_create_cq: %s: %" PRIu32 " entries, at most %" PRIu32,
+				     opened->device.name, attr->cqe, depth_max(context));
 	}
 	pthread_mutex_init(&cq->lock, NULL);
 	vb_link_init(&cq->waiting);
@@ -259,16 +274,24 @@ int vb_abi_cq_resize(struct ibv_cq *cq, int cqe)
 {
 	struct vb_abi_cq *own = vb_abi_cq_of(cq);
 	struct vb_adapter *adapter = vb_abi_context_of(cq->context)->adapter;
+	uint32_t waiting;
 	vb_err err;
 
 	vb_adapter_enter(adapter);
 	pthread_mutex_lock(&own->lock);
-	err = vb_cq_resize(own->cq, (uint32_t)cqe);
+	waiting = vb_cq_waiting(own->cq);
+	err = vb_cq_resize(own->cq, cqe < 0 ? 0 : (uint32_t)cqe);
 	if (!err)
 		cq->cqe = cqe;
 	pthread_mutex_unlock(&own->lock);
 	vb_adapter_leave(adapter);
-	return vb_abi_errno(err);
+	if (err)
+		return vb_abi_refuse(vb_abi_errno(err),
+				     "ibv_resize_cq: CQ %" PRIu32
+				     ": %d entries, at least 1 and the %" PRIu32
+				     " that wait, at most %" PRIu32,
+				     cq->handle, cqe, waiting, depth_max(cq->context));
+	return 0;
 }
 
 int vb_abi_cq_modify(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
@@ -277,7 +300,9 @@ int vb_abi_cq_modify(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 	vb_err err;
 
 	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
-		return EINVAL;
+		return vb_abi_refuse(EINVAL,
+				     "ibv_modify_cq: CQ %" PRIu32 ": attr_mask 0x%x, needs 0x%x",
+				     cq->handle, attr->attr_mask, IBV_CQ_ATTR_MODERATE);
 	vb_adapter_enter(adapter);
 	err = vb_cq_moderate(vb_abi_cq_of(cq)->cq, attr->moderate.cq_count,
 			     attr->moderate.cq_period);
@@ -299,7 +324,8 @@ int vb_abi_cq_destroy(struct ibv_cq *cq, struct vb_abi_reported *reported_out)
 	}
 	vb_adapter_leave(context->adapter);
 	if (err)
-		return vb_abi_errno(err);
+		return vb_abi_refuse(EBUSY, "ibv_destroy_cq: CQ %" PRIu32 " still has QPs or SRQs",
+				     cq->handle);
 	*reported_out = (struct vb_abi_reported){ own->events_taken, own->async_taken };
 	return 0;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The devices as programs list them, and what they say of themselves. */
-#include "abi/objects_priv.h"
+#include "abi/refuse_priv.h"
 
 #include "host/config.h"
 
 #include <endian.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,6 +228,12 @@ static enum ibv_mtu mtu_code(uint32_t bytes)
 	return bytes ? (enum ibv_mtu)(__builtin_ctz(bytes) - 7) : IBV_MTU_256;
 }
 
+static int refuse_port(const struct ibv_context *context, uint32_t port)
+{
+	return vb_abi_refuse(EINVAL, "%s has no port %" PRIu32 ", only port 1",
+			     vb_abi_device_name(context), port);
+}
+
 int vb_abi_query_port(struct ibv_context *context, uint32_t port, struct ibv_port_attr *attr_out)
 {
 	struct vb_abi_context *own = vb_abi_context_of(context);
@@ -234,7 +241,7 @@ int vb_abi_query_port(struct ibv_context *context, uint32_t port, struct ibv_por
 	bool is_active;
 
 	if (port != 1)
-		return EINVAL;
+		return refuse_port(context, port);
 	vb_adapter_device(own->adapter, &device);
 	is_active = vb_device_is_active(&device);
 	*attr_out = (struct ibv_port_attr){
@@ -261,8 +268,11 @@ int vb_abi_query_gid(struct ibv_context *context, uint32_t port, uint32_t index,
 	struct vb_abi_context *own = vb_abi_context_of(context);
 	struct vb_device device;
 
-	if (port != 1 || index >= VB_GID_COUNT)
-		return EINVAL;
+	if (port != 1)
+		return refuse_port(context, port);
+	if (index >= VB_GID_COUNT)
+		return vb_abi_refuse(EINVAL, "%s has no GID %" PRIu32 ", at most %u",
+				     vb_abi_device_name(context), index, VB_GID_COUNT - 1);
 	vb_adapter_device(own->adapter, &device);
 	if (vb_device_gid_is_empty(&device.gids[index]))
 		return ENODATA;
@@ -278,18 +288,22 @@ int vb_abi_query_gid(struct ibv_context *context, uint32_t port, uint32_t index,
 
 int vb_abi_query_pkey(struct ibv_context *context, uint32_t port, uint32_t index, __be16 *pkey_out)
 {
-	(void)context;
-	if (port != 1 || index)
-		return EINVAL;
+	if (port != 1)
+		return refuse_port(context, port);
+	if (index)
+		return vb_abi_refuse(EINVAL, "%s has no P_Key %" PRIu32 ", only 0",
+				     vb_abi_device_name(context), index);
 	*pkey_out = htobe16(VB_PKEY_DEFAULT);
 	return 0;
 }
 
 int vb_abi_query_clock(struct ibv_context *context, struct ibv_values_ex *values)
 {
-	(void)context;
 	if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
-		return EOPNOTSUPP;
+		return vb_abi_refuse(EOPNOTSUPP,
+				     "ibv_query_rt_values_ex: %s: comp_mask 0x%x, at most 0x%x",
+				     vb_abi_device_name(context), values->comp_mask,
+				     IBV_VALUES_MASK_RAW_CLOCK);
 	clock_gettime(CLOCK_MONOTONIC, &values->raw_clock);
 	return 0;
 }

@@ -3,8 +3,6 @@
  * Objects that are reached through more than one context of an open device. An import is a second public struct for the
  * same object of the engine. Whoever holds one may destroy the object, and the others may then only let go of theirs.
  */
-#include "abi/objects_priv.h"
-
 #include "abi/refuse_priv.h"
 
 #include <errno.h>
@@ -137,6 +135,7 @@ int vb_abi_dm_import(struct ibv_context *context, uint32_t handle, struct ibv_dm
 	original = find(&opened->dms, handle);
 	if (original) {
 		dm->dm = VB_CONTAINER(original, struct vb_abi_dm, handle)->dm;
+		dm->length = VB_CONTAINER(original, struct vb_abi_dm, handle)->length;
 		add_import(&opened->dms, original, &dm->handle);
 	}
 	vb_adapter_leave(opened->adapter);

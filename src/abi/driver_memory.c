@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Domains, regions, windows, device memory and address handles: objects that are made, looked up and ended. */
-#include "abi/objects_priv.h"
+#include "abi/refuse_priv.h"
 
 #include "host/dma.h"
 #include "host/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -73,9 +74,13 @@ int vb_abi_pd_dealloc(struct ibv_pd *pd)
 			vb_abi_handle_remove(&opened_of(pd->context)->pds, &own->handle);
 		vb_adapter_leave(adapter);
 	}
-	if (!err)
-		free(own);
-	return vb_abi_errno(err);
+	if (err)
+		return vb_abi_refuse(EBUSY,
+				     "ibv_dealloc_pd: PD %" PRIu32
+				     " still has regions, windows, QPs, SRQs or address handles",
+				     pd->handle);
+	free(own);
+	return 0;
 }
 
 /* The domain that the same file stands for on this device, or NULL. Under the adapter's ownership. */
@@ -123,9 +128,12 @@ static int open_domain(struct vb_abi_opened *opened, const struct stat *file, in
 	int error = 0;
 
 	if (domain && flags & O_CREAT && flags & O_EXCL)
-		return EEXIST;
+		return vb_abi_refuse(EEXIST, "ibv_open_xrcd: inode %ju already stands for a domain",
+				     (uintmax_t)file->st_ino);
 	if (!domain && file && !(flags & O_CREAT))
-		return ENOENT;
+		return vb_abi_refuse(
+			ENOENT, "ibv_open_xrcd: inode %ju stands for no domain, and no O_CREAT",
+			(uintmax_t)file->st_ino);
 	if (!domain)
 		error = make_domain(opened, file, &domain);
 	if (error)
@@ -145,7 +153,7 @@ int vb_abi_xrcd_open(struct ibv_context *context, const struct ibv_xrcd_init_att
 	int error;
 
 	if (attr->fd != -1 && fstat(attr->fd, &file))
-		return errno;
+		return vb_abi_refuse(errno, "ibv_open_xrcd: %d is no descriptor", attr->fd);
 	xrcd = calloc(1, sizeof(*xrcd));
 	if (!xrcd)
 		return ENOMEM;
@@ -176,9 +184,10 @@ int vb_abi_xrcd_close(struct ibv_xrcd *xrcd)
 		free(domain);
 	}
 	vb_adapter_leave(adapter);
-	if (!err)
-		free(own);
-	return vb_abi_errno(err);
+	if (err)
+		return vb_abi_refuse(EBUSY, "ibv_close_xrcd: the domain still has SRQs or QPs");
+	free(own);
+	return 0;
 }
 
 /* --- regions --- */
@@ -207,6 +216,13 @@ static bool is_reachable(const struct vb_abi_range *range)
 }
 
 /* Under the adapter's ownership, which it gives back. */
+static int refuse_memory(const char *verb, const struct vb_abi_range *range)
+{
+	return vb_abi_refuse(EFAULT, "%s: %zu bytes at %p are not all there%s", verb, range->length,
+			     range->address,
+			     range->access & IBV_ACCESS_LOCAL_WRITE ? " and writable" : "");
+}
+
 static int finish_mr(struct ibv_pd *pd, struct vb_abi_mr *mr, vb_err err, struct ibv_mr **mr_out)
 {
 	if (!err) {
@@ -229,7 +245,7 @@ int vb_abi_mr_register(struct ibv_pd *pd, const struct vb_abi_range *range, stru
 	vb_err err;
 
 	if (!is_reachable(range))
-		return EFAULT;
+		return refuse_memory("ibv_reg_mr", range);
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return ENOMEM;
@@ -248,13 +264,18 @@ int vb_abi_mr_register_dm(struct ibv_pd *pd, struct ibv_dm *dm, const struct vb_
 		.access = range->access,
 	};
 	struct vb_abi_mr *mr = calloc(1, sizeof(*mr));
+	const struct vb_abi_dm *own = VB_CONTAINER(dm, struct vb_abi_dm, verbs);
 	vb_err err;
 
 	if (!mr)
 		return ENOMEM;
 	vb_adapter_enter(adapter);
-	err = vb_mr_create_on_dm(vb_abi_pd_of(pd), VB_CONTAINER(dm, struct vb_abi_dm, verbs)->dm,
-				 &init, &mr->mr);
+	err = vb_mr_create_on_dm(vb_abi_pd_of(pd), own->dm, &init, &mr->mr);
+	if (err == VB_EINVAL)
+		vb_log(VB_LOG_WARN,
+		       "ibv_reg_dm_mr: %zu bytes at %" PRIu64 " of device memory %" PRIu32
+		       ", which has %zu, or it is another device's",
+		       range->length, range->iova, dm->handle, own->length);
 	return finish_mr(pd, mr, err, mr_out);
 }
 
@@ -281,11 +302,18 @@ int vb_abi_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 
 	*is_intact_out = true;
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && !is_reachable(range))
-		return EFAULT;
+		return refuse_memory("ibv_rereg_mr", range);
 	vb_adapter_enter(adapter);
 	err = vb_mr_reregister(own->mr, (uint32_t)flags, pd ? vb_abi_pd_of(pd) : NULL, &init);
 	vb_adapter_leave(adapter);
-	return vb_abi_errno(err);
+	if (err)
+		return vb_abi_refuse(
+			vb_abi_errno(err), "ibv_rereg_mr: region 0x%08x: %s", mr->lkey,
+			err == VB_EBUSY ? "windows are bound to it"
+			: err == VB_EOPNOTSUPP
+				? "device memory and null regions cannot change"
+				: "the PD is of another device, or the rights do not fit together");
+	return 0;
 }
 
 int vb_abi_mr_deregister(struct ibv_mr *mr)
@@ -299,9 +327,11 @@ int vb_abi_mr_deregister(struct ibv_mr *mr)
 	if (!err)
 		vb_abi_handle_remove(&opened_of(mr->context)->mrs, &own->handle);
 	vb_adapter_leave(adapter);
-	if (!err)
-		free(own);
-	return vb_abi_errno(err);
+	if (err)
+		return vb_abi_refuse(EBUSY, "ibv_dereg_mr: windows are bound to region 0x%08x",
+				     mr->lkey);
+	free(own);
+	return 0;
 }
 
 /* --- windows --- */
@@ -341,22 +371,48 @@ int vb_abi_mw_dealloc(struct ibv_mw *mw)
 
 /* --- device memory --- */
 
+static int finish_copy(const struct vb_abi_dm *dm, uint64_t offset, size_t length, vb_err err)
+{
+	if (err == VB_EINVAL)
+		return vb_abi_refuse(EINVAL,
+				     "device memory %" PRIu32 ": cannot copy %zu bytes at %" PRIu64
+				     ": multiples of 4 within its %zu bytes",
+				     dm->verbs.handle, length, offset, dm->length);
+	if (err)
+		return vb_abi_refuse(EFAULT,
+				     "device memory %" PRIu32
+				     ": %zu bytes of the program's are not there",
+				     dm->verbs.handle, length);
+	return 0;
+}
+
 static int copy_to_dm(struct ibv_dm *dm, uint64_t offset, const void *from, size_t length)
 {
-	return vb_abi_errno(
-		vb_dm_copy_in(VB_CONTAINER(dm, struct vb_abi_dm, verbs)->dm, offset, from, length));
+	const struct vb_abi_dm *own = VB_CONTAINER(dm, struct vb_abi_dm, verbs);
+
+	return finish_copy(own, offset, length, vb_dm_copy_in(own->dm, offset, from, length));
 }
 
 static int copy_from_dm(void *to, struct ibv_dm *dm, uint64_t offset, size_t length)
 {
-	return vb_abi_errno(
-		vb_dm_copy_out(VB_CONTAINER(dm, struct vb_abi_dm, verbs)->dm, offset, to, length));
+	const struct vb_abi_dm *own = VB_CONTAINER(dm, struct vb_abi_dm, verbs);
+
+	return finish_copy(own, offset, length, vb_dm_copy_out(own->dm, offset, to, length));
 }
 
 void vb_abi_dm_init(struct ibv_dm *dm)
 {
 	dm->memcpy_to_dm = copy_to_dm;
 	dm->memcpy_from_dm = copy_from_dm;
+}
+
+static int refuse_dm(struct ibv_context *context, const struct ibv_alloc_dm_attr *attr, vb_err err)
+{
+	return vb_abi_refuse(vb_abi_errno(err),
+			     "ibv_alloc_dm: %s: %zu bytes aligned to 2^%" PRIu32 ": 1 to %" PRIu64
+			     " bytes in all, 2^20 at most",
+			     vb_abi_device_name(context), attr->length, attr->log_align_req,
+			     vb_adapter_device_memory(adapter_of(context)));
 }
 
 int vb_abi_dm_alloc(struct ibv_context *context, const struct ibv_alloc_dm_attr *attr,
@@ -376,8 +432,9 @@ int vb_abi_dm_alloc(struct ibv_context *context, const struct ibv_alloc_dm_attr 
 	vb_adapter_leave(adapter);
 	if (err) {
 		free(dm);
-		return vb_abi_errno(err);
+		return refuse_dm(context, attr, err);
 	}
+	dm->length = attr->length;
 	dm->verbs.handle = dm->handle.number;
 	vb_abi_dm_init(&dm->verbs);
 	*dm_out = &dm->verbs;
@@ -395,17 +452,23 @@ int vb_abi_dm_free(struct ibv_dm *dm)
 	if (!err)
 		vb_abi_handle_remove(&opened_of(dm->context)->dms, &own->handle);
 	vb_adapter_leave(adapter);
-	if (!err)
-		free(own);
-	return vb_abi_errno(err);
+	if (err)
+		return vb_abi_refuse(EBUSY, "ibv_free_dm: regions lie on device memory %" PRIu32,
+				     dm->handle);
+	free(own);
+	return 0;
 }
 
 /* --- addresses --- */
 
 int vb_abi_address(const struct ibv_ah_attr *attr, struct vb_address *address)
 {
-	if (!attr->is_global || attr->port_num != 1)
-		return EINVAL;
+	if (!attr->is_global)
+		return vb_abi_refuse(EINVAL,
+				     "an address without GRH: on Ethernet there is no other");
+	if (attr->port_num != 1)
+		return vb_abi_refuse(EINVAL, "an address on port %u, there is only port 1",
+				     attr->port_num);
 	*address = (struct vb_address){
 		.flow_label = attr->grh.flow_label & 0xfffff,
 		.source_index = attr->grh.sgid_index,
@@ -434,7 +497,11 @@ int vb_abi_ah_create(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct i
 	vb_adapter_leave(adapter);
 	if (err) {
 		free(ah);
-		return vb_abi_errno(err);
+		return vb_abi_refuse(
+			vb_abi_errno(err),
+			"ibv_create_ah: %s: there is no GID %u, or the destination's is zero "
+			"or of the other IP version",
+			vb_abi_device_name(pd->context), attr->grh.sgid_index);
 	}
 	*ah_out = &ah->verbs;
 	return 0;

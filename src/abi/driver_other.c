@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Verbs that need nothing from the engine, and those that this adapter does not have. */
-#include "abi/objects_priv.h"
+/* Verbs that need little or nothing from the engine, and those that this adapter does not have. */
+#include "abi/refuse_priv.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Of madvise(2), since Linux 5.14. */
+#define POPULATE_READ 22
+#define POPULATE_WRITE 23
 
 /* A thread domain promises that one thread uses its objects; there is nothing to gain from it here. */
 int vb_abi_td_alloc(struct ibv_context *context, struct ibv_td **td_out)
@@ -23,49 +30,114 @@ int vb_abi_td_dealloc(struct ibv_td *td)
 	return 0;
 }
 
-/* Pages are touched when they are used; all that can be told now is whether the keys are right. */
+/* --- advice --- */
+
+static int refuse_range(const struct ibv_sge *range, enum vb_mr_use use)
+{
+	const char *why = "";
+	int error = 0;
+
+	switch (use) {
+	case VB_MR_USABLE:
+		return 0;
+	case VB_MR_UNKNOWN:
+		error = EFAULT;
+		why = "there is no such key";
+		break;
+	case VB_MR_WINDOW:
+		error = EINVAL;
+		why = "it is a window's key";
+		break;
+	case VB_MR_OTHER_PD:
+		error = EPERM;
+		why = "the region is of another PD";
+		break;
+	case VB_MR_READ_ONLY:
+		error = EPERM;
+		why = "the region is not writable";
+		break;
+	case VB_MR_OUTSIDE:
+		error = EFAULT;
+		why = "not all of it is in the region";
+		break;
+	}
+	return vb_abi_refuse(error,
+			     "ibv_advise_mr: key 0x%08x, %" PRIu32 " bytes at 0x%" PRIx64 ": %s",
+			     range->lkey, range->length, range->addr, why);
+}
+
+/* Asks the kernel for the pages; one that is too old to do so brings them when they are touched. */
+static int prefetch(const struct ibv_sge *range, vb_dma_addr address, bool is_write)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t from = address & ~(page - 1);
+	uint64_t to = (address + range->length + page - 1) & ~(page - 1);
+
+	if (!syscall(SYS_madvise, from, to - from, is_write ? POPULATE_WRITE : POPULATE_READ))
+		return 0;
+	if (errno != ENOMEM && errno != EFAULT)
+		return 0;
+	return vb_abi_refuse(EFAULT,
+			     "ibv_advise_mr: key 0x%08x: not all of %" PRIu32 " bytes at 0x%" PRIx64
+			     " is memory of this process",
+			     range->lkey, range->length, range->addr);
+}
+
+/* Without IBV_ADVISE_MR_FLAG_FLUSH nobody asks how it went. */
 int vb_abi_mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		     struct ibv_sge *ranges, uint32_t count)
 {
-	(void)pd;
-	(void)flags;
-	(void)ranges;
-	(void)count;
-	switch (advice) {
-	case IBV_ADVISE_MR_ADVICE_PREFETCH:
-	case IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE:
-	case IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT:
-		return 0;
-	default:
-		return EOPNOTSUPP;
+	struct vb_adapter *adapter = vb_abi_context_of(pd->context)->adapter;
+	bool is_write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+	int error = 0;
+
+	if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return vb_abi_refuse(ENOTSUP, "ibv_advise_mr: advice %d, at most %d", (int)advice,
+				     IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT);
+	for (uint32_t i = 0; !error && i < count; i++) {
+		const struct vb_sge *sge = (const struct vb_sge *)(const void *)&ranges[i];
+		vb_dma_addr address = 0;
+
+		vb_adapter_enter(adapter);
+		error = refuse_range(&ranges[i],
+				     vb_mr_check(vb_abi_pd_of(pd), sge, is_write, &address));
+		vb_adapter_leave(adapter);
+		if (error || !address || advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+			continue;
+		error = prefetch(&ranges[i], address, is_write);
+		if (!(flags & IBV_ADVISE_MR_FLAG_FLUSH))
+			error = 0;
 	}
+	return error;
 }
+
+/* --- what there is not --- */
 
 int vb_abi_mr_register_dmabuf(struct ibv_pd *pd, int fd, const struct vb_abi_range *range,
 			      struct ibv_mr **mr_out)
 {
-	(void)pd;
-	(void)fd;
 	(void)range;
 	(void)mr_out;
-	return EOPNOTSUPP;
+	return vb_abi_refuse(EOPNOTSUPP,
+			     "ibv_reg_dmabuf_mr: %s does not reach dma-bufs (descriptor %d)",
+			     vb_abi_device_name(pd->context), fd);
 }
 
 int vb_abi_qp_open(struct ibv_context *context, const struct ibv_qp_open_attr *attr,
 		   struct ibv_qp **qp_out)
 {
-	(void)context;
-	(void)attr;
 	(void)qp_out;
-	return EOPNOTSUPP;
+	return vb_abi_refuse(EOPNOTSUPP, "ibv_open_qp: %s does not share QPs (0x%06x)",
+			     vb_abi_device_name(context), attr->qp_num);
 }
 
 int vb_abi_ah_resolve(struct ibv_context *context, const struct ibv_ah_attr *attr,
 		      uint8_t mac_out[ETHERNET_LL_SIZE], uint16_t *vlan_out)
 {
-	(void)context;
 	(void)attr;
 	(void)mac_out;
 	(void)vlan_out;
-	return EOPNOTSUPP;
+	return vb_abi_refuse(EOPNOTSUPP,
+			     "ibv_resolve_eth_l2_from_gid: %s leaves that to the kernel",
+			     vb_abi_device_name(context));
 }

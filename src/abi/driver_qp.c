@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: making, modifying, querying, ending; posting lists of requests. */
-#include "abi/objects_priv.h"
+#include "abi/refuse_priv.h"
 #include "abi/wr_priv.h"
 
 #include <endian.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 static struct vb_cq *engine_cq(struct ibv_cq *cq)
@@ -54,6 +55,40 @@ static struct vb_pd *pd_for(const struct ibv_qp_init_attr_ex *attr, struct vb_pd
 	return attr->comp_mask & IBV_QP_INIT_ATTR_PD && attr->pd ? vb_abi_pd_of(attr->pd) : spare;
 }
 
+static int refuse_capacity(const char *name, const char *what, uint32_t value, uint32_t limit)
+{
+	if (value <= limit)
+		return 0;
+	return vb_abi_refuse(EINVAL, "ibv_create_qp: %s: %s is %" PRIu32 ", at most %" PRIu32, name,
+			     what, value, limit);
+}
+
+/* The engine has refused it: says what was too much. */
+static int refuse_qp(struct ibv_context *context, const struct vb_qp_init *init, vb_err err)
+{
+	const struct vb_nic *nic = vb_adapter_nic(vb_abi_context_of(context)->adapter);
+	struct vb_nic_limits limits = vb_nic_limits(nic);
+	const char *name = vb_abi_device_name(context);
+
+	if (err == VB_EOPNOTSUPP)
+		return vb_abi_refuse(EOPNOTSUPP, "ibv_create_qp: %s has no QPs of type %d", name,
+				     (int)init->type);
+	if (err == VB_ENOSPC)
+		return vb_abi_refuse(ENOSPC, "ibv_create_qp: %s has no more than %" PRIu32 " QPs",
+				     name, limits.qp_count);
+	if (err != VB_EINVAL)
+		return vb_abi_errno(err);
+	if (refuse_capacity(name, "max_send_wr", init->send_depth, limits.qp_depth) ||
+	    refuse_capacity(name, "max_recv_wr", init->recv_depth, limits.qp_depth) ||
+	    refuse_capacity(name, "max_send_sge", init->send_sge_max, limits.sge) ||
+	    refuse_capacity(name, "max_recv_sge", init->recv_sge_max, limits.sge) ||
+	    refuse_capacity(name, "max_inline_data", init->inline_max, limits.inline_length))
+		return EINVAL;
+	return vb_abi_refuse(
+		EINVAL, "ibv_create_qp: %s: a CQ, SRQ or XRC domain is of another device or kind",
+		name);
+}
+
 int vb_abi_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
 		     struct ibv_qp **qp_out)
 {
@@ -63,9 +98,14 @@ int vb_abi_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 	vb_err err;
 
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
-		return EOPNOTSUPP;
+		return vb_abi_refuse(EOPNOTSUPP,
+				     "ibv_create_qp_ex: create_flags 0x%x, there are none",
+				     attr->create_flags);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && !vb_abi_wr_supports(attr))
-		return EOPNOTSUPP;
+		return vb_abi_refuse(EOPNOTSUPP,
+				     "ibv_create_qp_ex: %s does not have send_ops_flags 0x%" PRIx64,
+				     vb_qp_type_describe((enum vb_qp_type)attr->qp_type),
+				     attr->send_ops_flags);
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return ENOMEM;
@@ -76,7 +116,7 @@ int vb_abi_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 	vb_adapter_leave(own->adapter);
 	if (err) {
 		free(qp);
-		return vb_abi_errno(err);
+		return refuse_qp(context, &init, err);
 	}
 	pthread_mutex_init(&qp->send_lock, NULL);
 	pthread_mutex_init(&qp->recv_lock, NULL);
@@ -164,16 +204,19 @@ int vb_abi_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask
 	struct vb_abi_qp *own = vb_abi_qp_of(qp);
 	struct vb_adapter *adapter = vb_abi_context_of(qp->context)->adapter;
 	struct vb_qp_attr engine_attr;
-	vb_err err;
+	int error;
 
 	if (attr_of(attr, mask, &engine_attr))
 		return EINVAL;
+	mask = meaningful(qp->qp_type, mask);
 	vb_adapter_enter(adapter);
+	error = vb_abi_refuse_modify(own, &engine_attr, (uint32_t)mask);
 	lock_queues(own);
-	err = vb_qp_modify(own->qp, &engine_attr, (uint32_t)meaningful(qp->qp_type, mask));
+	if (!error)
+		error = vb_abi_errno(vb_qp_modify(own->qp, &engine_attr, (uint32_t)mask));
 	unlock_queues(own);
 	vb_adapter_leave(adapter);
-	return vb_abi_errno(err);
+	return error;
 }
 
 static void fill_address(const struct vb_address *address, struct ibv_ah_attr *out)
@@ -259,7 +302,9 @@ int vb_abi_qp_destroy(struct ibv_qp *qp, struct vb_abi_reported *reported_out)
 		vb_abi_forget_events(context, qp);
 	vb_adapter_leave(context->adapter);
 	if (err)
-		return vb_abi_errno(err);
+		return vb_abi_refuse(EBUSY,
+				     "ibv_destroy_qp: QP 0x%06x is still in a multicast group",
+				     qp->qp_num);
 	*reported_out = (struct vb_abi_reported){ .async_events = own->async_taken };
 	return 0;
 }
@@ -284,7 +329,11 @@ static int change_group(struct ibv_qp *qp, const union ibv_gid *group,
 	vb_adapter_enter(adapter);
 	err = change(vb_abi_qp_of(qp)->qp, &gid);
 	vb_adapter_leave(adapter);
-	return vb_abi_errno(err);
+	if (err)
+		return vb_abi_refuse(vb_abi_errno(err), "QP 0x%06x: %s", qp->qp_num,
+				     err == VB_EINVAL ? "it is not in that group"
+						      : "there is no room for one more in a group");
+	return 0;
 }
 
 int vb_abi_qp_attach(struct ibv_qp *qp, const union ibv_gid *group, uint16_t lid)
@@ -356,28 +405,30 @@ static struct vb_send_request request_of(const struct ibv_qp *qp, const struct i
 int vb_abi_qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct vb_abi_qp *own = vb_abi_qp_of(qp);
-	vb_err err = VB_OK;
+	int error = 0;
 
 	pthread_mutex_lock(&own->send_lock);
 	for (; wr; wr = wr->next) {
 		struct vb_send_request request = request_of(qp, wr);
+		vb_err err = vb_qp_post_send(own->qp, &request);
 
-		err = vb_qp_post_send(own->qp, &request);
-		if (err)
+		if (err) {
+			error = vb_abi_refuse_send("ibv_post_send", own, &request, err);
 			break;
+		}
 	}
 	vb_qp_ring_send(own->qp); /* those before a bad one are posted */
 	pthread_mutex_unlock(&own->send_lock);
-	if (err)
+	if (error)
 		*bad_wr = wr;
 	vb_adapter_kick(vb_abi_context_of(qp->context)->adapter);
-	return vb_abi_errno(err);
+	return error;
 }
 
 int vb_abi_qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct vb_abi_qp *own = vb_abi_qp_of(qp);
-	vb_err err = VB_OK;
+	int error = 0;
 
 	pthread_mutex_lock(&own->recv_lock);
 	for (; wr; wr = wr->next) {
@@ -386,15 +437,17 @@ int vb_abi_qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_re
 			.sges = (const struct vb_sge *)(const void *)wr->sg_list,
 			.sge_count = (uint32_t)wr->num_sge,
 		};
+		vb_err err = vb_qp_post_recv(own->qp, &request);
 
-		err = vb_qp_post_recv(own->qp, &request);
-		if (err)
+		if (err) {
+			error = vb_abi_refuse_recv(own, &request, err);
 			break;
+		}
 	}
 	pthread_mutex_unlock(&own->recv_lock);
-	if (err)
+	if (error)
 		*bad_wr = wr;
-	return vb_abi_errno(err);
+	return error;
 }
 
 /* ibv_bind_mw(): a type 1 window gets a new key with each binding, which the program finds in the window. */
@@ -417,15 +470,18 @@ int vb_abi_mw_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bin
 			.access = bind->bind_info.mw_access_flags,
 		},
 	};
+	int error = 0;
 	vb_err err;
 
 	pthread_mutex_lock(&own->send_lock);
 	err = vb_qp_post_send(own->qp, &request);
-	if (!err) {
+	if (err) {
+		error = vb_abi_refuse_send("ibv_bind_mw", own, &request, err);
+	} else {
 		vb_qp_ring_send(own->qp);
 		mw->rkey = rkey;
 	}
 	pthread_mutex_unlock(&own->send_lock);
 	vb_adapter_kick(vb_abi_context_of(qp->context)->adapter);
-	return vb_abi_errno(err);
+	return error;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared receive queues. */
-#include "abi/objects_priv.h"
+#include "abi/refuse_priv.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 static struct vb_srq_init init_of(const struct ibv_srq_init_attr_ex *attr, void *owner)
@@ -21,6 +22,19 @@ static struct vb_srq_init init_of(const struct ibv_srq_init_attr_ex *attr, void 
 	return init;
 }
 
+static int refuse_srq(struct ibv_context *context, const struct vb_srq_init *init, vb_err err)
+{
+	struct vb_nic_limits limits =
+		vb_nic_limits(vb_adapter_nic(vb_abi_context_of(context)->adapter));
+
+	return vb_abi_refuse(vb_abi_errno(err),
+			     "ibv_create_srq: %s: %" PRIu32 " receives, 1 to %" PRIu32 "; %" PRIu32
+			     " SGEs, at most %" PRIu32 "; limit %" PRIu32
+			     ", at most as many as receives",
+			     vb_abi_device_name(context), init->depth, limits.srq_depth,
+			     init->sge_max, limits.sge, init->limit);
+}
+
 int vb_abi_srq_create(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr,
 		      struct ibv_srq **srq_out)
 {
@@ -29,8 +43,6 @@ int vb_abi_srq_create(struct ibv_context *context, struct ibv_srq_init_attr_ex *
 	struct vb_srq_init init;
 	vb_err err;
 
-	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type == IBV_SRQT_TM)
-		return EOPNOTSUPP;
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
 		return ENOMEM;
@@ -41,7 +53,7 @@ int vb_abi_srq_create(struct ibv_context *context, struct ibv_srq_init_attr_ex *
 	vb_adapter_leave(adapter);
 	if (err) {
 		free(srq);
-		return vb_abi_errno(err);
+		return refuse_srq(context, &init, err);
 	}
 	pthread_mutex_init(&srq->lock, NULL);
 	attr->attr.max_wr = vb_srq_depth(srq->srq);
@@ -51,14 +63,30 @@ int vb_abi_srq_create(struct ibv_context *context, struct ibv_srq_init_attr_ex *
 	return 0;
 }
 
+static int refuse_modify(const struct vb_abi_srq *srq, const struct ibv_srq_attr *attr, int mask,
+			 vb_err err)
+{
+	const struct vb_adapter *adapter = vb_abi_context_of(srq->verbs.context)->adapter;
+
+	if (mask & IBV_SRQ_MAX_WR)
+		return vb_abi_refuse(vb_abi_errno(err),
+				     "ibv_modify_srq: SRQ 0x%06x: %" PRIu32
+				     " receives: at most %" PRIu32
+				     ", and not below the limit or what is posted; limit %" PRIu32,
+				     srq->verbs.handle, attr->max_wr,
+				     vb_nic_limits(vb_adapter_nic(adapter)).srq_depth,
+				     attr->srq_limit);
+	return vb_abi_refuse(vb_abi_errno(err),
+			     "ibv_modify_srq: SRQ 0x%06x: limit %" PRIu32 ", at most %" PRIu32,
+			     srq->verbs.handle, attr->srq_limit, vb_srq_depth(srq->srq));
+}
+
 int vb_abi_srq_modify(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask)
 {
 	struct vb_abi_srq *own = vb_abi_srq_of(srq);
 	struct vb_adapter *adapter = vb_abi_context_of(srq->context)->adapter;
 	vb_err err = VB_OK;
 
-	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
-		return EINVAL;
 	vb_adapter_enter(adapter);
 	pthread_mutex_lock(&own->lock);
 	if (mask & IBV_SRQ_MAX_WR)
@@ -67,7 +95,9 @@ int vb_abi_srq_modify(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int 
 		err = vb_srq_set_limit(own->srq, attr->srq_limit);
 	pthread_mutex_unlock(&own->lock);
 	vb_adapter_leave(adapter);
-	return vb_abi_errno(err);
+	if (err)
+		return refuse_modify(own, attr, mask, err);
+	return 0;
 }
 
 int vb_abi_srq_query(struct ibv_srq *srq, struct ibv_srq_attr *attr_out)
@@ -103,7 +133,8 @@ int vb_abi_srq_destroy(struct ibv_srq *srq, struct vb_abi_reported *reported_out
 		vb_abi_forget_events(context, srq);
 	vb_adapter_leave(context->adapter);
 	if (err)
-		return vb_abi_errno(err);
+		return vb_abi_refuse(EBUSY, "ibv_destroy_srq: SRQ 0x%06x still has QPs",
+				     srq->handle);
 	*reported_out = (struct vb_abi_reported){ .async_events = own->async_taken };
 	return 0;
 }
@@ -119,7 +150,7 @@ void vb_abi_srq_free(struct ibv_srq *srq)
 int vb_abi_srq_post(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct vb_abi_srq *own = vb_abi_srq_of(srq);
-	vb_err err = VB_OK;
+	int error = 0;
 
 	pthread_mutex_lock(&own->lock);
 	for (; wr; wr = wr->next) {
@@ -128,13 +159,15 @@ int vb_abi_srq_post(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv
 			.sges = (const struct vb_sge *)(const void *)wr->sg_list,
 			.sge_count = (uint32_t)wr->num_sge,
 		};
+		vb_err err = vb_srq_post_recv(own->srq, &request);
 
-		err = vb_srq_post_recv(own->srq, &request);
-		if (err)
+		if (err) {
+			error = vb_abi_refuse_srq_recv(own, &request, err);
 			break;
+		}
 	}
 	pthread_mutex_unlock(&own->lock);
-	if (err)
+	if (error)
 		*bad_wr = wr;
-	return vb_abi_errno(err);
+	return error;
 }

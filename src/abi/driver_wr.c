@@ -6,7 +6,7 @@
  */
 #include "abi/wr_priv.h"
 
-#include "abi/objects_priv.h"
+#include "abi/refuse_priv.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -25,11 +25,16 @@ static void fail(struct vb_abi_qp *qp, int error)
 /* The request that was being put together is complete. */
 static void finish_request(struct vb_abi_qp *qp)
 {
+	vb_err err;
+
 	if (!qp->has_request)
 		return;
 	qp->has_request = false;
-	if (!qp->error)
-		fail(qp, vb_abi_errno(vb_qp_post_send(qp->qp, &qp->request)));
+	if (qp->error)
+		return;
+	err = vb_qp_post_send(qp->qp, &qp->request);
+	if (err)
+		fail(qp, vb_abi_refuse_send("ibv_wr_complete", qp, &qp->request, err));
 }
 
 static struct vb_send_request *begin_request(struct ibv_qp_ex *qp, enum vb_wr_opcode opcode)
@@ -179,7 +184,9 @@ static void wr_set_sge_list(struct ibv_qp_ex *qp, size_t count, const struct ibv
 	struct vb_abi_qp *own = of(qp);
 
 	if (count > VB_SGE_MAX) {
-		fail(own, EINVAL);
+		fail(own,
+		     vb_abi_refuse(EINVAL, "ibv_wr_set_sge_list: QP 0x%06x: %zu SGEs, at most %u",
+				   own->verbs.qp_num, count, VB_SGE_MAX));
 		return;
 	}
 	memcpy(own->sges, sges, count * sizeof(*sges));
@@ -200,7 +207,10 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t count,
 
 	for (size_t i = 0; i < count; i++) {
 		if (buffers[i].length > sizeof(own->inline_data) - length) {
-			fail(own, ENOMEM);
+			fail(own,
+			     vb_abi_refuse(ENOMEM,
+					   "ibv_wr_set_inline_data: QP 0x%06x: more than %zu bytes",
+					   own->verbs.qp_num, sizeof(own->inline_data)));
 			return;
 		}
 		memcpy(own->inline_data + length, buffers[i].addr, buffers[i].length);

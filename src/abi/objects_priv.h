@@ -110,6 +110,7 @@ struct vb_abi_mw {
 struct vb_abi_dm {
 	struct ibv_dm verbs;
 	struct vb_dm *dm;
+	size_t length;
 	struct vb_abi_handle handle;
 };
 

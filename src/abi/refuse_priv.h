@@ -1,15 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Refusing a call: the errno for the program and a line for the person who wonders why. The line names the verb, the
- * object, the value that was wrong and the limit. Only where the program has made a mistake: what is ordinary, such as a
- * queue that is full, is told at VB_LOG_DEBUG.
+ * Refusing a call: the errno for the program, and a line in the log for the person who wonders why. The line names the
+ * verb, the object, what was wrong with it, and the limit. Where many verbs share a check, the object must do. What is
+ * ordinary, such as a queue that is full, is for VB_LOG_DEBUG.
  */
 #ifndef VB_ABI_REFUSE_PRIV_H
 #define VB_ABI_REFUSE_PRIV_H
 
+#include "abi/objects_priv.h"
 #include "host/log.h"
 
 /* The value is `error`: return vb_abi_refuse(EINVAL, "ibv_create_cq: …", …); */
 #define vb_abi_refuse(error, ...) (vb_log(VB_LOG_WARN, __VA_ARGS__), (error))
+
+/* "vb_eth0" */
+const char *vb_abi_device_name(const struct ibv_context *context);
+
+/*
+ * What the engine refused, and its errno: a transition of a QP (before it was tried, for it may have changed since),
+ * a work request. `verb` is who asked.
+ */
+int vb_abi_refuse_modify(const struct vb_abi_qp *qp, const struct vb_qp_attr *attr, uint32_t mask);
+int vb_abi_refuse_send(const char *verb, const struct vb_abi_qp *qp,
+		       const struct vb_send_request *request, vb_err err);
+int vb_abi_refuse_recv(const struct vb_abi_qp *qp, const struct vb_recv_request *request,
+		       vb_err err);
+int vb_abi_refuse_srq_recv(const struct vb_abi_srq *srq, const struct vb_recv_request *request,
+			   vb_err err);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "abi/driver_priv.h"
 #include "abi/export_priv.h"
+#include "abi/refuse_priv.h"
 #include "abi/returns.h"
 #include "base/bytes.h"
 
@@ -86,7 +87,9 @@ static int load_route(const struct ibv_grh *grh, struct route *route)
 		return 0;
 	}
 	if (word >> 28 != 6)
-		return EPROTONOSUPPORT;
+		return vb_abi_refuse(
+			EPROTONOSUPPORT,
+			"ibv_init_ah_from_wc: neither an IPv4 nor an IPv6 header (0x%08x)", word);
 	*route = (struct route){
 		.from = grh->sgid,
 		.to = grh->dgid,
@@ -134,7 +137,11 @@ static int find_sgid(struct ibv_context *context, uint8_t port, const struct rou
 			return 0;
 		}
 	}
-	return error ? error : ENOENT;
+	if (error)
+		return error;
+	return vb_abi_refuse(ENOENT,
+			     "ibv_init_ah_from_wc: the datagram was sent to none of %s's GIDs",
+			     vb_abi_device_name(context));
 }
 
 VB_ABI_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,

@@ -7,7 +7,10 @@
 #include "abi/events_priv.h"
 #include "abi/export_priv.h"
 #include "abi/ops_priv.h"
+#include "abi/refuse_priv.h"
 #include "abi/returns.h"
+
+#include <inttypes.h>
 
 static int check_attr(const struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
 {
@@ -15,17 +18,23 @@ static int check_attr(const struct ibv_context *context, const struct ibv_cq_ini
 	const uint32_t known_flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED |
 				     IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 
-	if (attr->comp_mask & ~known || attr->wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS)
-		return EOPNOTSUPP;
+	if (attr->comp_mask & ~known)
+		return vb_abi_refuse(EOPNOTSUPP, "ibv_create_cq_ex: comp_mask 0x%x, at most 0x%x",
+				     attr->comp_mask, known);
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & ~known_flags))
-		return EOPNOTSUPP;
+		return vb_abi_refuse(EOPNOTSUPP, "ibv_create_cq_ex: flags 0x%x, at most 0x%x",
+				     attr->flags, known_flags);
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) &&
 	    (!attr->parent_domain || attr->parent_domain->context != context))
-		return EINVAL;
-	if (attr->cqe == 0 || attr->comp_vector >= (uint32_t)context->num_comp_vectors)
-		return EINVAL;
+		return vb_abi_refuse(
+			EINVAL, "ibv_create_cq_ex: no parent domain, or one of another context");
+	if (attr->cqe == 0)
+		return vb_abi_refuse(EINVAL, "ibv_create_cq: 0 entries, at least 1");
+	if (attr->comp_vector >= (uint32_t)context->num_comp_vectors)
+		return vb_abi_refuse(EINVAL, "ibv_create_cq: completion vector %d, at most %d",
+				     (int)attr->comp_vector, context->num_comp_vectors - 1);
 	if (attr->channel && attr->channel->context != context)
-		return EINVAL;
+		return vb_abi_refuse(EINVAL, "ibv_create_cq: the channel is of another context");
 	return 0;
 }
 
@@ -74,21 +83,23 @@ VB_ABI_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
 		.wc_flags = IBV_WC_STANDARD_FLAGS,
 	};
 
-	if (cqe < 1 || comp_vector < 0)
-		return vb_abi_return_null(EINVAL);
+	if (cqe < 0)
+		return vb_abi_return_null(vb_abi_refuse(EINVAL, "ibv_create_cq: %d entries", cqe));
 	return (struct ibv_cq *)vb_abi_op_create_cq_ex(context, &attr);
 }
 
 VB_ABI_VERSION(ibv_resize_cq, "ibv_resize_cq@@@IBVERBS_1.1");
 VB_ABI_EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
-	return vb_abi_return_errno(cqe < 1 ? EINVAL : vb_abi_cq_resize(cq, cqe));
+	return vb_abi_return_errno(vb_abi_cq_resize(cq, cqe));
 }
 
 int vb_abi_op_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 {
 	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
-		return vb_abi_return_errno(EOPNOTSUPP);
+		return vb_abi_return_errno(vb_abi_refuse(
+			EOPNOTSUPP, "ibv_modify_cq: CQ %" PRIu32 ": attr_mask 0x%x, at most 0x%x",
+			cq->handle, attr->attr_mask, IBV_CQ_ATTR_MODERATE));
 	return vb_abi_return_errno(vb_abi_cq_modify(cq, attr));
 }
 

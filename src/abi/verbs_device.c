@@ -3,6 +3,7 @@
 #include "abi/driver_priv.h"
 #include "abi/export_priv.h"
 #include "abi/ops_priv.h"
+#include "abi/refuse_priv.h"
 #include "abi/returns.h"
 
 VB_ABI_VERSION(ibv_get_device_list, "ibv_get_device_list@@@IBVERBS_1.1");
@@ -45,8 +46,11 @@ VB_ABI_VERSION(ibv_open_device, "ibv_open_device@@@IBVERBS_1.1");
 VB_ABI_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	struct ibv_context *context;
-	int error = device ? vb_abi_context_open(device, &context) : EINVAL;
+	int error;
 
+	if (!device)
+		return vb_abi_return_null(vb_abi_refuse(EINVAL, "ibv_open_device: no device"));
+	error = vb_abi_context_open(device, &context);
 	return error ? vb_abi_return_null(error) : context;
 }
 
@@ -83,8 +87,14 @@ int vb_abi_op_query_device_ex(struct ibv_context *context,
 	struct ibv_device_attr_ex attr = { 0 };
 	int error;
 
-	if ((input && input->comp_mask) || attr_size < sizeof(attr.orig_attr))
-		return vb_abi_return_errno(EINVAL);
+	if (input && input->comp_mask)
+		return vb_abi_return_errno(vb_abi_refuse(
+			EINVAL, "ibv_query_device_ex: %s: comp_mask 0x%x, there is nothing",
+			vb_abi_device_name(context), input->comp_mask));
+	if (attr_size < sizeof(attr.orig_attr))
+		return vb_abi_return_errno(vb_abi_refuse(
+			EINVAL, "ibv_query_device_ex: %s: %zu bytes for attributes, at least %zu",
+			vb_abi_device_name(context), attr_size, sizeof(attr.orig_attr)));
 	error = vb_abi_query_device(context, &attr);
 	if (error)
 		return vb_abi_return_errno(error);

@@ -3,6 +3,7 @@
 #include "abi/driver_priv.h"
 #include "abi/export_priv.h"
 #include "abi/ops_priv.h"
+#include "abi/refuse_priv.h"
 #include "abi/returns.h"
 
 VB_ABI_VERSION(ibv_alloc_pd, "ibv_alloc_pd@@@IBVERBS_1.1");
@@ -47,14 +48,20 @@ static int check_parent_domain(struct ibv_context *context,
 			       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
 
 	if (attr->comp_mask & ~known)
-		return EOPNOTSUPP;
+		return vb_abi_refuse(EOPNOTSUPP,
+				     "ibv_alloc_parent_domain: comp_mask 0x%x, at most 0x%x",
+				     attr->comp_mask, known);
 	if (!attr->pd || attr->pd->context != context)
-		return EINVAL;
+		return vb_abi_refuse(EINVAL, "ibv_alloc_parent_domain: %s",
+				     attr->pd ? "the PD is of another context" : "no PD");
 	if (attr->td && attr->td->context != context)
-		return EINVAL;
+		return vb_abi_refuse(
+			EINVAL, "ibv_alloc_parent_domain: the thread domain is of another context");
 	if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) &&
 	    (!attr->alloc || !attr->free))
-		return EINVAL;
+		return vb_abi_refuse(
+			EINVAL,
+			"ibv_alloc_parent_domain: alloc or free is missing; both are needed");
 	return 0;
 }
 
@@ -75,8 +82,13 @@ struct ibv_pd *vb_abi_op_alloc_parent_domain(struct ibv_context *context,
 struct ibv_td *vb_abi_op_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
 {
 	struct ibv_td *td;
-	int error = attr->comp_mask ? EOPNOTSUPP : vb_abi_td_alloc(context, &td);
+	int error;
 
+	if (attr->comp_mask)
+		return vb_abi_return_null(
+			vb_abi_refuse(EOPNOTSUPP, "ibv_alloc_td: comp_mask 0x%x, there is nothing",
+				      attr->comp_mask));
+	error = vb_abi_td_alloc(context, &td);
 	if (error)
 		return vb_abi_return_null(error);
 	td->context = context;
@@ -95,9 +107,11 @@ struct ibv_xrcd *vb_abi_op_open_xrcd(struct ibv_context *context, struct ibv_xrc
 	int error = 0;
 
 	if (attr->comp_mask & ~required)
-		error = EOPNOTSUPP;
+		error = vb_abi_refuse(EOPNOTSUPP, "ibv_open_xrcd: comp_mask 0x%x, at most 0x%x",
+				      attr->comp_mask, required);
 	else if (attr->comp_mask != required)
-		error = EINVAL;
+		error = vb_abi_refuse(EINVAL, "ibv_open_xrcd: comp_mask 0x%x, needs 0x%x",
+				      attr->comp_mask, required);
 	if (!error)
 		error = vb_abi_xrcd_open(context, attr, &xrcd);
 	if (error)

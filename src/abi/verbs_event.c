@@ -3,6 +3,7 @@
 #include "abi/driver_priv.h"
 #include "abi/events_priv.h"
 #include "abi/export_priv.h"
+#include "abi/refuse_priv.h"
 #include "abi/returns.h"
 
 void vb_abi_acks_add(struct vb_abi_acks acks, uint32_t count)
@@ -39,7 +40,11 @@ VB_ABI_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	int error;
 
 	pthread_mutex_lock(&context->mutex);
-	error = channel->refcnt ? EBUSY : vb_abi_channel_destroy(channel);
+	error = channel->refcnt
+			? vb_abi_refuse(EBUSY,
+					"ibv_destroy_comp_channel: descriptor %d still has %d CQs",
+					channel->fd, channel->refcnt)
+			: vb_abi_channel_destroy(channel);
 	pthread_mutex_unlock(&context->mutex);
 	return vb_abi_return_errno(error);
 }

@@ -6,7 +6,10 @@
 #include "abi/driver_priv.h"
 #include "abi/export_priv.h"
 #include "abi/ops_priv.h"
+#include "abi/refuse_priv.h"
 #include "abi/returns.h"
+
+#include <inttypes.h>
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
@@ -20,11 +23,17 @@ enum {
 /* Whoever lets others write must be able to write himself. */
 static int check_access(unsigned int access)
 {
-	if (access & ~(unsigned int)(KNOWN_ACCESS | IBV_ACCESS_OPTIONAL_RANGE))
-		return EOPNOTSUPP;
+	const unsigned int known = (unsigned int)(KNOWN_ACCESS | IBV_ACCESS_OPTIONAL_RANGE);
+
+	if (access & ~known)
+		return vb_abi_refuse(EOPNOTSUPP, "a region with access 0x%x, at most 0x%x", access,
+				     known);
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
-		return EINVAL;
+		return vb_abi_refuse(
+			EINVAL,
+			"a region with access 0x%x: remote writes or atomics without local writes",
+			access);
 	return 0;
 }
 
@@ -32,7 +41,10 @@ static int check_range(const struct vb_abi_range *range)
 {
 	if ((uintptr_t)range->address + range->length < (uintptr_t)range->address ||
 	    range->iova + range->length < range->iova)
-		return EINVAL;
+		return vb_abi_refuse(EINVAL,
+				     "a region of %zu bytes at %p, for others at 0x%" PRIx64
+				     ": beyond the end of all addresses",
+				     range->length, range->address, range->iova);
 	return check_access(range->access);
 }
 
@@ -108,7 +120,10 @@ struct ibv_mr *vb_abi_op_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_
 
 	/* Device memory has no address in the process that a remote side could use. */
 	if (!error && !(access & IBV_ACCESS_ZERO_BASED))
-		error = EINVAL;
+		error = vb_abi_refuse(
+			EINVAL,
+			"ibv_reg_dm_mr: access 0x%x: device memory needs IBV_ACCESS_ZERO_BASED",
+			access);
 	range.access &= KNOWN_ACCESS;
 	if (!error)
 		error = vb_abi_mr_register_dm(pd, dm, &range, &mr);
@@ -146,11 +161,15 @@ VB_ABI_EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
 static int check_reregister(int flags, const struct ibv_pd *pd, const struct vb_abi_range *range)
 {
 	if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED))
-		return EINVAL;
+		return vb_abi_refuse(EINVAL, "ibv_rereg_mr: flags 0x%x, 1 to 0x%x", flags,
+				     IBV_REREG_MR_FLAGS_SUPPORTED);
 	if ((flags & IBV_REREG_MR_CHANGE_PD) && !pd)
-		return EINVAL;
+		return vb_abi_refuse(EINVAL, "ibv_rereg_mr: IBV_REREG_MR_CHANGE_PD without a PD");
 	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!range->address || !range->length))
-		return EINVAL;
+		return vb_abi_refuse(
+			EINVAL,
+			"ibv_rereg_mr: IBV_REREG_MR_CHANGE_TRANSLATION with %zu bytes at %p: nothing there",
+			range->length, range->address);
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
 		return check_access(range->access);
 	return 0;
@@ -192,17 +211,22 @@ int vb_abi_op_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uin
 			struct ibv_sge *sg_list, uint32_t num_sges)
 {
 	if (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH || !num_sges)
-		return vb_abi_return_errno(EINVAL);
+		return vb_abi_return_errno(vb_abi_refuse(
+			EINVAL,
+			"ibv_advise_mr: flags 0x%x, at most 0x%x; %" PRIu32 " SGEs, at least 1",
+			flags, IBV_ADVISE_MR_FLAG_FLUSH, num_sges));
 	return vb_abi_return_errno(vb_abi_mr_advise(pd, advice, flags, sg_list, num_sges));
 }
 
 struct ibv_mw *vb_abi_op_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct ibv_mw *mw;
-	int error = EINVAL;
+	int error;
 
-	if (type == IBV_MW_TYPE_1 || type == IBV_MW_TYPE_2)
-		error = vb_abi_mw_alloc(pd, type, &mw);
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
+		return vb_abi_return_null(
+			vb_abi_refuse(EINVAL, "ibv_alloc_mw: type %d, 1 or 2", (int)type));
+	error = vb_abi_mw_alloc(pd, type, &mw);
 	if (error)
 		return vb_abi_return_null(error);
 	mw->context = pd->context;
@@ -224,8 +248,13 @@ int vb_abi_op_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *
 struct ibv_dm *vb_abi_op_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
 {
 	struct ibv_dm *dm;
-	int error = attr->comp_mask ? EOPNOTSUPP : vb_abi_dm_alloc(context, attr, &dm);
+	int error;
 
+	if (attr->comp_mask)
+		return vb_abi_return_null(
+			vb_abi_refuse(EOPNOTSUPP, "ibv_alloc_dm: comp_mask 0x%x, there is nothing",
+				      attr->comp_mask));
+	error = vb_abi_dm_alloc(context, attr, &dm);
 	if (error)
 		return vb_abi_return_null(error);
 	dm->context = context;

@@ -6,7 +6,10 @@
 #include "abi/driver_priv.h"
 #include "abi/export_priv.h"
 #include "abi/ops_priv.h"
+#include "abi/refuse_priv.h"
 #include "abi/returns.h"
+
+#include <endian.h>
 
 #undef ibv_query_port
 
@@ -39,7 +42,7 @@ VB_ABI_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, i
 				union ibv_gid *gid)
 {
 	struct ibv_gid_entry entry = { 0 };
-	int error = index < 0 ? EINVAL : vb_abi_query_gid(context, port_num, index, &entry);
+	int error = vb_abi_query_gid(context, port_num, (uint32_t)index, &entry);
 
 	if (error && error != ENODATA)
 		return vb_abi_return_minus_one(error);
@@ -75,9 +78,13 @@ VB_ABI_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_n
 	int error;
 
 	if (flags)
-		return vb_abi_return_errno(EOPNOTSUPP);
+		return vb_abi_return_errno(vb_abi_refuse(
+			EOPNOTSUPP, "ibv_query_gid_ex: %s: flags 0x%x, there are none",
+			vb_abi_device_name(context), flags));
 	if (entry_size < sizeof(found))
-		return vb_abi_return_errno(EINVAL);
+		return vb_abi_return_errno(vb_abi_refuse(
+			EINVAL, "ibv_query_gid_ex: %s: %zu bytes for an entry, at least %zu",
+			vb_abi_device_name(context), entry_size, sizeof(found)));
 	error = vb_abi_query_gid(context, port_num, gid_index, &found);
 	if (error)
 		return vb_abi_return_errno(error);
@@ -101,7 +108,10 @@ static ssize_t add_port_entries(struct ibv_context *context, uint32_t port, void
 			continue;
 		}
 		if (!error && count == capacity)
-			error = EINVAL;
+			error = vb_abi_refuse(
+				EINVAL,
+				"ibv_query_gid_table: %s: room for %zu entries, there are more",
+				vb_abi_device_name(context), capacity);
 		if (!error)
 			store_entry((char *)entries + count++ * entry_size, &entry, entry_size);
 	}
@@ -117,9 +127,14 @@ VB_ABI_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
 	int error;
 
 	if (flags)
-		return -EOPNOTSUPP;
+		return -vb_abi_refuse(EOPNOTSUPP,
+				      "ibv_query_gid_table: %s: flags 0x%x, there are none",
+				      vb_abi_device_name(context), flags);
 	if (!max_entries || entry_size < sizeof(*entries))
-		return -EINVAL;
+		return -vb_abi_refuse(
+			EINVAL,
+			"ibv_query_gid_table: %s: room for %zu entries of %zu bytes, at least 1 of %zu",
+			vb_abi_device_name(context), max_entries, entry_size, sizeof(*entries));
 	error = vb_abi_query_device(context, &device);
 	if (error)
 		return -error;
@@ -133,7 +148,7 @@ VB_ABI_VERSION(ibv_query_pkey, "ibv_query_pkey@@@IBVERBS_1.1");
 VB_ABI_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index,
 				 __be16 *pkey)
 {
-	int error = index < 0 ? EINVAL : vb_abi_query_pkey(context, port_num, index, pkey);
+	int error = vb_abi_query_pkey(context, port_num, (uint32_t)index, pkey);
 
 	return vb_abi_return_minus_one(error);
 }
@@ -150,5 +165,8 @@ VB_ABI_EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_n
 		if (!error && found == pkey)
 			return index;
 	}
-	return vb_abi_return_minus_one(error ? error : ENOENT);
+	if (!error)
+		error = vb_abi_refuse(ENOENT, "ibv_get_pkey_index: %s has no P_Key 0x%04x",
+				      vb_abi_device_name(context), be16toh(pkey));
+	return vb_abi_return_minus_one(error);
 }

@@ -7,6 +7,7 @@
 #include "abi/events_priv.h"
 #include "abi/export_priv.h"
 #include "abi/ops_priv.h"
+#include "abi/refuse_priv.h"
 #include "abi/returns.h"
 
 enum {
@@ -21,22 +22,28 @@ enum {
 /* Which domain and which queues a QP of this type lives in. */
 static int check_parents(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
-	if (attr->qp_type == IBV_QPT_XRC_RECV)
-		return attr->comp_mask & IBV_QP_INIT_ATTR_XRCD && attr->xrcd ? 0 : EINVAL;
+	if (attr->qp_type == IBV_QPT_XRC_RECV) {
+		if (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD && attr->xrcd)
+			return 0;
+		return vb_abi_refuse(EINVAL, "ibv_create_qp_ex: XRC_RECV without an XRC domain");
+	}
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
-		return EINVAL;
+		return vb_abi_refuse(EINVAL, "ibv_create_qp: no PD, or one of another context");
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE)
 		return 0;
 	if (!attr->send_cq)
-		return EINVAL;
-	return attr->recv_cq || attr->qp_type == IBV_QPT_XRC_SEND ? 0 : EINVAL;
+		return vb_abi_refuse(EINVAL, "ibv_create_qp: no CQ for sends");
+	if (!attr->recv_cq && attr->qp_type != IBV_QPT_XRC_SEND)
+		return vb_abi_refuse(EINVAL, "ibv_create_qp: no CQ for receives");
+	return 0;
 }
 
 static int check_init_attr(const struct ibv_context *context,
 			   const struct ibv_qp_init_attr_ex *attr)
 {
 	if (attr->comp_mask & ~(uint32_t)KNOWN_INIT_ATTR)
-		return EOPNOTSUPP;
+		return vb_abi_refuse(EOPNOTSUPP, "ibv_create_qp_ex: comp_mask 0x%x, at most 0x%x",
+				     attr->comp_mask, KNOWN_INIT_ATTR);
 	switch (attr->qp_type) {
 	case IBV_QPT_RC:
 	case IBV_QPT_UC:
@@ -46,9 +53,10 @@ static int check_init_attr(const struct ibv_context *context,
 	case IBV_QPT_XRC_RECV:
 		return check_parents(context, attr);
 	case IBV_QPT_DRIVER:
-		return EOPNOTSUPP;
+		return vb_abi_refuse(EOPNOTSUPP, "ibv_create_qp: there are no QPs of type %d",
+				     (int)attr->qp_type);
 	}
-	return EINVAL;
+	return vb_abi_refuse(EINVAL, "ibv_create_qp: there is no type %d", (int)attr->qp_type);
 }
 
 static struct ibv_qp *finish_qp(struct ibv_qp *qp, struct ibv_context *context)
@@ -108,10 +116,15 @@ struct ibv_qp *vb_abi_op_open_qp(struct ibv_context *context, struct ibv_qp_open
 	int error = 0;
 
 	if (attr->comp_mask >= IBV_QP_OPEN_ATTR_RESERVED)
-		error = EOPNOTSUPP;
+		error = vb_abi_refuse(EOPNOTSUPP, "ibv_open_qp: comp_mask 0x%x, at most 0x%x",
+				      attr->comp_mask, IBV_QP_OPEN_ATTR_RESERVED - 1);
 	else if ((attr->comp_mask & required) != required || attr->qp_type != IBV_QPT_XRC_RECV ||
 		 !attr->xrcd)
-		error = EINVAL;
+		error = vb_abi_refuse(
+			EINVAL,
+			"ibv_open_qp: comp_mask 0x%x, type %d: needs 0x%x, XRC_RECV (%d) and "
+			"an XRC domain",
+			attr->comp_mask, (int)attr->qp_type, required, IBV_QPT_XRC_RECV);
 	if (!error)
 		error = vb_abi_qp_open(context, attr, &qp);
 	if (error)
@@ -130,11 +143,21 @@ VB_ABI_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return vb_abi_qp_extended(qp);
 }
 
+static int check_mask(const char *verb, const struct ibv_qp *qp, int mask)
+{
+	if (!(mask & ~KNOWN_ATTR))
+		return 0;
+	return vb_abi_refuse(EOPNOTSUPP, "%s: QP 0x%06x: mask 0x%x, at most 0x%x", verb, qp->qp_num,
+			     mask, KNOWN_ATTR);
+}
+
 VB_ABI_VERSION(ibv_modify_qp, "ibv_modify_qp@@@IBVERBS_1.1");
 VB_ABI_EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 {
-	int error = attr_mask & ~KNOWN_ATTR ? EOPNOTSUPP : vb_abi_qp_modify(qp, attr, attr_mask);
+	int error = check_mask("ibv_modify_qp", qp, attr_mask);
 
+	if (!error)
+		error = vb_abi_qp_modify(qp, attr, attr_mask);
 	if (!error && (attr_mask & IBV_QP_STATE))
 		qp->state = attr->qp_state;
 	return vb_abi_return_errno(error);
@@ -144,9 +167,10 @@ VB_ABI_VERSION(ibv_query_qp, "ibv_query_qp@@@IBVERBS_1.1");
 VB_ABI_EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 			       struct ibv_qp_init_attr *init_attr)
 {
-	int error = attr_mask & ~KNOWN_ATTR ? EOPNOTSUPP
-					    : vb_abi_qp_query(qp, attr, attr_mask, init_attr);
+	int error = check_mask("ibv_query_qp", qp, attr_mask);
 
+	if (!error)
+		error = vb_abi_qp_query(qp, attr, attr_mask, init_attr);
 	if (!error && (attr_mask & IBV_QP_STATE))
 		qp->state = attr->qp_state;
 	return vb_abi_return_errno(error);
@@ -178,15 +202,21 @@ VB_ABI_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 	return 0;
 }
 
-static int check_group(const struct ibv_qp *qp, const union ibv_gid *gid)
+static int check_group(const char *verb, const struct ibv_qp *qp, const union ibv_gid *gid)
 {
-	return qp->qp_type == IBV_QPT_UD && gid->raw[0] == 0xff ? 0 : EINVAL;
+	if (qp->qp_type != IBV_QPT_UD)
+		return vb_abi_refuse(EINVAL, "%s: QP 0x%06x: only UD has groups", verb, qp->qp_num);
+	if (gid->raw[0] != 0xff)
+		return vb_abi_refuse(EINVAL,
+				     "%s: QP 0x%06x: a GID that begins with 0x%02x, not 0xff", verb,
+				     qp->qp_num, gid->raw[0]);
+	return 0;
 }
 
 VB_ABI_VERSION(ibv_attach_mcast, "ibv_attach_mcast@@@IBVERBS_1.1");
 VB_ABI_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	int error = check_group(qp, gid);
+	int error = check_group("ibv_attach_mcast", qp, gid);
 
 	return vb_abi_return_errno(error ? error : vb_abi_qp_attach(qp, gid, lid));
 }
@@ -194,7 +224,7 @@ VB_ABI_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, 
 VB_ABI_VERSION(ibv_detach_mcast, "ibv_detach_mcast@@@IBVERBS_1.1");
 VB_ABI_EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	int error = check_group(qp, gid);
+	int error = check_group("ibv_detach_mcast", qp, gid);
 
 	return vb_abi_return_errno(error ? error : vb_abi_qp_detach(qp, gid, lid));
 }
@@ -202,14 +232,14 @@ VB_ABI_EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, 
 /* Enhanced connection establishment is how two adapters of one vendor find out about each other. */
 VB_ABI_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	(void)qp;
 	(void)ece;
-	return vb_abi_return_errno(EOPNOTSUPP);
+	return vb_abi_return_errno(
+		vb_abi_refuse(EOPNOTSUPP, "QP 0x%06x: there is no ECE", qp->qp_num));
 }
 
 VB_ABI_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	(void)qp;
 	(void)ece;
-	return vb_abi_return_errno(EOPNOTSUPP);
+	return vb_abi_return_errno(
+		vb_abi_refuse(EOPNOTSUPP, "QP 0x%06x: there is no ECE", qp->qp_num));
 }

@@ -4,6 +4,7 @@
 #include "abi/events_priv.h"
 #include "abi/export_priv.h"
 #include "abi/ops_priv.h"
+#include "abi/refuse_priv.h"
 #include "abi/returns.h"
 
 static enum ibv_srq_type type_of(const struct ibv_srq_init_attr_ex *attr)
@@ -15,14 +16,19 @@ static int check_attr(const struct ibv_context *context, const struct ibv_srq_in
 {
 	const uint32_t for_xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 
-	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED || type_of(attr) > IBV_SRQT_XRC)
-		return EOPNOTSUPP;
+	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED)
+		return vb_abi_refuse(EOPNOTSUPP, "ibv_create_srq_ex: comp_mask 0x%x, at most 0x%x",
+				     attr->comp_mask, IBV_SRQ_INIT_ATTR_RESERVED - 1);
+	if (type_of(attr) > IBV_SRQT_XRC)
+		return vb_abi_refuse(EOPNOTSUPP, "ibv_create_srq_ex: type %d, basic (0) or XRC (1)",
+				     (int)type_of(attr));
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
-		return EINVAL;
+		return vb_abi_refuse(EINVAL, "ibv_create_srq: no PD, or one of another context");
 	if (type_of(attr) == IBV_SRQT_XRC &&
 	    ((attr->comp_mask & for_xrc) != for_xrc || !attr->xrcd || !attr->cq))
-		return EINVAL;
-	return attr->attr.max_wr ? 0 : EINVAL;
+		return vb_abi_refuse(EINVAL,
+				     "ibv_create_srq_ex: XRC without an XRC domain or a CQ");
+	return 0;
 }
 
 struct ibv_srq *vb_abi_op_create_srq_ex(struct ibv_context *context,
@@ -66,7 +72,9 @@ VB_ABI_EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_a
 				 int srq_attr_mask)
 {
 	if (srq_attr_mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
-		return vb_abi_return_errno(EINVAL);
+		return vb_abi_return_errno(
+			vb_abi_refuse(EINVAL, "ibv_modify_srq: SRQ 0x%06x: mask 0x%x, at most 0x%x",
+				      srq->handle, srq_attr_mask, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT));
 	return vb_abi_return_errno(vb_abi_srq_modify(srq, srq_attr, srq_attr_mask));
 }
 

@@ -34,6 +34,18 @@ vb_err vb_mr_destroy(struct vb_mr *mr);
 
 uint32_t vb_mr_key(const struct vb_mr *mr); /* lkey and rkey are one */
 
+/* Whether requests of this PD may use a range of an lkey; if so, where it is (0: a null region, which is nowhere). */
+enum vb_mr_use {
+	VB_MR_USABLE,
+	VB_MR_UNKNOWN, /* no such key */
+	VB_MR_WINDOW, /* a window's */
+	VB_MR_OTHER_PD,
+	VB_MR_READ_ONLY,
+	VB_MR_OUTSIDE, /* not all of it is in the region */
+};
+enum vb_mr_use vb_mr_check(const struct vb_pd *pd, const struct vb_sge *range, bool is_write,
+			   vb_dma_addr *address_out);
+
 enum vb_rereg_flag {
 	VB_REREG_TRANSLATION = 1 << 0,
 	VB_REREG_PD = 1 << 1,

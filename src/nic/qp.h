@@ -124,6 +124,18 @@ vb_err vb_qp_destroy(struct vb_qp *qp);
 VB_MUST_USE vb_err vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask);
 void vb_qp_query(const struct vb_qp *qp, struct vb_qp_attr *attr);
 
+/* What vb_qp_modify() would say, and why. With none of the attributes below there is no such transition. */
+struct vb_qp_refusal {
+	vb_err err; /* but never VB_ENOMEM */
+	uint32_t missing; /* enum vb_qp_attr_mask: the transition needs these */
+	uint32_t excess; /* and does not take these */
+	uint32_t wrong; /* the value of this one is wrong */
+	uint64_t value;
+	uint64_t limit;
+};
+struct vb_qp_refusal vb_qp_check_modify(const struct vb_qp *qp, const struct vb_qp_attr *attr,
+					uint32_t mask);
+
 vb_qpn vb_qp_number(const struct vb_qp *qp);
 enum vb_qp_type vb_qp_type(const struct vb_qp *qp);
 enum vb_qp_state vb_qp_state(const struct vb_qp *qp);

@@ -129,24 +129,31 @@ static const struct table *table_of(enum vb_qp_type type)
 	return &ud_table;
 }
 
-static vb_err check_transition(const struct vb_qp *qp, enum vb_qp_state to, uint32_t mask)
+static struct vb_qp_refusal check_transition(const struct vb_qp *qp, enum vb_qp_state to,
+					     uint32_t mask)
 {
 	const struct table *table = table_of((enum vb_qp_type)qp->type);
 	enum vb_qp_state from = vb_qp_state_now(qp);
 	uint32_t given = mask & ~(uint32_t)VB_ATTR_STATE;
 
-	if (to == VB_STATE_RESET || to == VB_STATE_ERR) /* from anywhere, with nothing else */
-		return given & ~(uint32_t)VB_ATTR_CUR_STATE ? VB_EINVAL : VB_OK;
+	if (to == VB_STATE_RESET || to == VB_STATE_ERR) { /* from anywhere, with nothing else */
+		given &= ~(uint32_t)VB_ATTR_CUR_STATE;
+		return (struct vb_qp_refusal){ .err = given ? VB_EINVAL : VB_OK, .excess = given };
+	}
 	for (size_t i = 0; i < table->count; i++) {
 		const struct transition *row = &table->rows[i];
+		struct vb_qp_refusal refusal = {
+			.missing = row->required & ~given,
+			.excess = given & ~(row->required | row->optional),
+		};
 
 		if (row->from != from || row->to != to)
 			continue;
-		if (row->required & ~given || given & ~(row->required | row->optional))
-			return VB_EINVAL;
-		return VB_OK;
+		if (refusal.missing || refusal.excess)
+			refusal.err = VB_EINVAL;
+		return refusal;
 	}
-	return VB_EINVAL;
+	return (struct vb_qp_refusal){ .err = VB_EINVAL };
 }
 
 static bool is_mtu(const struct vb_nic *nic, uint32_t mtu)
@@ -154,7 +161,34 @@ static bool is_mtu(const struct vb_nic *nic, uint32_t mtu)
 	return mtu >= 256 && mtu <= 4096 && !(mtu & (mtu - 1)) && mtu <= nic->config.port_mtu;
 }
 
-static vb_err check_values(const struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask)
+/* One attribute and what it may be at most; or, where that is no number, whether it is right. */
+struct rule {
+	uint32_t attribute;
+	uint64_t value;
+	uint64_t limit;
+	bool is_wrong;
+};
+
+static struct vb_qp_refusal check_rules(const struct rule *rules, size_t count, uint32_t mask)
+{
+	for (size_t i = 0; i < count; i++)
+		if (mask & rules[i].attribute && rules[i].is_wrong)
+			return (struct vb_qp_refusal){
+				.err = VB_EINVAL,
+				.wrong = rules[i].attribute,
+				.value = rules[i].value,
+				.limit = rules[i].limit,
+			};
+	return (struct vb_qp_refusal){ .err = VB_OK };
+}
+
+#define AT_MOST(attribute, value, limit)                   \
+	{                                                  \
+		attribute, value, limit, (value) > (limit) \
+	}
+
+static struct vb_qp_refusal check_values(const struct vb_qp *qp, const struct vb_qp_attr *attr,
+					 uint32_t mask)
 {
 	const struct vb_nic *nic = qp->nic;
 	const uint32_t rights = VB_ACCESS_LOCAL_WRITE | VB_ACCESS_REMOTE_WRITE |
@@ -162,22 +196,37 @@ static vb_err check_values(const struct vb_qp *qp, const struct vb_qp_attr *attr
 				VB_ACCESS_MW_BIND | VB_ACCESS_ZERO_BASED | VB_ACCESS_ON_DEMAND |
 				VB_ACCESS_HUGETLB |
 				VB_ACCESS_OPTIONAL; /* a region's may be given as they are */
+	enum vb_qp_state now = vb_qp_state_now(qp);
 	struct vb_flow flow;
+	const struct rule rules[] = {
+		{ CUR, attr->current_state, now, attr->current_state != now },
+		{ PKEY, attr->pkey_index, 0, !vb_nic_pkey(nic, attr->pkey_index) },
+		{ PORT, attr->port, 1, attr->port != 1 },
+		{ ACCESS, attr->access, rights, attr->access & ~rights },
+		{ ADDRESS, attr->address.source_index, VB_GID_COUNT - 1,
+		  mask & ADDRESS && !vb_nic_fill_flow(nic, &attr->address, &flow) },
+		{ MTU, attr->path_mtu, nic->config.port_mtu, !is_mtu(nic, attr->path_mtu) },
+		AT_MOST(TIMEOUT, attr->timeout, 31),
+		AT_MOST(RETRY, attr->retry_count, 7),
+		AT_MOST(RNR, attr->rnr_retry, 7),
+		AT_MOST(MIN_RNR, attr->min_rnr_timer, 31),
+		AT_MOST(READS_OUT, attr->reads_out, nic->limits.reads),
+		AT_MOST(READS_IN, attr->reads_in, nic->limits.reads),
+		AT_MOST(DEST, attr->destination.v, VB_QPN_MASK),
+	};
 
-	if (mask & ALT || (mask & MIG && attr->migration))
-		return VB_EOPNOTSUPP; /* path migration is not advertised */
-	if ((mask & CUR && attr->current_state != vb_qp_state_now(qp)) ||
-	    (mask & PKEY && !vb_nic_pkey(nic, attr->pkey_index)) ||
-	    (mask & PORT && attr->port != 1) || (mask & ACCESS && attr->access & ~rights) ||
-	    (mask & ADDRESS && !vb_nic_fill_flow(nic, &attr->address, &flow)) ||
-	    (mask & MTU && !is_mtu(nic, attr->path_mtu)) ||
-	    (mask & TIMEOUT && attr->timeout > 31) || (mask & RETRY && attr->retry_count > 7) ||
-	    (mask & RNR && attr->rnr_retry > 7) || (mask & MIN_RNR && attr->min_rnr_timer > 31) ||
-	    (mask & READS_OUT && attr->reads_out > nic->limits.reads) ||
-	    (mask & READS_IN && attr->reads_in > nic->limits.reads) ||
-	    (mask & DEST && attr->destination.v > VB_QPN_MASK))
-		return VB_EINVAL;
-	return VB_OK;
+	if (mask & ALT || (mask & MIG && attr->migration)) /* path migration is not advertised */
+		return (struct vb_qp_refusal){ .err = VB_EOPNOTSUPP, .wrong = mask & (ALT | MIG) };
+	return check_rules(rules, sizeof(rules) / sizeof(rules[0]), mask);
+}
+
+struct vb_qp_refusal vb_qp_check_modify(const struct vb_qp *qp, const struct vb_qp_attr *attr,
+					uint32_t mask)
+{
+	enum vb_qp_state to = mask & VB_ATTR_STATE ? attr->state : vb_qp_state_now(qp);
+	struct vb_qp_refusal refusal = check_transition(qp, to, mask);
+
+	return refusal.err ? refusal : check_values(qp, attr, mask);
 }
 
 /* Takes over the attributes that were given. Nothing here can fail. */
@@ -267,10 +316,8 @@ static void enter(struct vb_qp *qp, enum vb_qp_state to)
 vb_err vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask)
 {
 	enum vb_qp_state to = mask & VB_ATTR_STATE ? attr->state : vb_qp_state_now(qp);
-	vb_err err = check_transition(qp, to, mask);
+	vb_err err = vb_qp_check_modify(qp, attr, mask).err;
 
-	if (!err)
-		err = check_values(qp, attr, mask);
 	if (!err && mask & READS_IN)
 		err = vb_rc_resize_resources(qp, attr->reads_in);
 	if (err)

@@ -120,6 +120,33 @@ uint32_t vb_mr_key(const struct vb_mr *mr)
 	return mr->row->key;
 }
 
+enum vb_mr_use vb_mr_check(const struct vb_pd *pd, const struct vb_sge *range, bool is_write,
+			   vb_dma_addr *address_out)
+{
+	const struct vb_key_row *row = vb_key_row_of(pd->nic, range->lkey);
+	const struct vb_memory_request request = {
+		.key = range->lkey,
+		.pd = pd->number,
+		.rights = is_write ? VB_ACCESS_LOCAL_WRITE : 0,
+		.address = range->address,
+		.length = range->length,
+	};
+	struct vb_memory memory;
+
+	if (row->key != range->lkey || row->kind == VB_KEY_FREE)
+		return VB_MR_UNKNOWN;
+	if (row->kind == VB_KEY_WINDOW_1 || row->kind == VB_KEY_WINDOW_2)
+		return VB_MR_WINDOW;
+	if (row->pd != pd->number)
+		return VB_MR_OTHER_PD;
+	if (is_write && !(row->access & VB_ACCESS_LOCAL_WRITE))
+		return VB_MR_READ_ONLY;
+	if (vb_memory_resolve(pd->nic, &request, &memory) != VB_PASS)
+		return VB_MR_OUTSIDE; /* what is left that could be wrong */
+	*address_out = memory.is_null ? 0 : memory.address;
+	return VB_MR_USABLE;
+}
+
 vb_err vb_mr_reregister(struct vb_mr *mr, uint32_t flags, struct vb_pd *pd,
 			const struct vb_mr_init *init)
 {

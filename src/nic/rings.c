@@ -101,61 +101,68 @@ static bool total_length(const struct vb_sge *sges, uint32_t count, uint32_t *le
 	return total <= VB_MESSAGE_LENGTH_MAX;
 }
 
-static vb_err check_send(const struct vb_qp *qp, const struct vb_send_request *request,
-			 uint32_t *length)
+static enum vb_post_refusal check_send(const struct vb_qp *qp,
+				       const struct vb_send_request *request, uint32_t *length)
 {
 	if (!is_known(request->opcode))
-		return VB_EINVAL;
+		return VB_POST_OPCODE;
 	if (!is_supported((enum vb_qp_type)qp->type, request->opcode))
-		return VB_EOPNOTSUPP;
+		return VB_POST_SERVICE;
 	switch (vb_qp_state_now(qp)) {
 	case VB_STATE_RESET:
 	case VB_STATE_INIT:
 	case VB_STATE_RTR:
-		return VB_EINVAL;
+		return VB_POST_STATE;
 	case VB_STATE_RTS:
 	case VB_STATE_SQD:
 	case VB_STATE_SQE:
 	case VB_STATE_ERR:
 		break;
 	}
+	/* Inline data are read now and take no key: their SGEs are not kept, so may be more. */
+	if (request->sge_count > (request->flags & VB_SEND_INLINE ? INT32_MAX : qp->sq.sge_max))
+		return VB_POST_SGE_COUNT;
+	if (!total_length(request->sges, request->sge_count, length))
+		return VB_POST_LENGTH;
 	if (request->flags & VB_SEND_INLINE) {
-		/* Inline data are read now and take no key: their SGEs are not kept, so may be more. */
-		if (!has_inline(request->opcode) ||
-		    !total_length(request->sges, request->sge_count, length))
-			return VB_EINVAL;
+		if (!has_inline(request->opcode))
+			return VB_POST_NO_INLINE;
 		/* An atomic write's 8 bytes have room in every slot. */
 		if (*length > qp->inline_max && request->opcode != VB_WR_ATOMIC_WRITE)
-			return VB_EINVAL;
-	} else if (request->sge_count > qp->sq.sge_max ||
-		   !total_length(request->sges, request->sge_count, length)) {
-		return VB_EINVAL;
+			return VB_POST_INLINE_LENGTH;
 	}
 	switch (request->opcode) {
 	case VB_WR_COMPARE_SWAP:
 	case VB_WR_FETCH_ADD:
 	case VB_WR_ATOMIC_WRITE:
-		return *length == 8 ? VB_OK : VB_EINVAL;
+		return *length == 8 ? VB_POST_FINE : VB_POST_ATOMIC_LENGTH;
 	case VB_WR_BIND_MW:
 		*length = 0;
 		if (!request->bind.mw || (request->bind.rkey ^ request->bind.mw->key_base) >> 8)
-			return VB_EINVAL; /* only the low 8 bits of a window's key are the program's */
-		return VB_OK;
+			return VB_POST_WINDOW_KEY; /* only its low 8 bits are the program's */
+		return VB_POST_FINE;
 	case VB_WR_LOCAL_INV:
 		*length = 0;
-		return VB_OK;
+		return VB_POST_FINE;
 	case VB_WR_SEND:
 	case VB_WR_SEND_IMM:
 		if (qp->type == VB_QP_UD && (!request->ah || request->ah->pd != qp->pd))
-			return VB_EINVAL;
-		return VB_OK;
+			return VB_POST_ADDRESS_HANDLE;
+		return VB_POST_FINE;
 	case VB_WR_SEND_INV:
 	case VB_WR_WRITE:
 	case VB_WR_WRITE_IMM:
 	case VB_WR_READ:
 		break;
 	}
-	return VB_OK;
+	return VB_POST_FINE;
+}
+
+enum vb_post_refusal vb_qp_check_send(const struct vb_qp *qp, const struct vb_send_request *request)
+{
+	uint32_t length;
+
+	return check_send(qp, request, &length);
 }
 
 static vb_err copy_inline(struct vb_wqe *wqe, const struct vb_send_request *request)
@@ -200,10 +207,11 @@ vb_err vb_qp_post_send(struct vb_qp *qp, const struct vb_send_request *request)
 {
 	struct vb_wqe *wqe;
 	uint32_t length;
-	vb_err err = check_send(qp, request, &length);
+	enum vb_post_refusal refusal = check_send(qp, request, &length);
+	vb_err err;
 
-	if (err)
-		return err;
+	if (refusal)
+		return refusal == VB_POST_SERVICE ? VB_EOPNOTSUPP : VB_EINVAL;
 	if (is_full(&qp->sq))
 		return VB_ENOMEM;
 	wqe = vb_queue_wqe(&qp->sq, qp->sq.staged);
@@ -256,13 +264,21 @@ void vb_qp_abort_send(struct vb_qp *qp)
 	qp->sq.staged = atomic_load_explicit(&qp->sq.posted, memory_order_relaxed);
 }
 
+static enum vb_post_refusal check_recv(const struct vb_queue *queue,
+				       const struct vb_recv_request *request, uint32_t *length)
+{
+	if (request->sge_count > queue->sge_max)
+		return VB_POST_SGE_COUNT;
+	return total_length(request->sges, request->sge_count, length) ? VB_POST_FINE
+								       : VB_POST_LENGTH;
+}
+
 static vb_err post_recv(struct vb_queue *queue, const struct vb_recv_request *request)
 {
 	struct vb_rwqe *rwqe;
 	uint32_t length;
 
-	if (request->sge_count > queue->sge_max ||
-	    !total_length(request->sges, request->sge_count, &length))
+	if (check_recv(queue, request, &length))
 		return VB_EINVAL;
 	if (is_full(queue))
 		return VB_ENOMEM;
@@ -277,12 +293,34 @@ static vb_err post_recv(struct vb_queue *queue, const struct vb_recv_request *re
 	return VB_OK;
 }
 
+static enum vb_post_refusal check_recv_queue(const struct vb_qp *qp)
+{
+	if (qp->srq || qp->type == VB_QP_XRC_SEND || qp->type == VB_QP_XRC_RECV)
+		return VB_POST_NO_QUEUE;
+	return vb_qp_state_now(qp) == VB_STATE_RESET ? VB_POST_STATE : VB_POST_FINE;
+}
+
+enum vb_post_refusal vb_qp_check_recv(const struct vb_qp *qp, const struct vb_recv_request *request)
+{
+	enum vb_post_refusal refusal = check_recv_queue(qp);
+	uint32_t length;
+
+	return refusal ? refusal : check_recv(&qp->rq, request, &length);
+}
+
+enum vb_post_refusal vb_srq_check_recv(const struct vb_srq *srq,
+				       const struct vb_recv_request *request)
+{
+	uint32_t length;
+
+	return check_recv(&srq->queue, request, &length);
+}
+
 vb_err vb_qp_post_recv(struct vb_qp *qp, const struct vb_recv_request *request)
 {
 	vb_err err;
 
-	if (qp->srq || qp->type == VB_QP_XRC_SEND || qp->type == VB_QP_XRC_RECV ||
-	    vb_qp_state_now(qp) == VB_STATE_RESET)
+	if (check_recv_queue(qp))
 		return VB_EINVAL;
 	err = post_recv(&qp->rq, request);
 	if (err)

@@ -37,6 +37,28 @@ bool vb_nic_is_rung(const struct vb_nic *nic);
 VB_MUST_USE vb_err vb_qp_post_recv(struct vb_qp *qp, const struct vb_recv_request *request);
 VB_MUST_USE vb_err vb_srq_post_recv(struct vb_srq *srq, const struct vb_recv_request *request);
 
+/* Why a request is refused: what posting looks at, in this order. That a queue is full comes after all of it. */
+enum vb_post_refusal {
+	VB_POST_FINE = 0,
+	VB_POST_OPCODE, /* there is no such operation */
+	VB_POST_SERVICE, /* QPs of this type do not have it: VB_EOPNOTSUPP, all others are VB_EINVAL */
+	VB_POST_NO_QUEUE, /* receives come from an SRQ */
+	VB_POST_STATE,
+	VB_POST_SGE_COUNT,
+	VB_POST_LENGTH, /* the sum of the SGEs */
+	VB_POST_NO_INLINE, /* this operation sends nothing that could be inline */
+	VB_POST_INLINE_LENGTH,
+	VB_POST_ATOMIC_LENGTH, /* not 8 */
+	VB_POST_WINDOW_KEY, /* no window, or the new key does not belong to it */
+	VB_POST_ADDRESS_HANDLE, /* none, or one of another PD */
+};
+enum vb_post_refusal vb_qp_check_send(const struct vb_qp *qp,
+				      const struct vb_send_request *request);
+enum vb_post_refusal vb_qp_check_recv(const struct vb_qp *qp,
+				      const struct vb_recv_request *request);
+enum vb_post_refusal vb_srq_check_recv(const struct vb_srq *srq,
+				       const struct vb_recv_request *request);
+
 /* Takes up to `capacity` completions; returns how many. Frees the queue slots of what it takes. */
 uint32_t vb_cq_poll(struct vb_cq *cq, struct vb_completion *completions, uint32_t capacity);
 

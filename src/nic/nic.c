@@ -233,6 +233,7 @@ void vb_nic_begin(struct vb_nic *nic, uint64_t now_ns)
 		vb_link_remove(&qp->sent);
 		vb_unreliable_complete_sent(qp);
 	}
+	vb_nic_settle(nic);
 }
 
 /* Takes the doorbells in the order in which they were rung. */
@@ -283,7 +284,9 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 			vb_qp_schedule(qp); /* it may have more */
 	}
 	nic->counters.counts[VB_COUNTER_TX_PACKETS] += count;
-	vb_nic_settle(nic);
+	/* Ending a QP completes its requests, and the link has yet to read the spans of these packets. */
+	if (!count)
+		vb_nic_settle(nic);
 	return count;
 }
 
@@ -318,7 +321,7 @@ bool vb_nic_is_rung(const struct vb_nic *nic)
 bool vb_nic_has_work(const struct vb_nic *nic)
 {
 	return vb_link_is_linked(&nic->active) || vb_link_is_linked(&nic->sent) ||
-	       vb_nic_is_rung(nic);
+	       vb_link_is_linked(&nic->overruns) || vb_nic_is_rung(nic);
 }
 
 /* Whether a QP's completions go to the CQ: directly, or through an SRQ of its XRC domain. */

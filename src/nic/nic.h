@@ -107,8 +107,9 @@ void vb_nic_expire(struct vb_nic *nic, uint64_t now_ns);
 uint64_t vb_nic_deadline(struct vb_nic *nic);
 
 /*
- * True if vb_nic_transmit() might have something: packets, doorbells not looked at yet, or completions of UC and UD
- * requests, which come with the next call after their packets, when the link is done with the spans.
+ * True if vb_nic_transmit() might have something: packets, doorbells not looked at yet, or completions that come with
+ * the next call after the packets, when the link is done with the spans: of UC and UD requests, and of QPs that end because
+ * their CQ overran.
  */
 bool vb_nic_has_work(const struct vb_nic *nic);
 

@@ -345,3 +345,57 @@ TEST(cq_overrun_while_sending_ends_the_qp)
 	expect_events(p, A, "CQ_ERR", "QP_FATAL");
 	expect_completions(p, A, "wr=1 SUCCESS SEND");
 }
+
+/*
+ * The CQ of the main QP's receives has room for one and is full. A second QP, whose sends complete there, has a send that
+ * fails while the packets of both are made: the CQ overruns, and the main QP will end.
+ */
+static void overrun_while_sending(struct pair *p)
+{
+	struct vb_qp_init init = { .type = p->setup.type,
+				   .send_depth = 1,
+				   .recv_depth = 1,
+				   .send_sge_max = 1,
+				   .send_cq = p->node[A].recv_cq,
+				   .recv_cq = p->node[A].recv_cq };
+	struct vb_sge wrong = { p->node[A].iova, 8, key_of(p, A) ^ 1 };
+	struct vb_send_request failing = write_request(p, A, 7, 8);
+	struct vb_slot slots[4];
+	struct vb_qp *qp;
+
+	EXPECT_EQ(vb_qp_create(p->node[A].pd, &init, &qp), VB_OK);
+	bring_up(p, A, qp, (vb_qpn){ 5 }, VB_STATE_RTS);
+	failing.sges = &wrong;
+	post_write(p, A, 1, 512);
+	EXPECT_EQ(vb_qp_post_send(qp, &failing), VB_OK);
+	vb_qp_ring_send(qp);
+	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, slots, 4), 1);
+	EXPECT(vb_cq_has_overrun(p->node[A].recv_cq));
+	EXPECT_EQ(vb_cq_waiting(p->node[A].send_cq), 0); /* the link has yet to read the buffer */
+	EXPECT(vb_nic_has_work(p->node[A].nic));
+	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, slots, 4), 0);
+	expect_state(p, A, VB_STATE_ERR);
+	EXPECT_EQ(vb_cq_waiting(p->node[A].send_cq), 1);
+	EXPECT_EQ(vb_qp_destroy(qp), VB_OK);
+}
+
+TEST(cq_overrun_ends_no_uc_request_whose_packet_the_link_has_yet_to_read)
+{
+	struct setup setup = setup_of(VB_QP_UC, 1024);
+	setup.cq_depth = 1;
+	struct pair *p = pair_connect(&setup);
+
+	post_recv(p, A, 1, 100);
+	inject(p, A, "UC SEND_ONLY psn=0 len=8");
+	overrun_while_sending(p);
+	expect_completions(p, A, "wr=1 SUCCESS WRITE", "wr=1 SUCCESS RECV len=8");
+}
+
+TEST(cq_overrun_ends_no_rc_request_whose_packet_the_link_has_yet_to_read)
+{
+	struct pair *p = pair_with_cq_depth(1);
+
+	post_recv(p, A, 1, 100);
+	inject(p, A, "SEND_ONLY psn=5000 len=8");
+	overrun_while_sending(p);
+}

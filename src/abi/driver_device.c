@@ -182,12 +182,11 @@ int vb_abi_query_device(struct ibv_context *context, struct ibv_device_attr_ex *
 			.max_qp = (int)limits.qp_count,
 			.max_qp_wr = (int)limits.qp_depth,
 			.device_cap_flags = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
-					    IBV_DEVICE_CHANGE_PHY_PORT | IBV_DEVICE_CURR_QP_STATE_MOD |
-					    IBV_DEVICE_SHUTDOWN_PORT | IBV_DEVICE_PORT_ACTIVE_EVENT |
+					    IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
 					    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
-					    IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_N_NOTIFY_CQ |
-					    IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-					    IBV_DEVICE_XRC | IBV_DEVICE_MEM_MGT_EXTENSIONS,
+					    IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
+					    IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_XRC |
+					    IBV_DEVICE_MEM_MGT_EXTENSIONS,
 			.max_sge = (int)limits.sge,
 			.max_sge_rd = (int)limits.sge,
 			.max_cq = 1 << 16,
@@ -234,9 +233,30 @@ static int refuse_port(const struct ibv_context *context, uint32_t port)
 			     vb_abi_device_name(context), port);
 }
 
+/* The lanes and their speed whose product is next to the interface's, from above. */
+static void fill_speed(struct ibv_port_attr *attr, uint32_t mbps)
+{
+	static const struct {
+		uint32_t mbps;
+		uint8_t width; /* 1: one lane, 2: four */
+		uint8_t speed;
+	} rates[] = {
+		{ 2500, 1, 1 },	   { 5000, 1, 2 },     { 10000, 1, 4 },	 { 20000, 2, 2 },
+		{ 25000, 1, 32 },  { 40000, 2, 8 },    { 56000, 2, 16 }, { 100000, 2, 32 },
+		{ 200000, 2, 64 }, { 400000, 2, 128 },
+	};
+	size_t i = 0;
+
+	while (i < sizeof(rates) / sizeof(rates[0]) - 1 && rates[i].mbps < mbps)
+		i++;
+	attr->active_width = rates[i].width;
+	attr->active_speed = rates[i].speed;
+}
+
 int vb_abi_query_port(struct ibv_context *context, uint32_t port, struct ibv_port_attr *attr_out)
 {
 	struct vb_abi_context *own = vb_abi_context_of(context);
+	const struct vb_counters *counters = vb_nic_counters(vb_adapter_nic(own->adapter));
 	struct vb_device device;
 	bool is_active;
 
@@ -244,21 +264,24 @@ int vb_abi_query_port(struct ibv_context *context, uint32_t port, struct ibv_por
 		return refuse_port(context, port);
 	vb_adapter_device(own->adapter, &device);
 	is_active = vb_device_is_active(&device);
+	vb_adapter_enter(own->adapter);
 	*attr_out = (struct ibv_port_attr){
 		.state = is_active ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
 		.max_mtu = IBV_MTU_4096,
 		.active_mtu = mtu_code(device.path_mtu),
 		.gid_tbl_len = VB_GID_COUNT,
-		.port_cap_flags = IBV_PORT_CM_SUP,
+		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
 		.max_msg_sz = VB_MESSAGE_LENGTH_MAX,
+		.bad_pkey_cntr = (uint32_t)counters->counts[VB_COUNTER_PKEY_VIOLATIONS],
+		.qkey_viol_cntr = (uint32_t)counters->counts[VB_COUNTER_QKEY_VIOLATIONS],
 		.pkey_tbl_len = 1,
 		.max_vl_num = 1,
-		.active_width = 2, /* 4 lanes */
-		.active_speed =
-			32, /* of 25 Gb/s: what such a link could do; the interface's own speed is not known to verbs */
 		.phys_state = is_active ? 5 : 3,
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
+		.flags = IBV_QPF_GRH_REQUIRED,
 	};
+	vb_adapter_leave(own->adapter);
+	fill_speed(attr_out, device.speed_mbps);
 	return 0;
 }
 

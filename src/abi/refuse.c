@@ -104,10 +104,9 @@ int vb_abi_refuse_modify(const struct vb_abi_qp *qp, const struct vb_qp_attr *at
 	char names[256] = "";
 
 	if (refusal.err == VB_EOPNOTSUPP)
-		return vb_abi_refuse(
-			EOPNOTSUPP,
-			"ibv_modify_qp: QP 0x%06x: there is no path migration, so no %s", qpn,
-			name_attributes(refusal.wrong, names, sizeof(names)));
+		return vb_abi_refuse(EOPNOTSUPP,
+				     "ibv_modify_qp: QP 0x%06x: the adapter does not do %s", qpn,
+				     name_attributes(refusal.wrong, names, sizeof(names)));
 	if (refusal.missing)
 		return vb_abi_refuse(EINVAL, "ibv_modify_qp: QP 0x%06x: %s from %s to %s misses %s",
 				     qpn, type, vb_qp_state_describe(from),

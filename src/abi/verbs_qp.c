@@ -11,10 +11,9 @@
 #include "abi/returns.h"
 
 enum {
+	/* The others are of raw packets: segmentation, RSS. */
 	KNOWN_INIT_ATTR = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
-			  IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_MAX_TSO_HEADER |
-			  IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH |
-			  IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+			  IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 	/* Rate limits are for raw packets. */
 	KNOWN_ATTR = IBV_QP_RATE_LIMIT - 1,
 };
@@ -29,8 +28,6 @@ static int check_parents(const struct ibv_context *context, const struct ibv_qp_
 	}
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
 		return vb_abi_refuse(EINVAL, "ibv_create_qp: no PD, or one of another context");
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE)
-		return 0;
 	if (!attr->send_cq)
 		return vb_abi_refuse(EINVAL, "ibv_create_qp: no CQ for sends");
 	if (!attr->recv_cq && attr->qp_type != IBV_QPT_XRC_SEND)
@@ -206,11 +203,15 @@ static int check_group(const char *verb, const struct ibv_qp *qp, const union ib
 {
 	if (qp->qp_type != IBV_QPT_UD)
 		return vb_abi_refuse(EINVAL, "%s: QP 0x%06x: only UD has groups", verb, qp->qp_num);
-	if (gid->raw[0] != 0xff)
-		return vb_abi_refuse(EINVAL,
-				     "%s: QP 0x%06x: a GID that begins with 0x%02x, not 0xff", verb,
-				     qp->qp_num, gid->raw[0]);
-	return 0;
+	if (gid->raw[0] == 0xff)
+		return 0;
+	if (memcmp(gid, &(union ibv_gid){ .raw = { [10] = 0xff, [11] = 0xff } }, 12) == 0 &&
+	    gid->raw[12] >> 4 == 0xe)
+		return 0;
+	return vb_abi_refuse(
+		EINVAL,
+		"%s: QP 0x%06x: a GID that begins with 0x%02x, not 0xff, and is no IPv4 group",
+		verb, qp->qp_num, gid->raw[0]);
 }
 
 VB_ABI_VERSION(ibv_attach_mcast, "ibv_attach_mcast@@@IBVERBS_1.1");

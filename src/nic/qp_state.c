@@ -226,6 +226,8 @@ struct vb_qp_refusal vb_qp_check_modify(const struct vb_qp *qp, const struct vb_
 	enum vb_qp_state to = mask & VB_ATTR_STATE ? attr->state : vb_qp_state_now(qp);
 	struct vb_qp_refusal refusal = check_transition(qp, to, mask);
 
+	if (mask & VB_ATTR_CAPACITY) /* resizing is not advertised */
+		return (struct vb_qp_refusal){ .err = VB_EOPNOTSUPP, .wrong = VB_ATTR_CAPACITY };
 	return refusal.err ? refusal : check_values(qp, attr, mask);
 }
 

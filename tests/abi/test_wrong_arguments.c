@@ -839,11 +839,11 @@ static const struct row {
 	ROW(modify_to_many_reads, EINVAL, "IBV_QP_MAX_DEST_RD_ATOMIC is 255, at most"),
 	ROW(modify_to_an_address_without_grh, EINVAL, "an address without GRH"),
 	ROW(modify_to_an_empty_gid, EINVAL, "IBV_QP_AV: there is no GID 77"),
-	ROW(modify_migration, EOPNOTSUPP, "there is no path migration, so no IBV_QP_PATH_MIG_STATE"),
+	ROW(modify_migration, EOPNOTSUPP, "the adapter does not do IBV_QP_PATH_MIG_STATE"),
 	ROW(modify_from_another_state, EINVAL, "IBV_QP_CUR_STATE says SQD but it is RTS"),
 	ROW(modify_rate_limit, EOPNOTSUPP, "ibv_modify_qp: QP 0x* mask 0x2000001, at most 0x1ffffff"),
 	ROW(attach_rc, EINVAL, "ibv_attach_mcast: QP 0x* only UD has groups"),
-	ROW(attach_to_a_host, EINVAL, "a GID that begins with 0xfe, not 0xff"),
+	ROW(attach_to_a_host, EINVAL, "a GID that begins with 0xfe, not 0xff, and is no IPv4 group"),
 	ROW(detach_from_nothing, EINVAL, "it is not in that group"),
 	ROW(set_ece, EOPNOTSUPP, "there is no ECE"),
 

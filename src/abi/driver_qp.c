@@ -2,6 +2,7 @@
 /* Queue pairs: making, modifying, querying, ending; posting lists of requests. */
 #include "abi/refuse_priv.h"
 #include "abi/wr_priv.h"
+#include "host/group.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -319,7 +320,8 @@ void vb_abi_qp_free(struct ibv_qp *qp)
 }
 
 static int change_group(struct ibv_qp *qp, const union ibv_gid *group,
-			vb_err (*change)(struct vb_qp *, const struct vb_gid *))
+			vb_err (*change)(struct vb_adapter *, struct vb_qp *,
+					 const struct vb_gid *))
 {
 	struct vb_adapter *adapter = vb_abi_context_of(qp->context)->adapter;
 	struct vb_gid gid;
@@ -327,7 +329,7 @@ static int change_group(struct ibv_qp *qp, const union ibv_gid *group,
 
 	memcpy(gid.raw, group->raw, sizeof(gid.raw));
 	vb_adapter_enter(adapter);
-	err = change(vb_abi_qp_of(qp)->qp, &gid);
+	err = change(adapter, vb_abi_qp_of(qp)->qp, &gid);
 	vb_adapter_leave(adapter);
 	if (err)
 		return vb_abi_refuse(vb_abi_errno(err), "QP 0x%06x: %s", qp->qp_num,
@@ -339,13 +341,13 @@ static int change_group(struct ibv_qp *qp, const union ibv_gid *group,
 int vb_abi_qp_attach(struct ibv_qp *qp, const union ibv_gid *group, uint16_t lid)
 {
 	(void)lid;
-	return change_group(qp, group, vb_qp_attach);
+	return change_group(qp, group, vb_group_attach);
 }
 
 int vb_abi_qp_detach(struct ibv_qp *qp, const union ibv_gid *group, uint16_t lid)
 {
 	(void)lid;
-	return change_group(qp, group, vb_qp_detach);
+	return change_group(qp, group, vb_group_detach);
 }
 
 /* --- posting --- */

@@ -220,6 +220,11 @@ struct vb_nic *vb_adapter_nic(const struct vb_adapter *adapter)
 	return adapter->nic;
 }
 
+struct vb_udp *vb_adapter_link(const struct vb_adapter *adapter)
+{
+	return adapter->udp;
+}
+
 uint64_t vb_adapter_device_memory(const struct vb_adapter *adapter)
 {
 	(void)adapter;

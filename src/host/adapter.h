@@ -15,6 +15,7 @@
 struct vb_adapter;
 struct vb_config;
 struct vb_device;
+struct vb_udp;
 
 struct vb_adapter_init {
 	const struct vb_device *device; /* borrowed for the call */
@@ -33,6 +34,7 @@ VB_MUST_USE vb_err vb_adapter_open(const struct vb_adapter_init *init,
 void vb_adapter_close(struct vb_adapter *adapter);
 
 struct vb_nic *vb_adapter_nic(const struct vb_adapter *adapter);
+struct vb_udp *vb_adapter_link(const struct vb_adapter *adapter);
 uint64_t vb_adapter_device_memory(const struct vb_adapter *adapter); /* bytes on the adapter */
 
 /* The device as its interface is now. */

@@ -170,9 +170,27 @@ static void begin_message(const struct vb_pump *pump, struct vb_udp_message *mes
 	memcpy(message->source.ip, slot->flow.source.raw, sizeof(message->source.ip));
 }
 
+static bool is_host_gid(const struct vb_pump *pump, const struct vb_gid *gid)
+{
+	return pump->host_gid && vb_gid_equal(gid, pump->host_gid);
+}
+
+/* The kernel sends nothing from what is no address, and has no route from ::1 to a group. */
 static bool is_for_host(const struct vb_pump *pump, const struct vb_slot *slot)
 {
-	return pump->host_gid && vb_gid_equal(&slot->flow.destination, pump->host_gid);
+	static const struct vb_gid loopback = { .raw = { [15] = 1 } };
+	const struct vb_flow *flow = &slot->flow;
+
+	return is_host_gid(pump, &flow->destination) ||
+	       (vb_gid_is_multicast(&flow->destination) &&
+		(is_host_gid(pump, &flow->source) || vb_gid_equal(&flow->source, &loopback)));
+}
+
+/* Who is in a group only each process knows. */
+static void hand_to_all(struct vb_pump *pump, const struct vb_frame *frame)
+{
+	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++)
+		vb_member_hand_over(pump->member, number, frame, 1);
 }
 
 /* To its owner on this host, which may be ourselves. */
@@ -191,7 +209,10 @@ static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
 			(struct vb_bytes){ (const uint8_t *)(uintptr_t)slot->spans[i].address,
 					   slot->spans[i].length };
 	rest[frame.rest_count++] = (struct vb_bytes){ slot->tail, slot->tail_length };
-	vb_member_hand_over(pump->member, owner_of(pump, &frame), &frame, 1);
+	if (vb_gid_is_multicast(&slot->flow.destination))
+		hand_to_all(pump, &frame);
+	else
+		vb_member_hand_over(pump->member, owner_of(pump, &frame), &frame, 1);
 }
 
 static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)

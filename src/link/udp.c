@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-static vb_err err_of(int result)
+vb_err vb_udp_err_of(int result)
 {
 	switch (-result) {
 	case EADDRINUSE:
@@ -26,12 +26,18 @@ static vb_err err_of(int result)
 	}
 }
 
-static vb_err watch(const struct vb_udp *udp, int fd, uint32_t events)
+int vb_udp_watch(const struct vb_udp *udp, int fd, uint32_t events)
 {
 	struct epoll_event event = { .events = events, .data.fd = fd };
-	int result = vb_sys_epoll_ctl(udp->poller, EPOLL_CTL_ADD, fd, &event);
 
-	return result < 0 ? err_of(result) : VB_OK;
+	return vb_sys_epoll_ctl(udp->poller, EPOLL_CTL_ADD, fd, &event);
+}
+
+static vb_err watch(const struct vb_udp *udp, int fd, uint32_t events)
+{
+	int result = vb_udp_watch(udp, fd, events);
+
+	return result < 0 ? vb_udp_err_of(result) : VB_OK;
 }
 
 void vb_udp_watch_room(struct vb_udp *udp, struct vb_udp_source *source, bool is_blocked)
@@ -69,7 +75,7 @@ static vb_err open_sources(struct vb_udp *udp, const struct vb_udp_config *confi
 		source->fd = vb_udp_socket_open_sender(udp->family,
 						       config->source_ports[udp->source_count]);
 		if (source->fd < 0)
-			return err_of(source->fd);
+			return vb_udp_err_of(source->fd);
 		source->port = vb_udp_socket_port(source->fd);
 		err = watch(udp, source->fd, 0);
 		if (err) {
@@ -101,12 +107,12 @@ vb_err vb_udp_open(const struct vb_udp_config *config, struct vb_udp **udp_out)
 		goto free_udp;
 	udp->poller = vb_sys_epoll_create(EPOLL_CLOEXEC);
 	if (udp->poller < 0) {
-		err = err_of(udp->poller);
+		err = vb_udp_err_of(udp->poller);
 		goto fini_inbox;
 	}
 	udp->receiver = open_receiver(udp, config);
 	if (udp->receiver < 0) {
-		err = err_of(udp->receiver);
+		err = vb_udp_err_of(udp->receiver);
 		goto close_poller;
 	}
 	err = watch(udp, udp->receiver, EPOLLIN);
@@ -116,6 +122,7 @@ vb_err vb_udp_open(const struct vb_udp_config *config, struct vb_udp **udp_out)
 	if (err)
 		goto close_sources;
 	udp->interface_index = config->interface_index;
+	udp->receive_buffer_length = config->receive_buffer_length;
 	udp->is_segmenting = config->is_segmenting;
 	udp->port = vb_udp_socket_port(udp->receiver);
 	udp->destination_port = config->destination_port ? config->destination_port : udp->port;
@@ -136,6 +143,7 @@ free_udp:
 
 void vb_udp_close(struct vb_udp *udp)
 {
+	vb_udp_leave_all(udp);
 	close_sources(udp);
 	vb_sys_close(udp->receiver);
 	vb_sys_close(udp->poller);

@@ -18,6 +18,7 @@
 #define VB_UDP_SOURCES_MAX 16
 #define VB_UDP_SEGMENTS_MAX 64 /* of a message */
 #define VB_UDP_IOVECS_MAX 1024 /* of a message */
+#define VB_UDP_GROUPS_MAX 1024 /* that a link is in at once: each costs a descriptor */
 #define VB_UDP_MESSAGE_MAX 65000 /* bytes, all segments together */
 
 struct vb_udp;
@@ -111,6 +112,14 @@ struct vb_udp_datagram {
  * vb_udp_fd(): the link may hold datagrams that the kernel no longer has.
  */
 uint32_t vb_udp_receive(struct vb_udp *udp, struct vb_udp_datagram *out, uint32_t capacity);
+
+/*
+ * Takes part in a multicast group on the link's interface; more than once is the same as once. Every link in the group gets a
+ * copy of each datagram that is sent to it, the sender's own too if it is a member. VB_ENOSPC: too many groups;
+ * VB_EOPNOTSUPP: these sockets know no such address.
+ */
+VB_MUST_USE vb_err vb_udp_join(struct vb_udp *udp, const struct vb_udp_address *group);
+void vb_udp_leave(struct vb_udp *udp, const struct vb_udp_address *group);
 
 /*
  * All links of one user on one port form a group; a unicast datagram goes to one of them. From now on it goes to number

@@ -30,6 +30,11 @@ struct vb_udp_source {
 	bool is_blocked; /* vb_udp_fd() tells when it is not */
 };
 
+struct vb_udp_group {
+	struct vb_udp_address address;
+	int fd;
+};
+
 struct vb_udp_outbox {
 	struct mmsghdr headers[VB_UDP_TX_BATCH];
 	union vb_udp_name names[VB_UDP_TX_BATCH];
@@ -59,7 +64,11 @@ struct vb_udp {
 	int poller; /* an epoll set of the sockets */
 	uint32_t source_count;
 	struct vb_udp_source sources[VB_UDP_SOURCES_MAX];
+	uint32_t group_count;
+	uint32_t group_turn; /* counts up: which socket is read next */
+	struct vb_udp_group groups[VB_UDP_GROUPS_MAX];
 	uint32_t interface_index;
+	uint32_t receive_buffer_length; /* as was wished */
 	uint16_t port;
 	uint16_t destination_port;
 	bool is_segmenting;
@@ -81,13 +90,23 @@ struct vb_udp_address vb_udp_address_load(const union vb_udp_name *name, uint16_
 /* udp_socket.c: sockets with all their options, bound; a negative errno if that fails. */
 int vb_udp_socket_open_receiver(int family, const struct vb_udp_config *config);
 int vb_udp_socket_open_sender(int family, uint16_t port);
+/* For one address, that of a multicast group. */
+int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
+			     uint32_t receive_buffer_length);
 uint16_t vb_udp_socket_port(int fd);
 
 /* udp_receive.c */
 VB_MUST_USE vb_err vb_udp_inbox_init(struct vb_udp_inbox *inbox, uint32_t datagram_length_max);
 void vb_udp_inbox_fini(struct vb_udp_inbox *inbox);
 
-/* udp.c: what the poller waits for on a transmit socket, besides errors. */
+/* udp_group.c */
+int vb_udp_next_to_read(struct vb_udp *udp); /* the unicast socket and those of groups, in turns */
+void vb_udp_leave_all(struct vb_udp *udp);
+
+/* udp.c */
+vb_err vb_udp_err_of(int result); /* of a system call that failed */
+int vb_udp_watch(const struct vb_udp *udp, int fd, uint32_t events); /* adds it to the poller */
+/* What the poller waits for on a transmit socket, besides errors. */
 void vb_udp_watch_room(struct vb_udp *udp, struct vb_udp_source *source, bool is_blocked);
 
 #endif

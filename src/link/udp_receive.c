@@ -40,7 +40,7 @@ void vb_udp_inbox_fini(struct vb_udp_inbox *inbox)
 	free(inbox->bytes);
 }
 
-static int ask_kernel(struct vb_udp *udp)
+static int ask_kernel(struct vb_udp *udp, int fd)
 {
 	struct vb_udp_inbox *box = &udp->inbox;
 	int result;
@@ -55,8 +55,8 @@ static int ask_kernel(struct vb_udp *udp)
 			.msg_controllen = sizeof(box->control[i]),
 		};
 	if (box->wish > 1)
-		return vb_sys_recvmmsg(udp->receiver, box->headers, box->wish, MSG_DONTWAIT);
-	result = vb_sys_recvmsg(udp->receiver, &box->headers[0].msg_hdr, MSG_DONTWAIT);
+		return vb_sys_recvmmsg(fd, box->headers, box->wish, MSG_DONTWAIT);
+	result = vb_sys_recvmsg(fd, &box->headers[0].msg_hdr, MSG_DONTWAIT);
 	if (result < 0)
 		return result;
 	box->headers[0].msg_len = (unsigned)result;
@@ -66,9 +66,13 @@ static int ask_kernel(struct vb_udp *udp)
 static void refill(struct vb_udp *udp)
 {
 	struct vb_udp_inbox *box = &udp->inbox;
-	int result = ask_kernel(udp);
-	uint32_t count = result < 0 ? 0 : (uint32_t)result;
+	uint32_t count = 0;
 
+	for (uint32_t i = 0; i <= udp->group_count && !count; i++) {
+		int result = ask_kernel(udp, vb_udp_next_to_read(udp));
+
+		count = result < 0 ? 0 : (uint32_t)result;
+	}
 	box->wish = count == box->wish ? min32(2 * count, VB_UDP_RX_BATCH) : max32(count, 1);
 	box->count = count;
 	box->next = 0;

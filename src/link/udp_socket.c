@@ -119,6 +119,34 @@ static int refuse_input(int fd)
 	return vb_sys_setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
 }
 
+/* An IPv4 group has an IPv4 socket: it takes the address as it is. */
+int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
+			     uint32_t receive_buffer_length)
+{
+	int family = vb_udp_address_is_ipv4(group) ? AF_INET : AF_INET6;
+	int fd = vb_sys_socket(family, SOCKET_TYPE, IPPROTO_UDP);
+	union vb_udp_name name;
+	int counts_overflow = 0; /* the link's count is that of one socket */
+	int result;
+
+	if (fd < 0)
+		return fd;
+	result = set_options(fd, family, receiver_options,
+			     sizeof(receiver_options) / sizeof(receiver_options[0]));
+	if (result < 0)
+		goto close_fd;
+	(void)vb_sys_setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &counts_overflow,
+				sizeof(counts_overflow));
+	wish_receive_buffer(fd, receive_buffer_length);
+	result = vb_sys_bind(fd, &name, vb_udp_address_store(group, port, family, &name));
+	if (result < 0)
+		goto close_fd;
+	return fd;
+close_fd:
+	vb_sys_close(fd);
+	return result;
+}
+
 int vb_udp_socket_open_sender(int family, uint16_t port)
 {
 	int fd = vb_sys_socket(family, SOCKET_TYPE, IPPROTO_UDP);

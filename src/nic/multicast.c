@@ -59,6 +59,11 @@ static void drop_if_empty(struct vb_group *group)
 	free(group);
 }
 
+bool vb_nic_has_group(const struct vb_nic *nic, const struct vb_gid *gid)
+{
+	return find_group(nic, gid);
+}
+
 vb_err vb_qp_attach(struct vb_qp *qp, const struct vb_gid *gid)
 {
 	struct vb_group *group = find_group(qp->nic, gid);

@@ -145,6 +145,7 @@ void vb_qp_capacity(const struct vb_qp *qp,
 /* UD only. A QP may be in several groups; VB_EINVAL if the GID is not a multicast one or not attached. */
 VB_MUST_USE vb_err vb_qp_attach(struct vb_qp *qp, const struct vb_gid *group);
 VB_MUST_USE vb_err vb_qp_detach(struct vb_qp *qp, const struct vb_gid *group);
+bool vb_nic_has_group(const struct vb_nic *nic, const struct vb_gid *group); /* is any QP in it? */
 
 /* An address handle is an address that was checked, and counts as a child of its PD. */
 VB_MUST_USE vb_err vb_ah_create(struct vb_pd *pd, const struct vb_address *address,

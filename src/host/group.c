@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The link is in a group exactly as long as any QP of its engine is. */
+#include "host/group.h"
+
+#include "host/adapter.h"
+#include "host/log.h"
+#include "link/udp.h"
+#include "nic/nic.h"
+#include "nic/qp.h"
+
+#include <string.h>
+
+static struct vb_udp_address address_of(const struct vb_gid *gid)
+{
+	struct vb_udp_address address = { .scope = 0 };
+
+	memcpy(address.ip, gid->raw, sizeof(address.ip));
+	return address;
+}
+
+static vb_err join(struct vb_adapter *adapter, const struct vb_gid *gid)
+{
+	struct vb_udp_address address = address_of(gid);
+	vb_err err = vb_udp_join(vb_adapter_link(adapter), &address);
+	char text[48];
+
+	if (!err)
+		return VB_OK;
+	vb_gid_describe(gid, text);
+	/* Without IPv6, programs of this host still reach each other by the GID that is no address. */
+	if (err == VB_EOPNOTSUPP) {
+		vb_log(VB_LOG_WARN,
+		       "multicast group %s: this machine has no IPv6; only this host reaches it",
+		       text);
+		return VB_OK;
+	}
+	vb_log(VB_LOG_WARN, "multicast group %s: cannot be joined (%s)", text,
+	       err == VB_ENOSPC ? "too many groups" : "the kernel refuses");
+	return err;
+}
+
+static void leave_if_empty(struct vb_adapter *adapter, const struct vb_gid *gid)
+{
+	struct vb_udp_address address = address_of(gid);
+
+	if (!vb_nic_has_group(vb_adapter_nic(adapter), gid))
+		vb_udp_leave(vb_adapter_link(adapter), &address);
+}
+
+vb_err vb_group_attach(struct vb_adapter *adapter, struct vb_qp *qp, const struct vb_gid *gid)
+{
+	vb_err err = vb_qp_attach(qp, gid);
+
+	if (err)
+		return err;
+	err = join(adapter, gid);
+	if (err)
+		VB_CHECK(vb_qp_detach(qp, gid) == VB_OK);
+	return err;
+}
+
+vb_err vb_group_detach(struct vb_adapter *adapter, struct vb_qp *qp, const struct vb_gid *gid)
+{
+	vb_err err = vb_qp_detach(qp, gid);
+
+	if (!err)
+		leave_if_empty(adapter, gid);
+	return err;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Multicast groups. Each has a socket that is bound to its address: of unicast datagrams the kernel gives one to one of
+ * the sockets that share a port, but of multicast ones a copy to each that is a member and bound to such an
+ * address. So every process gets its own, and the socket of the unicast ones gets none.
+ */
+#include "link/udp_priv.h"
+
+#include "link/sys.h"
+
+#include <string.h>
+
+static uint32_t find(const struct vb_udp *udp, const struct vb_udp_address *group)
+{
+	uint32_t i = 0;
+
+	while (i < udp->group_count &&
+	       memcmp(udp->groups[i].address.ip, group->ip, sizeof(group->ip)) != 0)
+		i++;
+	return i;
+}
+
+static int become_member(int fd, uint32_t interface_index, const struct vb_udp_address *group)
+{
+	struct ip_mreqn v4 = { .imr_ifindex = (int)interface_index };
+	struct ipv6_mreq v6 = { .ipv6mr_interface = interface_index };
+
+	if (vb_udp_address_is_ipv4(group)) {
+		memcpy(&v4.imr_multiaddr, group->ip + 12, sizeof(v4.imr_multiaddr));
+		return vb_sys_setsockopt(fd, SOL_IP, IP_ADD_MEMBERSHIP, &v4, sizeof(v4));
+	}
+	memcpy(&v6.ipv6mr_multiaddr, group->ip, sizeof(v6.ipv6mr_multiaddr));
+	return vb_sys_setsockopt(fd, SOL_IPV6, IPV6_ADD_MEMBERSHIP, &v6, sizeof(v6));
+}
+
+static int open_group(const struct vb_udp *udp, const struct vb_udp_address *group)
+{
+	int fd = vb_udp_socket_open_group(group, udp->port, udp->receive_buffer_length);
+	int result;
+
+	if (fd < 0)
+		return fd;
+	result = become_member(fd, udp->interface_index, group);
+	if (result >= 0)
+		result = vb_udp_watch(udp, fd, EPOLLIN);
+	if (result < 0) {
+		vb_sys_close(fd);
+		return result;
+	}
+	return fd;
+}
+
+vb_err vb_udp_join(struct vb_udp *udp, const struct vb_udp_address *group)
+{
+	struct vb_udp_address address = *group;
+	int fd;
+
+	if (find(udp, group) < udp->group_count)
+		return VB_OK;
+	if (udp->family == AF_INET && !vb_udp_address_is_ipv4(group))
+		return VB_EOPNOTSUPP;
+	if (udp->group_count == VB_UDP_GROUPS_MAX)
+		return VB_ENOSPC;
+	address.scope = udp->interface_index;
+	fd = open_group(udp, &address);
+	if (fd < 0)
+		return vb_udp_err_of(fd);
+	udp->groups[udp->group_count++] = (struct vb_udp_group){ address, fd };
+	return VB_OK;
+}
+
+void vb_udp_leave(struct vb_udp *udp, const struct vb_udp_address *group)
+{
+	uint32_t index = find(udp, group);
+
+	if (index == udp->group_count)
+		return;
+	vb_sys_close(udp->groups[index].fd);
+	udp->groups[index] = udp->groups[--udp->group_count];
+}
+
+void vb_udp_leave_all(struct vb_udp *udp)
+{
+	while (udp->group_count)
+		vb_sys_close(udp->groups[--udp->group_count].fd);
+}
+
+int vb_udp_next_to_read(struct vb_udp *udp)
+{
+	uint32_t index = udp->group_turn++ % (udp->group_count + 1);
+
+	return index ? udp->groups[index - 1].fd : udp->receiver;
+}

@@ -52,15 +52,20 @@ static vb_err seed(uint64_t *seed_out)
 	return getrandom(seed_out, sizeof(*seed_out), 0) == sizeof(*seed_out) ? VB_OK : VB_EFAULT;
 }
 
+static uint32_t receive_buffer(const struct vb_adapter *adapter)
+{
+	uint32_t wish = adapter->init.config->receive_buffer;
+
+	return wish ? wish : RECEIVE_BUFFER;
+}
+
 static vb_err open_link(struct vb_adapter *adapter, struct vb_nic_config *config)
 {
 	struct vb_udp_config udp = {
+		.receiver = vb_member_receiver(adapter->member),
 		.interface_index = adapter->device.ifindex,
-		.port = VB_ROCE_PORT,
 		.source_count = SOURCE_PORTS,
-		.receive_buffer_length = adapter->init.config->receive_buffer
-						 ? adapter->init.config->receive_buffer
-						 : RECEIVE_BUFFER,
+		.receive_buffer_length = receive_buffer(adapter),
 		.is_segmenting = true,
 	};
 	vb_err err = vb_udp_open(&udp, &adapter->udp);
@@ -132,7 +137,7 @@ static vb_err make_parts(struct vb_adapter *adapter)
 	if (!err)
 		err = make_tables(adapter, &config);
 	if (!err)
-		err = vb_member_join(&adapter->member);
+		err = vb_member_join(receive_buffer(adapter), &adapter->member);
 	if (!err)
 		err = open_link(adapter, &config);
 	if (!err)
@@ -192,6 +197,7 @@ static void log_counters(const struct vb_adapter *adapter)
 {
 	const struct vb_counters *counters = vb_nic_counters(adapter->nic);
 	const uint64_t *udp = vb_udp_counters(adapter->udp);
+	const struct vb_member_counts *member = vb_member_counts(adapter->member);
 	const char *name = adapter->device.name;
 
 	for (uint32_t i = 0; i < VB_COUNTER_COUNT; i++)
@@ -206,6 +212,9 @@ static void log_counters(const struct vb_adapter *adapter)
 		if (udp[i])
 			vb_log(VB_LOG_DEBUG, "%s: %s %" PRIu64, name, vb_udp_counter_name(i),
 			       udp[i]);
+	vb_log(VB_LOG_DEBUG,
+	       "%s: member %u handed_over %" PRIu64 " taken %" PRIu64 " lost %" PRIu64, name,
+	       vb_member_number(adapter->member), member->handed_over, member->taken, member->lost);
 }
 
 void vb_adapter_close(struct vb_adapter *adapter)

@@ -1,85 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Membership and the hand-over of packets. Everything goes by raw system calls: a preloaded library may have taken the
- * socket functions for itself.
- */
-#include "host/member.h"
+/* What a member does for as long as it is one: packets are handed to their owners, and members that join get an answer. */
+#include "host/member_priv.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <sys/un.h>
-#include <unistd.h>
 
-#define PARTS_MAX 512 /* the kernel takes 1024 */
-#define MESSAGE_MAX (VB_MEMBER_BATCH * 8192u)
+#define PARTS_MAX 512
+#define MESSAGES_AT_ONCE 8u /* of those that bring no packets */
 
-struct vb_member {
-	int fd;
-	uint32_t number;
-	uid_t user;
-	uint8_t message[MESSAGE_MAX]; /* that was taken last */
-};
-
-/* What precedes the bytes of each packet. Both ends are this program, of one user on one host. */
+/* What precedes the bytes of each packet. */
 struct handed {
 	struct vb_flow flow;
 	uint32_t length;
 	uint16_t ip_id;
 };
 
-static socklen_t address_of(uid_t user, uint32_t number, struct sockaddr_un *address)
+struct vb_mail_name vb_member_name(uid_t user, uint32_t number)
 {
-	int length;
+	char text[16];
 
-	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	/* The first byte stays 0: an abstract name. */
-	length = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "verbatim/%u/%u",
-			  user, number);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-}
-
-static bool claim(struct vb_member *member, uint32_t number)
-{
-	struct sockaddr_un address;
-	socklen_t length = address_of(member->user, number, &address);
-
-	return syscall(SYS_bind, member->fd, &address, length) == 0;
-}
-
-vb_err vb_member_join(struct vb_member **member_out)
-{
-	struct vb_member *member = calloc(1, sizeof(*member));
-	int yes = 1;
-
-	if (!member)
-		return VB_ENOMEM;
-	member->user = geteuid();
-	member->fd =
-		(int)syscall(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (member->fd < 0)
-		goto free_member;
-	if (syscall(SYS_setsockopt, member->fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)))
-		goto close_fd;
-	while (!claim(member, member->number))
-		if (++member->number == VB_MEMBER_COUNT)
-			goto close_fd;
-	*member_out = member;
-	return VB_OK;
-close_fd:
-	syscall(SYS_close, member->fd);
-free_member:
-	free(member);
-	return VB_ENOSPC;
-}
-
-void vb_member_leave(struct vb_member *member)
-{
-	syscall(SYS_close, member->fd);
-	free(member);
+	snprintf(text, sizeof(text), "%u", number);
+	return vb_mail_name(user, text);
 }
 
 uint32_t vb_member_number(const struct vb_member *member)
@@ -92,9 +33,19 @@ uint32_t vb_member_of_qpn(vb_qpn qpn)
 	return qpn.v >> VB_MEMBER_QPN_SHIFT;
 }
 
+const int *vb_member_receiver(const struct vb_member *member)
+{
+	return &member->receiver;
+}
+
 int vb_member_fd(const struct vb_member *member)
 {
 	return member->fd;
+}
+
+const struct vb_member_counts *vb_member_counts(const struct vb_member *member)
+{
+	return &member->counts;
 }
 
 static struct iovec part(const void *bytes, size_t length)
@@ -111,73 +62,44 @@ static uint32_t length_of(const struct vb_frame *frame)
 	return length;
 }
 
-bool vb_member_hand_over(struct vb_member *member, uint32_t to, const struct vb_frame *frames,
+static bool send_packets(struct vb_member *member, uint32_t to, const struct vb_frame *frames,
 			 uint32_t count)
 {
+	uint32_t kind = VB_MEMBER_PACKETS;
 	struct handed handed[VB_MEMBER_BATCH];
-	struct iovec parts[PARTS_MAX];
-	struct sockaddr_un address;
-	struct msghdr message = {
-		.msg_name = &address,
-		.msg_namelen = address_of(member->user, to, &address),
-		.msg_iov = parts,
-	};
+	struct iovec parts[PARTS_MAX] = { part(&kind, sizeof(kind)) };
+	uint32_t part_count = 1;
+	struct vb_mail_name name = vb_member_name(member->user, to);
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct vb_frame *frame = &frames[i];
 
-		if (message.msg_iovlen + 2 + frame->rest_count > PARTS_MAX)
+		if (part_count + 2 + frame->rest_count > PARTS_MAX)
 			return false;
 		handed[i] = (struct handed){ frame->flow, length_of(frame), frame->ip_id };
-		parts[message.msg_iovlen++] = part(&handed[i], sizeof(handed[i]));
-		parts[message.msg_iovlen++] = part(frame->head.data, frame->head.length);
+		parts[part_count++] = part(&handed[i], sizeof(handed[i]));
+		parts[part_count++] = part(frame->head.data, frame->head.length);
 		for (uint32_t k = 0; k < frame->rest_count; k++)
-			parts[message.msg_iovlen++] =
-				part(frame->rest[k].data, frame->rest[k].length);
+			parts[part_count++] = part(frame->rest[k].data, frame->rest[k].length);
 	}
-	return syscall(SYS_sendmsg, member->fd, &message, MSG_NOSIGNAL) >= 0;
+	return vb_mail_send(member->fd, &name, parts, part_count) == 0;
 }
 
-/* The sender's user, as the kernel says. */
-static bool is_ours(const struct vb_member *member, struct msghdr *message)
+bool vb_member_hand_over(struct vb_member *member, uint32_t to, const struct vb_frame *frames,
+			 uint32_t count)
 {
-	struct cmsghdr *control = CMSG_FIRSTHDR(message);
-	struct ucred sender;
+	bool is_sent = send_packets(member, to, frames, count);
 
-	if (!control || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_CREDENTIALS)
-		return false;
-	memcpy(&sender, CMSG_DATA(control), sizeof(sender));
-	return sender.uid == member->user;
+	if (is_sent)
+		member->counts.handed_over += count;
+	else
+		member->counts.lost += count;
+	return is_sent;
 }
 
-/* The next message from this user, in member->message; negative when there is none. */
-static long receive_message(struct vb_member *member)
+static uint32_t load_packets(const uint8_t *next, size_t left,
+			     struct vb_frame frames[VB_MEMBER_BATCH])
 {
-	union {
-		struct cmsghdr header; /* for its alignment */
-		uint8_t bytes[CMSG_SPACE(sizeof(struct ucred))];
-	} control;
-	struct iovec whole = { member->message, sizeof(member->message) };
-
-	for (;;) {
-		struct msghdr message = {
-			.msg_iov = &whole,
-			.msg_iovlen = 1,
-			.msg_control = &control,
-			.msg_controllen = sizeof(control),
-		};
-		long length = syscall(SYS_recvmsg, member->fd, &message, 0);
-
-		if (length < 0 || (!(message.msg_flags & MSG_TRUNC) && is_ours(member, &message)))
-			return length;
-	}
-}
-
-uint32_t vb_member_take(struct vb_member *member, struct vb_frame frames[VB_MEMBER_BATCH])
-{
-	long received = receive_message(member);
-	size_t left = received > 0 ? (size_t)received : 0;
-	const uint8_t *next = member->message;
 	uint32_t count = 0;
 
 	while (count < VB_MEMBER_BATCH && left >= sizeof(struct handed)) {
@@ -197,4 +119,32 @@ uint32_t vb_member_take(struct vb_member *member, struct vb_frame frames[VB_MEMB
 		left -= handed.length;
 	}
 	return count;
+}
+
+uint32_t vb_member_take(struct vb_member *member, struct vb_frame frames[VB_MEMBER_BATCH])
+{
+	struct vb_mail mail;
+
+	for (uint32_t i = 0; i < MESSAGES_AT_ONCE; i++) {
+		uint32_t kind = 0;
+		uint32_t count = 0;
+
+		if (!vb_mail_receive(member->fd, member->user, member->message,
+				     sizeof(member->message), &mail))
+			break;
+		if (mail.length >= sizeof(kind))
+			memcpy(&kind, member->message, sizeof(kind));
+		if (kind == VB_MEMBER_PACKETS)
+			count = load_packets(member->message + sizeof(kind),
+					     mail.length - sizeof(kind), frames);
+		else if (kind == VB_MEMBER_ASKS)
+			vb_member_answer(member, &mail);
+		else if (kind == VB_MEMBER_SOCKETS)
+			(void)vb_member_take_sockets(member->message, &mail);
+		vb_mail_close_fds(&mail);
+		member->counts.taken += count;
+		if (count)
+			return count;
+	}
+	return 0;
 }

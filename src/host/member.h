@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The processes of one user in one network namespace that share the RoCE port. Each claims a number; its QPNs carry the
- * number in their upper bits, so that anybody who receives a packet knows whose it is and can hand it over. A number
- * is an abstract UNIX socket: it vanishes with its process, and nothing is left behind.
+ * The processes of one user in one network namespace that share the RoCE port; to be exact, their adapters. Each has a
+ * number, which its QPNs carry in their upper bits and its receiving socket has among those of the port: the kernel steers
+ * by it. What comes to a wrong one all the same is handed over to its owner, so that nothing but speed depends on the
+ * steering. A number is an abstract UNIX socket: it vanishes with its process, and nothing is left behind.
  */
 #ifndef VB_HOST_MEMBER_H
 #define VB_HOST_MEMBER_H
@@ -20,14 +21,21 @@
 
 struct vb_member;
 
-/* Claims the lowest number that is free. VB_ENOSPC when all are taken. */
-VB_MUST_USE vb_err vb_member_join(struct vb_member **member_out);
+/*
+ * Gets a number and its receiving socket: those of a member that is gone, or new ones. Asks the other members for the
+ * sockets they know of; one that is stopped costs a tenth of a second, no more. VB_ENOSPC when all numbers
+ * are taken. The caller ends it with vb_member_leave(), when nobody reads its socket any more.
+ */
+VB_MUST_USE vb_err vb_member_join(uint32_t receive_buffer_length, struct vb_member **member_out);
 void vb_member_leave(struct vb_member *member);
 
 uint32_t vb_member_number(const struct vb_member *member);
 uint32_t vb_member_of_qpn(vb_qpn qpn);
 
-/* Readable when somebody has handed a packet over. */
+/* The socket to receive on; it is lent until the member leaves. */
+const int *vb_member_receiver(const struct vb_member *member);
+
+/* Readable when somebody has handed a packet over, or joins. */
 int vb_member_fd(const struct vb_member *member);
 
 /*
@@ -39,8 +47,18 @@ bool vb_member_hand_over(struct vb_member *member, uint32_t to, const struct vb_
 
 /*
  * Packets that were handed to us, at most VB_MEMBER_BATCH; returns how many. They lie in the member's memory until the
- * next call. What comes from another user, or is not well-formed, is thrown away.
+ * next call. What comes from another user, or is not well-formed, is thrown away. Members that join get their answer
+ * here: whoever drives the adapter must call it when vb_member_fd() is readable.
  */
 uint32_t vb_member_take(struct vb_member *member, struct vb_frame frames[VB_MEMBER_BATCH]);
+
+/* Packets, since the beginning. */
+struct vb_member_counts {
+	uint64_t handed_over; /* to others */
+	uint64_t taken; /* that others handed to us */
+	uint64_t lost; /* whose owner was not there, or did not keep up */
+};
+
+const struct vb_member_counts *vb_member_counts(const struct vb_member *member);
 
 #endif

@@ -50,18 +50,26 @@ void vb_udp_watch_room(struct vb_udp *udp, struct vb_udp_source *source, bool is
 	(void)vb_sys_epoll_ctl(udp->poller, EPOLL_CTL_MOD, source->fd, &event);
 }
 
-/* Some machines have no IPv6 at all, and containers often none that works. */
-static int open_receiver(struct vb_udp *udp, const struct vb_udp_config *config)
+static vb_err open_receiver(struct vb_udp *udp, const struct vb_udp_config *config)
 {
-	int fd;
+	vb_err err = VB_OK;
 
-	udp->family = config->is_ipv4_only ? AF_INET : AF_INET6;
-	fd = vb_udp_socket_open_receiver(udp->family, config);
-	if (fd < 0 && fd != -EADDRINUSE && udp->family == AF_INET6) {
-		udp->family = AF_INET;
-		fd = vb_udp_socket_open_receiver(udp->family, config);
-	}
-	return fd;
+	udp->is_receiver_lent = config->receiver;
+	if (config->receiver)
+		udp->receiver = *config->receiver;
+	else
+		err = vb_udp_receiver_open(config, &udp->receiver);
+	if (err)
+		return err;
+	udp->family = vb_udp_receiver_family(udp->receiver);
+	udp->inbox.overflow_count = vb_udp_receiver_overflow_count(udp->receiver);
+	return VB_OK;
+}
+
+static void close_receiver(struct vb_udp *udp)
+{
+	if (!udp->is_receiver_lent)
+		vb_udp_receiver_close(udp->receiver);
 }
 
 static vb_err open_sources(struct vb_udp *udp, const struct vb_udp_config *config)
@@ -110,11 +118,9 @@ vb_err vb_udp_open(const struct vb_udp_config *config, struct vb_udp **udp_out)
 		err = vb_udp_err_of(udp->poller);
 		goto fini_inbox;
 	}
-	udp->receiver = open_receiver(udp, config);
-	if (udp->receiver < 0) {
-		err = vb_udp_err_of(udp->receiver);
+	err = open_receiver(udp, config);
+	if (err)
 		goto close_poller;
-	}
 	err = watch(udp, udp->receiver, EPOLLIN);
 	if (err)
 		goto close_receiver;
@@ -131,7 +137,7 @@ vb_err vb_udp_open(const struct vb_udp_config *config, struct vb_udp **udp_out)
 close_sources:
 	close_sources(udp);
 close_receiver:
-	vb_sys_close(udp->receiver);
+	close_receiver(udp);
 close_poller:
 	vb_sys_close(udp->poller);
 fini_inbox:
@@ -145,7 +151,7 @@ void vb_udp_close(struct vb_udp *udp)
 {
 	vb_udp_leave_all(udp);
 	close_sources(udp);
-	vb_sys_close(udp->receiver);
+	close_receiver(udp);
 	vb_sys_close(udp->poller);
 	vb_udp_inbox_fini(&udp->inbox);
 	free(udp);

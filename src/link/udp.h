@@ -29,6 +29,8 @@ struct vb_udp_address {
 };
 
 struct vb_udp_config {
+	const int *
+		receiver; /* of vb_udp_receiver_open(), lent for the link's life; NULL: one of its own */
 	uint32_t interface_index; /* for link-local and multicast destinations without a scope; 0: none */
 	uint16_t port; /* to receive on; 0: any, see vb_udp_port() */
 	uint16_t destination_port; /* to send to; 0: the port to receive on */
@@ -124,10 +126,31 @@ void vb_udp_leave(struct vb_udp *udp, const struct vb_udp_address *group);
 /*
  * All links of one user on one port form a group; a unicast datagram goes to one of them. From now on it goes to number
  * (destination QPN >> shift) & mask, in the order in which they were opened; to any, where there is no such
- * number. When a link is closed, the last one gets its number. A message of several segments goes where its first
+ * number. When a receiving socket is closed, the last one gets its number. A message of several segments goes where its first
  * does. Any link of the group may call this, for all of it.
  */
 VB_MUST_USE vb_err vb_udp_steer(struct vb_udp *udp, uint32_t shift, uint32_t mask);
+
+/* --- receiving sockets -------------------------------------------------------------------------- */
+
+/*
+ * A socket to receive on, the last one of its group (see vb_udp_steer()): of `config`, port, receive_buffer_length and
+ * is_ipv4_only count. It may be given to other processes. The group's places stay as they are for as long as anybody has
+ * each of its sockets open, whoever reads them. Errors as of vb_udp_open().
+ */
+VB_MUST_USE vb_err vb_udp_receiver_open(const struct vb_udp_config *config, int *fd_out);
+void vb_udp_receiver_close(int fd);
+
+uint16_t vb_udp_receiver_port(int fd); /* 0 if the descriptor is no such socket */
+
+/* How many sockets there are in its group, itself included; 0 if the kernel does not say. Takes a millisecond. */
+uint32_t vb_udp_receiver_count(int fd);
+
+/* Nobody will read it for now: what is in it and what comes is thrown away. */
+void vb_udp_receiver_retire(int fd);
+
+/* The opposite. What its last reader left behind, who may have been killed, is thrown away. */
+void vb_udp_receiver_adopt(int fd, uint32_t receive_buffer_length);
 
 /* --- counters ----------------------------------------------------------------------------------- */
 

@@ -61,6 +61,7 @@ struct vb_udp_inbox {
 struct vb_udp {
 	int family; /* of all sockets */
 	int receiver;
+	bool is_receiver_lent; /* by the caller, who closes it */
 	int poller; /* an epoll set of the sockets */
 	uint32_t source_count;
 	struct vb_udp_source sources[VB_UDP_SOURCES_MAX];
@@ -94,6 +95,13 @@ int vb_udp_socket_open_sender(int family, uint16_t port);
 int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
 			     uint32_t receive_buffer_length);
 uint16_t vb_udp_socket_port(int fd);
+void vb_udp_socket_wish_receive_buffer(int fd, uint32_t length); /* 0: none */
+int vb_udp_socket_refuse_input(int fd); /* nobody reads it: the kernel need not keep what comes */
+
+/* udp_receiver.c */
+int vb_udp_receiver_family(int fd);
+uint32_t vb_udp_receiver_overflow_count(
+	int fd); /* datagrams that the kernel had no room for, so far */
 
 /* udp_receive.c */
 VB_MUST_USE vb_err vb_udp_inbox_init(struct vb_udp_inbox *inbox, uint32_t datagram_length_max);

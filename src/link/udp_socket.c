@@ -81,7 +81,7 @@ static int bind_to_port(int fd, int family, uint16_t port)
 }
 
 /* Beyond the system's limit where we may; else as far as it goes. */
-static void wish_receive_buffer(int fd, uint32_t length)
+void vb_udp_socket_wish_receive_buffer(int fd, uint32_t length)
 {
 	int value = (int)length;
 
@@ -100,7 +100,7 @@ int vb_udp_socket_open_receiver(int family, const struct vb_udp_config *config)
 			     sizeof(receiver_options) / sizeof(receiver_options[0]));
 	if (result < 0)
 		goto close_fd;
-	wish_receive_buffer(fd, config->receive_buffer_length);
+	vb_udp_socket_wish_receive_buffer(fd, config->receive_buffer_length);
 	result = bind_to_port(fd, family, config->port);
 	if (result < 0)
 		goto close_fd;
@@ -110,8 +110,7 @@ close_fd:
 	return result;
 }
 
-/* Nobody reads what strangers send to a transmit socket: the kernel need not keep it. */
-static int refuse_input(int fd)
+int vb_udp_socket_refuse_input(int fd)
 {
 	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
 	struct sock_fprog program = { .len = 1, .filter = &nothing };
@@ -158,7 +157,7 @@ int vb_udp_socket_open_sender(int family, uint16_t port)
 			     sizeof(sender_options) / sizeof(sender_options[0]));
 	if (result < 0)
 		goto close_fd;
-	result = refuse_input(fd);
+	result = vb_udp_socket_refuse_input(fd);
 	if (result < 0)
 		goto close_fd;
 	result = bind_to_port(fd, family, port);

@@ -1,20 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Numbers of the processes that share the port, and packets that are handed to their owner. */
-#include "harness.h"
+#include "support_link.h"
 
-#include "host/member.h"
+#include "host/member_priv.h"
 
+#include <dirent.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { NOBODY = 65534, OTHER_PORT = 4000 };
+
+static uid_t group_user; /* whose names the members have */
+
 static struct vb_member *join(void)
 {
+	static bool is_alone;
 	struct vb_member *member;
 
-	EXPECT_EQ(vb_member_join(&member), VB_OK);
+	if (!is_alone)
+		enter_own_network();
+	is_alone = true;
+	group_user = geteuid();
+	EXPECT_EQ(vb_member_join(0, &member), VB_OK);
 	return member;
 }
 
@@ -51,7 +61,7 @@ TEST(a_number_is_free_again_when_its_process_is_killed)
 	if (!child) {
 		struct vb_member *member;
 
-		if (vb_member_join(&member))
+		if (vb_member_join(0, &member))
 			_exit(1);
 		child_number = vb_member_number(member);
 		if (write(pipes[1], &child_number, sizeof(child_number)) < 0)
@@ -151,4 +161,139 @@ TEST(the_upper_bits_of_a_qpn_are_the_members_number)
 {
 	EXPECT_EQ(vb_member_of_qpn((vb_qpn){ 0x120034 }), 0x12);
 	EXPECT(vb_member_of_qpn(VB_QPN_MULTICAST) >= VB_MEMBER_COUNT);
+}
+
+/* --- receiving sockets -------------------------------------------------------------------------- */
+
+static uint32_t open_descriptors(void)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	uint32_t count = 0;
+
+	while (readdir(directory))
+		count++;
+	closedir(directory);
+	return count;
+}
+
+/* Gives the first member a socket as a newcomer would. */
+static void give(uint32_t number, int fd)
+{
+	struct vb_member_sockets sockets = { .kind = VB_MEMBER_SOCKETS,
+					     .count = 1,
+					     .numbers = { (uint8_t)number } };
+	struct iovec part = { &sockets, sizeof(sockets) };
+	struct vb_mail_name name = vb_member_name(group_user, 0);
+	int mailbox = vb_mail_open();
+
+	EXPECT_EQ(vb_mail_send_fds(mailbox, &name, &part, &fd, 1), 0);
+	vb_mail_close(mailbox);
+}
+
+static int receiver_on(uint16_t port)
+{
+	struct vb_udp_config config = { .port = port };
+	int fd;
+
+	MUST(vb_udp_receiver_open(&config, &fd));
+	return fd;
+}
+
+static void expect_refused(struct vb_member *member, uint32_t number, int fd)
+{
+	struct vb_frame taken[VB_MEMBER_BATCH];
+	uint32_t before = open_descriptors();
+	uint32_t held = vb_receivers_count();
+
+	give(number, fd);
+	EXPECT_EQ(vb_member_take(member, taken), 0);
+	EXPECT_EQ(vb_receivers_count(), held);
+	EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(a_receiving_socket_that_a_member_is_given_is_kept_once)
+{
+	struct vb_member *member = join();
+	struct vb_frame taken[VB_MEMBER_BATCH];
+	int fd = receiver_on(VB_ROCE_PORT);
+
+	give(7, fd);
+	EXPECT_EQ(vb_member_take(member, taken), 0);
+	EXPECT(vb_receivers_fd(7) >= 0);
+	expect_refused(member, 7, fd);
+	close(fd);
+	vb_member_leave(member);
+}
+
+TEST(descriptors_that_are_no_receiving_sockets_of_the_port_are_refused_and_closed)
+{
+	struct vb_member *member = join();
+	int other = receiver_on(OTHER_PORT);
+	int own = receiver_on(VB_ROCE_PORT);
+	int pipes[2];
+
+	EXPECT_EQ(pipe(pipes), 0);
+	expect_refused(member, 7, pipes[0]);
+	expect_refused(member, 7, other);
+	expect_refused(member, 7, vb_member_fd(member));
+	expect_refused(member, VB_MEMBER_COUNT, own);
+	vb_member_leave(member);
+}
+
+static void give_as_nobody(void *argument)
+{
+	EXPECT_EQ(setuid(NOBODY), 0);
+	give(7, *(int *)argument);
+}
+
+TEST(descriptors_of_another_user_are_refused_and_closed)
+{
+	struct vb_member *member = join();
+	struct vb_frame taken[VB_MEMBER_BATCH];
+	int fd = receiver_on(VB_ROCE_PORT);
+	uint32_t before = open_descriptors();
+
+	if (geteuid() != 0)
+		SKIP("only root can become another user");
+	join_process(start_process(give_as_nobody, &fd));
+	EXPECT_EQ(vb_member_take(member, taken), 0);
+	EXPECT_EQ(vb_receivers_count(), 1);
+	EXPECT_EQ(open_descriptors(), before);
+	close(fd);
+	vb_member_leave(member);
+}
+
+TEST(a_message_that_is_cut_short_is_thrown_away)
+{
+	struct vb_member *member = join();
+	struct vb_frame taken[VB_MEMBER_BATCH];
+	uint32_t kinds[] = { VB_MEMBER_PACKETS, VB_MEMBER_ASKS, VB_MEMBER_SOCKETS, 5 };
+	struct vb_mail_name name = vb_member_name(geteuid(), 0);
+	int mailbox = vb_mail_open();
+
+	for (uint32_t i = 0; i < 4; i++) {
+		for (size_t length = 0; length <= sizeof(kinds[i]); length++) {
+			struct iovec part = { &kinds[i], length };
+
+			EXPECT_EQ(vb_mail_send(mailbox, &name, &part, 1), 0);
+			EXPECT_EQ(vb_member_take(member, taken), 0);
+		}
+	}
+	vb_mail_close(mailbox);
+	vb_member_leave(member);
+}
+
+TEST(when_the_last_member_of_a_process_leaves_its_descriptors_are_closed)
+{
+	struct vb_member *first = join();
+	struct vb_member *second;
+	uint32_t before;
+
+	vb_member_leave(first);
+	before = open_descriptors();
+	first = join();
+	second = join();
+	vb_member_leave(first);
+	vb_member_leave(second);
+	EXPECT_EQ(open_descriptors(), before);
 }

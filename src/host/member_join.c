@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Joining and leaving. One at a time joins, for a new receiving socket becomes the last one of its group, and its number
+ * must be its place there. An abstract name is the lock; whoever is stopped while he has it delays others, and then they do
+ * without: a number that is not its socket's place costs speed only. The order of steps matters: who leaves
+ * lets go of his socket before his number, who adopts takes the number first.
+ */
+#include "host/member_priv.h"
+
+#include "host/log.h"
+#include "link/udp.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MILLISECOND 1000000ull
+#define LOCK_PATIENCE_NS (2000 * MILLISECOND)
+#define LOCK_PAUSE_NS (1 * MILLISECOND)
+#define ANSWER_PATIENCE_NS (10 * MILLISECOND) /* before the next member is asked, too */
+#define ANSWERS_PATIENCE_NS (100 * MILLISECOND) /* for all of them */
+#define GIVING_PATIENCE_NS (20 * MILLISECOND)
+
+struct joining {
+	struct vb_member *member;
+	int fd; /* the mailbox for answers, and the lock */
+	uint32_t next; /* the next member to ask */
+	uint32_t unanswered; /* questions */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void pause_ns(uint64_t ns)
+{
+	struct timespec pause = { 0, (long)ns };
+
+	syscall(SYS_ppoll, NULL, 0, &pause, NULL, 0);
+}
+
+/* --- asking ------------------------------------------------------------------------------------- */
+
+/* Asks the next member that is there; false when all were asked. */
+static bool ask_next(struct joining *joining)
+{
+	struct vb_member_asks asks = { VB_MEMBER_ASKS, vb_receivers_held() };
+	struct iovec part = { &asks, sizeof(asks) };
+
+	while (joining->next < VB_MEMBER_COUNT) {
+		struct vb_mail_name name = vb_member_name(joining->member->user, joining->next++);
+
+		if (vb_mail_send(joining->fd, &name, &part, 1) == 0) {
+			joining->unanswered++;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void wait_for_answer(struct joining *joining, uint64_t ns)
+{
+	struct pollfd fd = { .fd = joining->fd, .events = POLLIN };
+	struct timespec patience = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+	struct vb_mail mail;
+
+	syscall(SYS_ppoll, &fd, 1, &patience, NULL, 0);
+	while (vb_mail_receive(joining->fd, joining->member->user, joining->member->message,
+			       VB_MEMBER_MESSAGE_MAX, &mail)) {
+		if (vb_member_take_sockets(joining->member->message, &mail) && joining->unanswered)
+			joining->unanswered--;
+		vb_mail_close_fds(&mail);
+	}
+}
+
+/* One member will do, if it knows all sockets that the kernel knows. */
+static void collect_sockets(struct joining *joining)
+{
+	uint64_t now = now_ns();
+	uint64_t end = now + ANSWERS_PATIENCE_NS;
+
+	while (now < end && !vb_receivers_are_complete()) {
+		uint64_t patience = end - now;
+
+		if (ask_next(joining)) {
+			if (patience > ANSWER_PATIENCE_NS)
+				patience = ANSWER_PATIENCE_NS;
+		} else if (!joining->unanswered) {
+			return;
+		}
+		wait_for_answer(joining, patience);
+		now = now_ns();
+	}
+}
+
+/* --- a number and its socket -------------------------------------------------------------------- */
+
+static bool claim(struct vb_member *member, uint32_t number)
+{
+	struct vb_mail_name name = vb_member_name(member->user, number);
+
+	if (number >= VB_MEMBER_COUNT || !vb_mail_claim(member->fd, &name))
+		return false;
+	member->number = number;
+	return true;
+}
+
+/* Takes the place of a member that is gone. */
+static bool adopt(struct vb_member *member, uint32_t receive_buffer_length)
+{
+	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++) {
+		int fd = vb_receivers_fd(i);
+
+		if (fd < 0 || !claim(member, i))
+			continue;
+		vb_udp_receiver_adopt(fd, receive_buffer_length);
+		member->receiver = fd;
+		return true;
+	}
+	return false;
+}
+
+static vb_err open_receiver(uint32_t receive_buffer_length, int *fd_out)
+{
+	struct vb_udp_config config = {
+		.port = vb_receivers_port(),
+		.receive_buffer_length = receive_buffer_length,
+	};
+
+	if (!config.port)
+		config.port = VB_ROCE_PORT;
+	return vb_udp_receiver_open(&config, fd_out);
+}
+
+/* Its place, if that can be said and is free. Else any number: packets will come to others and be handed over. */
+static bool claim_place(struct vb_member *member, int fd)
+{
+	uint32_t count = vb_udp_receiver_count(fd);
+
+	if (count && claim(member, count - 1))
+		return true;
+	vb_log(VB_LOG_INFO,
+	       "the %u. socket of the port is not the %u. process's: packets take a detour", count,
+	       count);
+	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
+		if (vb_receivers_fd(i) < 0 && claim(member, i))
+			return true;
+	return false;
+}
+
+static void give_to(const struct vb_member *member, uint32_t to, uint64_t end)
+{
+	struct vb_member_sockets sockets = {
+		.kind = VB_MEMBER_SOCKETS,
+		.count = 1,
+		.numbers = { (uint8_t)member->number },
+	};
+	struct iovec part = { &sockets, sizeof(sockets) };
+	struct vb_mail_name name = vb_member_name(member->user, to);
+
+	while (vb_mail_send_fds(member->fd, &name, &part, &member->receiver, 1) == -EAGAIN &&
+	       now_ns() < end)
+		pause_ns(LOCK_PAUSE_NS);
+}
+
+static void give_to_all(const struct vb_member *member)
+{
+	uint64_t end = now_ns() + GIVING_PATIENCE_NS;
+
+	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
+		if (i != member->number)
+			give_to(member, i, end);
+}
+
+static vb_err add_place(struct vb_member *member, uint32_t receive_buffer_length)
+{
+	vb_err err = open_receiver(receive_buffer_length, &member->receiver);
+
+	if (err)
+		return err;
+	if (!claim_place(member, member->receiver)) {
+		vb_udp_receiver_close(member->receiver);
+		vb_log(VB_LOG_ERROR,
+		       "%u adapters are open in this user's processes: there can be no more",
+		       VB_MEMBER_COUNT);
+		return VB_ENOSPC;
+	}
+	if (!vb_receivers_add(member->number, member->receiver))
+		return VB_EINVAL;
+	give_to_all(member);
+	return VB_OK;
+}
+
+/* --- joining and leaving ------------------------------------------------------------------------ */
+
+static void lock(struct joining *joining)
+{
+	struct vb_mail_name name = vb_mail_name(joining->member->user, "joining");
+	uint64_t end = now_ns() + LOCK_PATIENCE_NS;
+
+	while (!vb_mail_claim(joining->fd, &name)) {
+		if (now_ns() > end) {
+			(void)vb_mail_claim_any(joining->fd);
+			return;
+		}
+		pause_ns(LOCK_PAUSE_NS);
+	}
+}
+
+static vb_err find_place(struct vb_member *member, uint32_t receive_buffer_length)
+{
+	struct joining joining = { .member = member, .fd = vb_mail_open() };
+	vb_err err = VB_OK;
+
+	if (joining.fd < 0)
+		return VB_ENOMEM;
+	lock(&joining);
+	collect_sockets(&joining);
+	if (!adopt(member, receive_buffer_length))
+		err = add_place(member, receive_buffer_length);
+	vb_mail_close(joining.fd);
+	return err;
+}
+
+vb_err vb_member_join(uint32_t receive_buffer_length, struct vb_member **member_out)
+{
+	struct vb_member *member = calloc(1, sizeof(*member));
+	vb_err err = VB_ENOMEM;
+
+	if (!member)
+		return err;
+	member->user = geteuid();
+	member->fd = vb_mail_open();
+	if (member->fd < 0)
+		goto free_member;
+	vb_receivers_open();
+	err = find_place(member, receive_buffer_length);
+	if (err)
+		goto close_receivers;
+	*member_out = member;
+	return VB_OK;
+close_receivers:
+	vb_receivers_close();
+	vb_mail_close(member->fd);
+free_member:
+	free(member);
+	return err;
+}
+
+void vb_member_leave(struct vb_member *member)
+{
+	vb_udp_receiver_retire(member->receiver);
+	vb_mail_close(member->fd);
+	vb_receivers_close();
+	free(member);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The receiving sockets that members give each other. */
+#include "host/member_priv.h"
+
+#include <string.h>
+
+static void send_sockets(const struct vb_member *member, const struct vb_mail_name *to,
+			 const struct vb_member_sockets *sockets, const int *fds)
+{
+	struct iovec part = { (void *)(uintptr_t)sockets, sizeof(*sockets) };
+
+	/* Who does not get them asks the next member, or does without. */
+	(void)vb_mail_send_fds(member->fd, to, &part, fds, sockets->count);
+}
+
+void vb_member_answer(const struct vb_member *member, const struct vb_mail *ask)
+{
+	struct vb_member_sockets sockets = { .kind = VB_MEMBER_SOCKETS };
+	struct vb_receivers_set held = vb_receivers_held();
+	struct vb_member_asks asks;
+	int fds[VB_MAIL_FDS_MAX];
+
+	if (ask->length != sizeof(asks))
+		return;
+	memcpy(&asks, member->message, sizeof(asks));
+	for (uint32_t i = 0; i < VB_RECEIVERS_MAX; i++) {
+		if (!vb_receivers_set_has(&held, i) || vb_receivers_set_has(&asks.held, i))
+			continue;
+		if (sockets.count == VB_MAIL_FDS_MAX) {
+			send_sockets(member, &ask->from, &sockets, fds);
+			sockets.count = 0;
+		}
+		fds[sockets.count] = vb_receivers_fd(i);
+		sockets.numbers[sockets.count++] = (uint8_t)i;
+	}
+	sockets.is_last = true;
+	send_sockets(member, &ask->from, &sockets, fds);
+}
+
+bool vb_member_take_sockets(const void *bytes, struct vb_mail *mail)
+{
+	struct vb_member_sockets sockets;
+
+	if (mail->length != sizeof(sockets))
+		return false;
+	memcpy(&sockets, bytes, sizeof(sockets));
+	/* There may be fewer descriptors, if this process may not have more. */
+	for (uint32_t i = 0; i < mail->fd_count; i++)
+		(void)vb_receivers_add(sockets.numbers[i], mail->fds[i]);
+	mail->fd_count = 0;
+	return sockets.is_last;
+}

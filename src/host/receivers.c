@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table is the process's, like the descriptors in it; adapters of several threads use it, hence the lock. */
+#include "host/receivers.h"
+
+#include "link/udp.h"
+
+#include <pthread.h>
+
+static struct {
+	pthread_mutex_t lock;
+	uint32_t user_count;
+	uint32_t count;
+	uint16_t port;
+	int fds[VB_RECEIVERS_MAX]; /* as far as `held` says */
+	struct vb_receivers_set held;
+} table = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+bool vb_receivers_set_has(const struct vb_receivers_set *set, uint32_t number)
+{
+	return set->bits[number / 8] >> (number % 8) & 1;
+}
+
+void vb_receivers_open(void)
+{
+	pthread_mutex_lock(&table.lock);
+	table.user_count++;
+	pthread_mutex_unlock(&table.lock);
+}
+
+static void close_all(void)
+{
+	for (uint32_t i = 0; i < VB_RECEIVERS_MAX; i++)
+		if (vb_receivers_set_has(&table.held, i))
+			vb_udp_receiver_close(table.fds[i]);
+	table.held = (struct vb_receivers_set){ { 0 } };
+	table.count = 0;
+	table.port = 0;
+}
+
+void vb_receivers_close(void)
+{
+	pthread_mutex_lock(&table.lock);
+	if (!--table.user_count)
+		close_all();
+	pthread_mutex_unlock(&table.lock);
+}
+
+static bool add(uint32_t number, int fd)
+{
+	uint16_t port = vb_udp_receiver_port(fd);
+
+	if (number >= VB_RECEIVERS_MAX || !port || (table.count && port != table.port) ||
+	    vb_receivers_set_has(&table.held, number))
+		return false;
+	table.fds[number] = fd;
+	table.held.bits[number / 8] |= (uint8_t)(1u << (number % 8));
+	table.port = port;
+	table.count++;
+	return true;
+}
+
+bool vb_receivers_add(uint32_t number, int fd)
+{
+	bool is_added;
+
+	pthread_mutex_lock(&table.lock);
+	is_added = add(number, fd);
+	pthread_mutex_unlock(&table.lock);
+	if (!is_added)
+		vb_udp_receiver_close(fd);
+	return is_added;
+}
+
+int vb_receivers_fd(uint32_t number)
+{
+	int fd = -1;
+
+	pthread_mutex_lock(&table.lock);
+	if (number < VB_RECEIVERS_MAX && vb_receivers_set_has(&table.held, number))
+		fd = table.fds[number];
+	pthread_mutex_unlock(&table.lock);
+	return fd;
+}
+
+struct vb_receivers_set vb_receivers_held(void)
+{
+	struct vb_receivers_set held;
+
+	pthread_mutex_lock(&table.lock);
+	held = table.held;
+	pthread_mutex_unlock(&table.lock);
+	return held;
+}
+
+uint32_t vb_receivers_count(void)
+{
+	uint32_t count;
+
+	pthread_mutex_lock(&table.lock);
+	count = table.count;
+	pthread_mutex_unlock(&table.lock);
+	return count;
+}
+
+uint16_t vb_receivers_port(void)
+{
+	uint16_t port;
+
+	pthread_mutex_lock(&table.lock);
+	port = table.port;
+	pthread_mutex_unlock(&table.lock);
+	return port;
+}
+
+bool vb_receivers_are_complete(void)
+{
+	for (uint32_t i = 0; i < VB_RECEIVERS_MAX; i++) {
+		int fd = vb_receivers_fd(i);
+
+		if (fd >= 0)
+			return vb_udp_receiver_count(fd) <= vb_receivers_count();
+	}
+	return false;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Receiving sockets as such: they may pass from process to process and outlive the link that used them, because a socket
+ * that is closed changes the places of others in its group. Whoever takes one over finds it empty.
+ */
+#include "link/udp_priv.h"
+
+#include "link/sys.h"
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/sock_diag.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CLEAR_MAX 65536u /* datagrams; a flood must not hold us up for ever */
+#define CHUNK 4096u
+#define COUNT_TRIES 8u
+
+/* Some machines have no IPv6 at all, and containers often none that works. */
+vb_err vb_udp_receiver_open(const struct vb_udp_config *config, int *fd_out)
+{
+	int family = config->is_ipv4_only ? AF_INET : AF_INET6;
+	int fd = vb_udp_socket_open_receiver(family, config);
+
+	if (fd < 0 && fd != -EADDRINUSE && family == AF_INET6)
+		fd = vb_udp_socket_open_receiver(AF_INET, config);
+	if (fd < 0)
+		return vb_udp_err_of(fd);
+	*fd_out = fd;
+	return VB_OK;
+}
+
+void vb_udp_receiver_close(int fd)
+{
+	vb_sys_close(fd);
+}
+
+static int option_of(int fd, int option)
+{
+	int value = -1;
+	socklen_t length = sizeof(value);
+
+	return vb_sys_getsockopt(fd, SOL_SOCKET, option, &value, &length) < 0 ? -1 : value;
+}
+
+int vb_udp_receiver_family(int fd)
+{
+	return option_of(fd, SO_DOMAIN);
+}
+
+uint16_t vb_udp_receiver_port(int fd)
+{
+	union vb_udp_name name = { 0 };
+	socklen_t length = sizeof(name);
+	struct vb_udp_address address;
+	uint16_t port;
+	int family = option_of(fd, SO_DOMAIN);
+
+	if ((family != AF_INET && family != AF_INET6) || option_of(fd, SO_TYPE) != SOCK_DGRAM ||
+	    option_of(fd, SO_PROTOCOL) != IPPROTO_UDP || option_of(fd, SO_REUSEPORT) != 1)
+		return 0;
+	if (vb_sys_getsockname(fd, &name, &length) < 0)
+		return 0;
+	address = vb_udp_address_load(&name, &port);
+	if (vb_udp_address_is_ipv4(&address))
+		memset(address.ip + 10, 0, 2); /* what is left is 0 for "any" in both families */
+	return vb_udp_address_is_zero(&address) ? port : 0;
+}
+
+static void throw_away(int fd)
+{
+	uint8_t byte;
+	struct iovec iovec = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &iovec, .msg_iovlen = 1 };
+
+	for (uint32_t i = 0; i < CLEAR_MAX; i++)
+		if (vb_sys_recvmsg(fd, &message, MSG_DONTWAIT) < 0)
+			return;
+}
+
+void vb_udp_receiver_retire(int fd)
+{
+	(void)vb_udp_socket_refuse_input(fd);
+	throw_away(fd);
+}
+
+void vb_udp_receiver_adopt(int fd, uint32_t receive_buffer_length)
+{
+	int unused = 0;
+
+	(void)vb_sys_setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof(unused));
+	vb_udp_socket_wish_receive_buffer(fd, receive_buffer_length);
+	throw_away(fd);
+}
+
+uint32_t vb_udp_receiver_overflow_count(int fd)
+{
+	uint32_t info[SK_MEMINFO_VARS] = { 0 };
+	socklen_t length = sizeof(info);
+
+	(void)vb_sys_getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &length);
+	return info[SK_MEMINFO_DROPS];
+}
+
+/* --- how many there are ------------------------------------------------------------------------- */
+
+/* How often the text occurs in the file. Reads piece by piece: the list of a busy machine is long. */
+static uint32_t count_in_file(const char *path, const char *text)
+{
+	size_t length = strlen(text);
+	char bytes[CHUNK];
+	size_t kept = 0;
+	uint32_t count = 0;
+	int fd = vb_sys_result(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0));
+
+	if (fd < 0)
+		return 0;
+	for (;;) {
+		long got = syscall(SYS_read, fd, bytes + kept, sizeof(bytes) - kept);
+		size_t held;
+		const char *at = bytes;
+
+		if (got <= 0)
+			break;
+		held = kept + (size_t)got;
+		while ((at = memmem(at, (size_t)(bytes + held - at), text, length))) {
+			count++;
+			at += length;
+		}
+		/* A text may lie across two pieces; one that was counted is longer than what is kept. */
+		kept = held < length - 1 ? held : length - 1;
+		memmove(bytes, bytes + held - kept, kept);
+	}
+	vb_sys_close(fd);
+	return count;
+}
+
+/* The kernel lists an address as hexadecimal digits behind "number: ". */
+static uint32_t count_listed(int family, uint16_t port)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), ": %0*d:%04X ", family == AF_INET ? 8 : 32, 0, port);
+	return count_in_file(family == AF_INET ? "/proc/thread-self/net/udp"
+					       : "/proc/thread-self/net/udp6",
+			     text);
+}
+
+uint32_t vb_udp_receiver_count(int fd)
+{
+	int family = vb_udp_receiver_family(fd);
+	uint16_t port = vb_udp_receiver_port(fd);
+	uint32_t count = count_listed(family, port);
+
+	/* It is read in pieces, between which sockets come and go: believed when seen twice. */
+	for (uint32_t i = 0; i < COUNT_TRIES; i++) {
+		uint32_t again = count_listed(family, port);
+
+		if (again == count)
+			break;
+		count = again;
+	}
+	return count;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Members come and go in all orders, killed or of their own will, and still every packet arrives at its owner's socket
+ * without being handed over: a member's number is its socket's place, for as long as one member lives.
+ */
+#include "support_link.h"
+
+#include "base/bytes.h"
+#include "host/member.h"
+#include "wire/flow.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MEMBERS = 3, BTH = 12, PATIENCE_MS = 10000, WHOLE_QUEUE = 2000 };
+
+/* What a member tells the test. */
+struct report {
+	uint32_t number; /* its own */
+	uint32_t qpn; /* of a packet that came; 0: it has joined */
+};
+
+struct process {
+	pid_t pid;
+	uint32_t number;
+	int end; /* closed: it shall leave */
+};
+
+struct group {
+	struct process processes[MEMBERS];
+	int reports[2];
+	struct vb_udp *sender;
+};
+
+static void tell(int fd, struct report report)
+{
+	EXPECT_EQ(write(fd, &report, sizeof(report)), (ssize_t)sizeof(report));
+}
+
+/* Like an adapter: takes what comes to its socket and its mailbox. */
+static void be_member(int reports, int end)
+{
+	struct vb_member *member;
+	struct vb_frame frames[VB_MEMBER_BATCH];
+	struct vb_udp *udp;
+
+	MUST(vb_member_join(0, &member));
+	udp = open_link((struct vb_udp_config){ .receiver = vb_member_receiver(member) });
+	MUST(vb_udp_steer(udp, VB_MEMBER_QPN_SHIFT, 0xff));
+	tell(reports, (struct report){ vb_member_number(member), 0 });
+	for (;;) {
+		struct vb_udp_datagram datagram;
+		struct pollfd fds[] = { { .fd = end, .events = POLLIN },
+					{ .fd = vb_udp_fd(udp), .events = POLLIN },
+					{ .fd = vb_member_fd(member), .events = POLLIN } };
+
+		poll(fds, 3, -1);
+		if (fds[0].revents)
+			break;
+		EXPECT_EQ(vb_member_take(member, frames), 0);
+		if (vb_udp_receive(udp, &datagram, 1))
+			tell(reports, (struct report){ vb_member_number(member),
+						       load24(datagram.data + 5) });
+	}
+	vb_udp_close(udp);
+	vb_member_leave(member);
+}
+
+static struct report await_report(struct group *group)
+{
+	struct report report = { 0 };
+	struct pollfd fd = { .fd = group->reports[0], .events = POLLIN };
+
+	EXPECT_EQ(poll(&fd, 1, PATIENCE_MS), 1);
+	EXPECT_EQ(read(group->reports[0], &report, sizeof(report)), (ssize_t)sizeof(report));
+	return report;
+}
+
+static void start_member(struct group *group, struct process *process)
+{
+	int end[2];
+
+	EXPECT_EQ(pipe2(end, O_CLOEXEC), 0);
+	process->pid = fork();
+	EXPECT(process->pid >= 0);
+	if (!process->pid) {
+		alarm(60);
+		close(end[1]);
+		for (uint32_t i = 0; i < MEMBERS; i++)
+			if (group->processes[i].pid > 0)
+				close(group->processes[i].end);
+		be_member(group->reports[1], end[0]);
+		_exit(0);
+	}
+	close(end[0]);
+	process->end = end[1];
+	process->number = await_report(group).number;
+	EXPECT(process->number < MEMBERS);
+}
+
+static void end_member(struct process *process, bool is_killed)
+{
+	int status;
+
+	if (is_killed)
+		kill(process->pid, SIGKILL);
+	close(process->end);
+	EXPECT_EQ(waitpid(process->pid, &status, 0), process->pid);
+	EXPECT(is_killed ? WIFSIGNALED(status) : WIFEXITED(status) && !WEXITSTATUS(status));
+	process->pid = 0;
+}
+
+/* From outside of the group. */
+static void send_to(struct group *group, uint32_t qpn)
+{
+	uint8_t bytes[BTH] = { 0 };
+	struct iovec iovec = { bytes, BTH };
+
+	store24(bytes + 5, qpn);
+	send_one(group->sender, message_of("127.0.0.1", "127.0.0.1", &iovec));
+}
+
+static void each_gets_its_own(struct group *group)
+{
+	for (uint32_t i = 0; i < MEMBERS; i++) {
+		const struct process *process = &group->processes[i];
+		uint32_t qpn = process->number << VB_MEMBER_QPN_SHIFT | 77;
+		struct report report;
+
+		if (!process->pid)
+			continue;
+		send_to(group, qpn);
+		report = await_report(group);
+		EXPECT_EQ(report.qpn, qpn);
+		EXPECT_EQ(report.number, process->number);
+	}
+}
+
+/* Starts with all three, does `step_count` steps that the digits of `plan` choose, and checks after each. */
+static void play(struct group *group, uint32_t plan, uint32_t step_count)
+{
+	for (uint32_t i = 0; i < MEMBERS; i++)
+		start_member(group, &group->processes[i]);
+	each_gets_its_own(group);
+	for (uint32_t step = 0; step < step_count; step++, plan /= 2 * MEMBERS) {
+		struct process *process = &group->processes[plan % MEMBERS];
+
+		if (process->pid)
+			end_member(process, plan / MEMBERS % 2);
+		else
+			start_member(group, process);
+		each_gets_its_own(group);
+	}
+	for (uint32_t i = 0; i < MEMBERS; i++)
+		if (group->processes[i].pid)
+			end_member(&group->processes[i], false);
+}
+
+static struct group *make_group(void)
+{
+	static struct group group;
+
+	enter_own_network();
+	EXPECT_EQ(pipe2(group.reports, O_CLOEXEC), 0);
+	group.sender = open_link((struct vb_udp_config){ .destination_port = VB_ROCE_PORT });
+	return &group;
+}
+
+TEST(a_members_number_is_its_sockets_place_whoever_came_and_went_before)
+{
+	uint32_t step_count = test_is_thorough() ? 5 : 3;
+	struct group *group = make_group();
+	uint32_t plan_count = 1;
+
+	for (uint32_t i = 0; i < step_count; i++)
+		plan_count *= 2 * MEMBERS;
+	for (uint32_t plan = 0; plan < plan_count; plan++)
+		play(group, plan, step_count);
+	vb_udp_close(group->sender);
+}
+
+TEST(what_a_killed_member_left_unread_does_not_come_to_who_takes_its_place)
+{
+	struct group *group = make_group();
+	struct process *killed = &group->processes[1];
+
+	start_member(group, &group->processes[0]);
+	start_member(group, killed);
+	kill(killed->pid, SIGSTOP);
+	for (uint32_t i = 0; i < WHOLE_QUEUE; i++)
+		send_to(group, killed->number << VB_MEMBER_QPN_SHIFT | 5);
+	end_member(killed, true);
+	start_member(group, killed);
+	each_gets_its_own(group);
+	end_member(killed, false);
+	end_member(&group->processes[0], false);
+	vb_udp_close(group->sender);
+}
+
+TEST(a_member_that_is_stopped_does_not_keep_others_from_joining)
+{
+	struct group *group = make_group();
+
+	start_member(group, &group->processes[0]);
+	start_member(group, &group->processes[1]);
+	kill(group->processes[0].pid, SIGSTOP);
+	start_member(group, &group->processes[2]);
+	end_member(&group->processes[1], true);
+	start_member(group, &group->processes[1]);
+	kill(group->processes[0].pid, SIGCONT);
+	each_gets_its_own(group);
+	for (uint32_t i = 0; i < MEMBERS; i++)
+		end_member(&group->processes[i], false);
+	vb_udp_close(group->sender);
+}
+
+TEST(a_place_that_only_a_stopped_member_knows_is_not_taken_for_free)
+{
+	struct group *group = make_group();
+	struct process *stopped = &group->processes[0];
+
+	start_member(group, stopped);
+	start_member(group, &group->processes[1]);
+	each_gets_its_own(group);
+	kill(stopped->pid, SIGSTOP);
+	end_member(&group->processes[1], true);
+	start_member(group, &group->processes[1]); /* nobody tells it of the socket that is left */
+	EXPECT_EQ(group->processes[1].number, 2);
+	kill(stopped->pid, SIGCONT);
+	each_gets_its_own(group);
+	start_member(group, &group->processes[2]);
+	EXPECT_EQ(group->processes[2].number, 1);
+	each_gets_its_own(group);
+	for (uint32_t i = 0; i < MEMBERS; i++)
+		end_member(&group->processes[i], false);
+	vb_udp_close(group->sender);
+}
+
+TEST(a_member_that_joins_while_another_is_stopped_in_the_middle_of_joining_waits_a_moment_only)
+{
+	struct group *group = make_group();
+	struct process *process = &group->processes[0];
+	static const char name[] = "\0verbatim/0/joining";
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int lock = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+	if (geteuid() != 0)
+		SKIP("the name is another user's");
+	memcpy(address.sun_path, name, sizeof(name) - 1);
+	EXPECT_EQ(bind(lock, (struct sockaddr *)&address,
+		       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof(name) - 1)),
+		  0);
+	start_member(group, process);
+	start_member(group, &group->processes[1]);
+	each_gets_its_own(group);
+	end_member(process, false);
+	end_member(&group->processes[1], true);
+	close(lock);
+	vb_udp_close(group->sender);
+}

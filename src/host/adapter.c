@@ -78,6 +78,7 @@ static vb_err open_link(struct vb_adapter *adapter, struct vb_nic_config *config
 	for (uint32_t i = 0; i < SOURCE_PORTS; i++)
 		config->source_ports[i] = vb_udp_source_port(adapter->udp, i);
 	config->batch_segments_max = vb_udp_segments_max(adapter->udp);
+	config->batch_qpn_mask = STEERING_MASK << VB_MEMBER_QPN_SHIFT;
 	return VB_OK;
 }
 

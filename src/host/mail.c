@@ -60,6 +60,15 @@ bool vb_mail_claim_any(int fd)
 	return vb_sys_bind(fd, &family, sizeof(family)) == 0;
 }
 
+bool vb_mail_is_claimed(int fd, const struct vb_mail_name *name)
+{
+	struct sockaddr nobody = { .sa_family = AF_UNSPEC };
+	bool is_claimed = vb_sys_connect(fd, &name->address, name->length) == 0;
+
+	(void)vb_sys_connect(fd, &nobody, sizeof(nobody));
+	return is_claimed;
+}
+
 static struct msghdr header_to(struct vb_mail_name *to, struct iovec *parts, uint32_t count)
 {
 	return (struct msghdr){

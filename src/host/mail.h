@@ -42,6 +42,9 @@ bool vb_mail_claim(int fd, const struct vb_mail_name *name);
 /* The same with any name that is free, good enough to be answered. */
 bool vb_mail_claim_any(int fd);
 
+/* Whether anybody has that name. `fd` is an empty box. */
+bool vb_mail_is_claimed(int fd, const struct vb_mail_name *name);
+
 /* Never waits. 0, or a negative errno: ECONNREFUSED if nobody has the name, EAGAIN if its owner does not keep up. */
 int vb_mail_send(int fd, const struct vb_mail_name *to, const struct iovec *parts, uint32_t count);
 int vb_mail_send_fds(int fd, const struct vb_mail_name *to, const struct iovec *part,

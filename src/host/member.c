@@ -125,6 +125,8 @@ uint32_t vb_member_take(struct vb_member *member, struct vb_frame frames[VB_MEMB
 {
 	struct vb_mail mail;
 
+	if (member->next_ungiven < VB_MEMBER_COUNT)
+		vb_member_give_more(member);
 	for (uint32_t i = 0; i < MESSAGES_AT_ONCE; i++) {
 		uint32_t kind = 0;
 		uint32_t count = 0;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Joining and leaving. One at a time joins, for a new receiving socket becomes the last one of its group, and its number
- * must be its place there. An abstract name is the lock; whoever is stopped while he has it delays others, and then they do
- * without: a number that is not its socket's place costs speed only. The order of steps matters: who leaves
- * lets go of his socket before his number, who adopts takes the number first.
+ * must be its place there. Where the lock cannot be had, that may go wrong and costs speed only. The order of steps
+ * matters: who leaves lets go of his socket before his number, who adopts takes the number first.
  */
 #include "host/member_priv.h"
 
 #include "host/log.h"
+#include "host/name_lock.h"
 #include "link/udp.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -18,15 +17,13 @@
 #include <unistd.h>
 
 #define MILLISECOND 1000000ull
-#define LOCK_PATIENCE_NS (2000 * MILLISECOND)
-#define LOCK_PAUSE_NS (1 * MILLISECOND)
 #define ANSWER_PATIENCE_NS (10 * MILLISECOND) /* before the next member is asked, too */
 #define ANSWERS_PATIENCE_NS (100 * MILLISECOND) /* for all of them */
-#define GIVING_PATIENCE_NS (20 * MILLISECOND)
+#define ASKED_MEMBERS 2u
 
 struct joining {
 	struct vb_member *member;
-	int fd; /* the mailbox for answers, and the lock */
+	int fd; /* a mailbox for answers */
 	uint32_t next; /* the next member to ask */
 	uint32_t unanswered; /* questions */
 };
@@ -39,30 +36,38 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void pause_ns(uint64_t ns)
-{
-	struct timespec pause = { 0, (long)ns };
-
-	syscall(SYS_ppoll, NULL, 0, &pause, NULL, 0);
-}
-
 /* --- asking ------------------------------------------------------------------------------------- */
+
+static bool ask(int fd, uid_t user, uint32_t number)
+{
+	struct vb_member_asks asks = { VB_MEMBER_ASKS, vb_receivers_held() };
+	struct iovec part = { &asks, sizeof(asks) };
+	struct vb_mail_name name = vb_member_name(user, number);
+
+	return vb_mail_send(fd, &name, &part, 1) == 0;
+}
 
 /* Asks the next member that is there; false when all were asked. */
 static bool ask_next(struct joining *joining)
 {
-	struct vb_member_asks asks = { VB_MEMBER_ASKS, vb_receivers_held() };
-	struct iovec part = { &asks, sizeof(asks) };
-
 	while (joining->next < VB_MEMBER_COUNT) {
-		struct vb_mail_name name = vb_member_name(joining->member->user, joining->next++);
-
-		if (vb_mail_send(joining->fd, &name, &part, 1) == 0) {
+		if (ask(joining->fd, joining->member->user, joining->next++)) {
 			joining->unanswered++;
 			return true;
 		}
 	}
 	return false;
+}
+
+/* For sockets to hold, of some members in case that one is stopped. The answers come when they come. */
+static void ask_some(const struct vb_member *member)
+{
+	uint32_t asked = 0;
+
+	if (vb_receivers_are_complete())
+		return;
+	for (uint32_t i = 0; i < VB_MEMBER_COUNT && asked < ASKED_MEMBERS; i++)
+		asked += i != member->number && ask(member->fd, member->user, i);
 }
 
 static void wait_for_answer(struct joining *joining, uint64_t ns)
@@ -127,22 +132,27 @@ static bool adopt(struct vb_member *member, uint32_t receive_buffer_length)
 	return false;
 }
 
+static uint16_t port_of_group(void)
+{
+	uint16_t port = vb_receivers_port();
+
+	return port ? port : VB_ROCE_PORT;
+}
+
 static vb_err open_receiver(uint32_t receive_buffer_length, int *fd_out)
 {
 	struct vb_udp_config config = {
-		.port = vb_receivers_port(),
+		.port = port_of_group(),
 		.receive_buffer_length = receive_buffer_length,
 	};
 
-	if (!config.port)
-		config.port = VB_ROCE_PORT;
 	return vb_udp_receiver_open(&config, fd_out);
 }
 
 /* Its place, if that can be said and is free. Else any number: packets will come to others and be handed over. */
-static bool claim_place(struct vb_member *member, int fd)
+static bool claim_place(struct vb_member *member)
 {
-	uint32_t count = vb_udp_receiver_count(fd);
+	uint32_t count = vb_udp_receivers_on(vb_udp_receiver_port(member->receiver));
 
 	if (count && claim(member, count - 1))
 		return true;
@@ -155,37 +165,13 @@ static bool claim_place(struct vb_member *member, int fd)
 	return false;
 }
 
-static void give_to(const struct vb_member *member, uint32_t to, uint64_t end)
-{
-	struct vb_member_sockets sockets = {
-		.kind = VB_MEMBER_SOCKETS,
-		.count = 1,
-		.numbers = { (uint8_t)member->number },
-	};
-	struct iovec part = { &sockets, sizeof(sockets) };
-	struct vb_mail_name name = vb_member_name(member->user, to);
-
-	while (vb_mail_send_fds(member->fd, &name, &part, &member->receiver, 1) == -EAGAIN &&
-	       now_ns() < end)
-		pause_ns(LOCK_PAUSE_NS);
-}
-
-static void give_to_all(const struct vb_member *member)
-{
-	uint64_t end = now_ns() + GIVING_PATIENCE_NS;
-
-	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
-		if (i != member->number)
-			give_to(member, i, end);
-}
-
 static vb_err add_place(struct vb_member *member, uint32_t receive_buffer_length)
 {
 	vb_err err = open_receiver(receive_buffer_length, &member->receiver);
 
 	if (err)
 		return err;
-	if (!claim_place(member, member->receiver)) {
+	if (!claim_place(member)) {
 		vb_udp_receiver_close(member->receiver);
 		vb_log(VB_LOG_ERROR,
 		       "%u adapters are open in this user's processes: there can be no more",
@@ -194,38 +180,57 @@ static vb_err add_place(struct vb_member *member, uint32_t receive_buffer_length
 	}
 	if (!vb_receivers_add(member->number, member->receiver))
 		return VB_EINVAL;
-	give_to_all(member);
+	vb_member_give_to_all(member);
 	return VB_OK;
 }
 
 /* --- joining and leaving ------------------------------------------------------------------------ */
 
-static void lock(struct joining *joining)
+/* How many numbers are taken. */
+static uint32_t count_members(const struct joining *joining)
 {
-	struct vb_mail_name name = vb_mail_name(joining->member->user, "joining");
-	uint64_t end = now_ns() + LOCK_PATIENCE_NS;
+	uint32_t count = 0;
 
-	while (!vb_mail_claim(joining->fd, &name)) {
-		if (now_ns() > end) {
-			(void)vb_mail_claim_any(joining->fd);
-			return;
-		}
-		pause_ns(LOCK_PAUSE_NS);
+	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++) {
+		struct vb_mail_name name = vb_member_name(joining->member->user, i);
+
+		count += vb_mail_is_claimed(joining->fd, &name);
 	}
+	return count;
 }
 
-static vb_err find_place(struct vb_member *member, uint32_t receive_buffer_length)
+/* A socket without a reader is worth asking for. Else a newcomer need not wait for anybody. */
+static bool has_free_places(const struct joining *joining)
 {
+	return vb_udp_receivers_on(port_of_group()) > count_members(joining);
+}
+
+static vb_err find_place(struct joining *joining, uint32_t receive_buffer_length)
+{
+	if (has_free_places(joining)) {
+		collect_sockets(joining);
+		if (adopt(joining->member, receive_buffer_length))
+			return VB_OK;
+	}
+	return add_place(joining->member, receive_buffer_length);
+}
+
+static vb_err join(struct vb_member *member, uint32_t receive_buffer_length)
+{
+	struct vb_mail_name name = vb_mail_name(member->user, "joining");
 	struct joining joining = { .member = member, .fd = vb_mail_open() };
-	vb_err err = VB_OK;
+	int lock;
+	vb_err err;
 
 	if (joining.fd < 0)
 		return VB_ENOMEM;
-	lock(&joining);
-	collect_sockets(&joining);
-	if (!adopt(member, receive_buffer_length))
-		err = add_place(member, receive_buffer_length);
+	(void)vb_mail_claim_any(joining.fd);
+	lock = vb_name_lock_take(&name, member->user);
+	err = find_place(&joining, receive_buffer_length);
+	vb_name_lock_release(lock);
 	vb_mail_close(joining.fd);
+	if (!err)
+		ask_some(member);
 	return err;
 }
 
@@ -241,7 +246,7 @@ vb_err vb_member_join(uint32_t receive_buffer_length, struct vb_member **member_
 	if (member->fd < 0)
 		goto free_member;
 	vb_receivers_open();
-	err = find_place(member, receive_buffer_length);
+	err = join(member, receive_buffer_length);
 	if (err)
 		goto close_receivers;
 	*member_out = member;

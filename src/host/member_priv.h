@@ -19,6 +19,9 @@ struct vb_member {
 	int receiver;
 	uint32_t number;
 	uid_t user;
+	struct vb_receivers_set
+		ungiven; /* members whose mailbox was full when we gave them our socket … */
+	uint32_t next_ungiven; /* … and the one to try next */
 	struct vb_member_counts counts;
 	uint8_t message[VB_MEMBER_MESSAGE_MAX]; /* that was taken last */
 };
@@ -47,5 +50,8 @@ struct vb_mail_name vb_member_name(uid_t user, uint32_t number);
 void vb_member_answer(const struct vb_member *member, const struct vb_mail *ask);
 /* Takes them into the table. True at the end of an answer. */
 bool vb_member_take_sockets(const void *bytes, struct vb_mail *mail);
+/* Gives our own socket to the others, and to those whose mailbox was full when that has changed. */
+void vb_member_give_to_all(struct vb_member *member);
+void vb_member_give_more(struct vb_member *member);
 
 #endif

@@ -2,6 +2,7 @@
 /* The receiving sockets that members give each other. */
 #include "host/member_priv.h"
 
+#include <errno.h>
 #include <string.h>
 
 static void send_sockets(const struct vb_member *member, const struct vb_mail_name *to,
@@ -49,4 +50,36 @@ bool vb_member_take_sockets(const void *bytes, struct vb_mail *mail)
 		(void)vb_receivers_add(sockets.numbers[i], mail->fds[i]);
 	mail->fd_count = 0;
 	return sockets.is_last;
+}
+
+/* False if the other one's mailbox is full. */
+static bool give_to(const struct vb_member *member, uint32_t to)
+{
+	struct vb_member_sockets sockets = {
+		.kind = VB_MEMBER_SOCKETS,
+		.count = 1,
+		.numbers = { (uint8_t)member->number },
+	};
+	struct iovec part = { &sockets, sizeof(sockets) };
+	struct vb_mail_name name = vb_member_name(member->user, to);
+
+	return vb_mail_send_fds(member->fd, &name, &part, &member->receiver, 1) != -EAGAIN;
+}
+
+void vb_member_give_to_all(struct vb_member *member)
+{
+	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
+		if (i != member->number && !give_to(member, i))
+			vb_receivers_set_add(&member->ungiven, i);
+	member->next_ungiven = 0;
+}
+
+void vb_member_give_more(struct vb_member *member)
+{
+	while (member->next_ungiven < VB_MEMBER_COUNT) {
+		if (vb_receivers_set_has(&member->ungiven, member->next_ungiven) &&
+		    !give_to(member, member->next_ungiven))
+			return;
+		member->next_ungiven++;
+	}
 }

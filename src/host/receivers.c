@@ -20,6 +20,11 @@ bool vb_receivers_set_has(const struct vb_receivers_set *set, uint32_t number)
 	return set->bits[number / 8] >> (number % 8) & 1;
 }
 
+void vb_receivers_set_add(struct vb_receivers_set *set, uint32_t number)
+{
+	set->bits[number / 8] |= (uint8_t)(1u << (number % 8));
+}
+
 void vb_receivers_open(void)
 {
 	pthread_mutex_lock(&table.lock);
@@ -53,7 +58,7 @@ static bool add(uint32_t number, int fd)
 	    vb_receivers_set_has(&table.held, number))
 		return false;
 	table.fds[number] = fd;
-	table.held.bits[number / 8] |= (uint8_t)(1u << (number % 8));
+	vb_receivers_set_add(&table.held, number);
 	table.port = port;
 	table.count++;
 	return true;
@@ -114,11 +119,7 @@ uint16_t vb_receivers_port(void)
 
 bool vb_receivers_are_complete(void)
 {
-	for (uint32_t i = 0; i < VB_RECEIVERS_MAX; i++) {
-		int fd = vb_receivers_fd(i);
+	uint32_t count = vb_receivers_count();
 
-		if (fd >= 0)
-			return vb_udp_receiver_count(fd) <= vb_receivers_count();
-	}
-	return false;
+	return count && vb_udp_receivers_on(vb_receivers_port()) <= count;
 }

@@ -21,6 +21,7 @@ struct vb_receivers_set {
 };
 
 bool vb_receivers_set_has(const struct vb_receivers_set *set, uint32_t number);
+void vb_receivers_set_add(struct vb_receivers_set *set, uint32_t number);
 
 /* Between these two the table is kept for the caller. When the last one closes it, all sockets are closed. */
 void vb_receivers_open(void);

@@ -28,6 +28,11 @@ static inline int vb_sys_bind(int fd, const void *name, socklen_t length)
 	return vb_sys_result(syscall(SYS_bind, fd, name, length));
 }
 
+static inline int vb_sys_connect(int fd, const void *name, socklen_t length)
+{
+	return vb_sys_result(syscall(SYS_connect, fd, name, length));
+}
+
 static inline int vb_sys_getsockname(int fd, void *name, socklen_t *length)
 {
 	return vb_sys_result(syscall(SYS_getsockname, fd, name, length));

@@ -143,8 +143,8 @@ void vb_udp_receiver_close(int fd);
 
 uint16_t vb_udp_receiver_port(int fd); /* 0 if the descriptor is no such socket */
 
-/* How many sockets there are in its group, itself included; 0 if the kernel does not say. Takes a millisecond. */
-uint32_t vb_udp_receiver_count(int fd);
+/* How many sockets there are on a port, of all addresses; 0 if the kernel does not say. Takes a millisecond. */
+uint32_t vb_udp_receivers_on(uint16_t port);
 
 /* Nobody will read it for now: what is in it and what comes is thrown away. */
 void vb_udp_receiver_retire(int fd);

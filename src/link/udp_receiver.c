@@ -147,19 +147,17 @@ static uint32_t count_listed(int family, uint16_t port)
 			     text);
 }
 
-uint32_t vb_udp_receiver_count(int fd)
+uint32_t vb_udp_receivers_on(uint16_t port)
 {
-	int family = vb_udp_receiver_family(fd);
-	uint16_t port = vb_udp_receiver_port(fd);
-	uint32_t count = count_listed(family, port);
+	uint32_t count = 0;
 
 	/* It is read in pieces, between which sockets come and go: believed when seen twice. */
 	for (uint32_t i = 0; i < COUNT_TRIES; i++) {
-		uint32_t again = count_listed(family, port);
+		uint32_t before = count;
 
-		if (again == count)
+		count = count_listed(AF_INET, port) + count_listed(AF_INET6, port);
+		if (i && count == before)
 			break;
-		count = again;
 	}
 	return count;
 }

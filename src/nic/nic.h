@@ -49,6 +49,7 @@ struct vb_nic_config {
 
 	enum vb_icrc_mode icrc_mode;
 	uint32_t batch_segments_max; /* how many slots may form a batch (see vb_slot.continues); 0 or 1: none */
+	uint32_t batch_qpn_mask; /* bits of the destination QPN that a batch has in common: its way may depend on them */
 	uint32_t port_mtu; /* largest payload of a packet, and so of a UD message; 0: 4096 */
 	uint32_t flight_packets_max; /* unacknowledged request packets a QP may have out; 0: a default */
 

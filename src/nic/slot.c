@@ -9,6 +9,8 @@
 #include "base/crc.h"
 #include "wire/icrc.h"
 
+#define BTH_QPN_WORD 4 /* the 32 bits there end with the destination QPN */
+
 /* A batch is one IP datagram for the kernel until it is cut up. */
 #define BATCH_LENGTH_MAX 65000u
 
@@ -47,6 +49,13 @@ bool vb_slot_add_memory(struct vb_slot *slot, vb_dma_addr address, uint32_t leng
 	return true;
 }
 
+/* Whether a receiver that steers by destination QPNs sends both the same way. */
+static bool has_same_way(const struct vb_nic *nic, const struct vb_slot *a, const struct vb_slot *b)
+{
+	return !((load32(a->head + BTH_QPN_WORD) ^ load32(b->head + BTH_QPN_WORD)) &
+		 nic->config.batch_qpn_mask);
+}
+
 /* Puts the slot into the open batch or opens a new one with it. */
 static void join_batch(struct vb_nic *nic, struct vb_slot *slot)
 {
@@ -59,6 +68,7 @@ static void join_batch(struct vb_nic *nic, struct vb_slot *slot)
 	if (batch->last && batch->count < nic->config.batch_segments_max &&
 	    batch->last->length == batch->segment_length && slot->length <= batch->segment_length &&
 	    batch->total_length + slot->length <= BATCH_LENGTH_MAX &&
+	    has_same_way(nic, batch->last, slot) &&
 	    !memcmp(&batch->last->flow, &slot->flow, sizeof(slot->flow))) {
 		slot->ip_id = (uint16_t)batch->count++;
 		slot->continues = true;

@@ -90,6 +90,9 @@ static void node_create(struct pair *p, enum side side)
 	config.icrc_mode = p->setup.icrc_mode;
 	config.flight_packets_max = p->setup.flight_packets_max;
 	config.batch_segments_max = p->setup.batch_segments_max;
+	config.batch_qpn_mask = p->setup.batch_qpn_mask;
+	config.source_port_count = p->setup.has_one_source_port;
+	config.source_ports[0] = 0xc000;
 	config.zero_page = (uintptr_t)node->zero_page;
 	config.device_memory = (uintptr_t)node->device_memory;
 	config.device_memory_length = DEVICE_MEMORY_LENGTH;

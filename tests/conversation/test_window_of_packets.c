@@ -307,3 +307,30 @@ TEST(packets_to_another_peer_begin_a_batch_of_their_own)
 	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, slots, 8), 2);
 	EXPECT(slots[0].flow.source_port == slots[1].flow.source_port || !slots[1].continues);
 }
+
+/* A writes from two new QPs to these QPNs; true if the packets form a batch. */
+static bool is_one_batch(struct pair *p, uint32_t first, uint32_t second)
+{
+	static struct vb_slot slots[8];
+	uint32_t qpns[] = { first, second };
+
+	for (uint32_t i = 0; i < 2; i++) {
+		p->node[A].qp = make_qp(p, A);
+		bring_up(p, A, p->node[A].qp, (vb_qpn){ qpns[i] }, VB_STATE_RTS);
+		post_write(p, A, i, 8);
+	}
+	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, slots, 8), 2);
+	return slots[1].continues;
+}
+
+TEST(a_batch_has_one_way_where_the_receiver_steers_by_destination_qpns)
+{
+	struct setup setup = setup_of(VB_QP_RC, 256);
+	setup.batch_segments_max = 64;
+	setup.batch_qpn_mask = 0xff0000;
+	setup.has_one_source_port = true;
+	struct pair *p = pair_connect(&setup);
+
+	EXPECT(is_one_batch(p, 0x120034, 0x12ffff));
+	EXPECT(!is_one_batch(p, 0x120034, 0x130034));
+}

@@ -7,15 +7,13 @@
 
 #include "base/bytes.h"
 #include "host/member.h"
+#include "host/name_lock.h"
 #include "wire/flow.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
-#include <stddef.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,6 +90,7 @@ static void start_member(struct group *group, struct process *process)
 	EXPECT(process->pid >= 0);
 	if (!process->pid) {
 		alarm(60);
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* also while it is stopped */
 		close(end[1]);
 		for (uint32_t i = 0; i < MEMBERS; i++)
 			if (group->processes[i].pid > 0)
@@ -127,20 +126,23 @@ static void send_to(struct group *group, uint32_t qpn)
 	send_one(group->sender, message_of("127.0.0.1", "127.0.0.1", &iovec));
 }
 
+/* A member looks into its mailbox first: whoever got a packet has had all mail that was sent before. */
+static void gets_its_own(struct group *group, const struct process *process)
+{
+	uint32_t qpn = process->number << VB_MEMBER_QPN_SHIFT | 77;
+	struct report report;
+
+	send_to(group, qpn);
+	report = await_report(group);
+	EXPECT_EQ(report.qpn, qpn);
+	EXPECT_EQ(report.number, process->number);
+}
+
 static void each_gets_its_own(struct group *group)
 {
-	for (uint32_t i = 0; i < MEMBERS; i++) {
-		const struct process *process = &group->processes[i];
-		uint32_t qpn = process->number << VB_MEMBER_QPN_SHIFT | 77;
-		struct report report;
-
-		if (!process->pid)
-			continue;
-		send_to(group, qpn);
-		report = await_report(group);
-		EXPECT_EQ(report.qpn, qpn);
-		EXPECT_EQ(report.number, process->number);
-	}
+	for (uint32_t i = 0; i < MEMBERS; i++)
+		if (group->processes[i].pid)
+			gets_its_own(group, &group->processes[i]);
 }
 
 /* Starts with all three, does `step_count` steps that the digits of `plan` choose, and checks after each. */
@@ -212,8 +214,10 @@ TEST(a_member_that_is_stopped_does_not_keep_others_from_joining)
 	start_member(group, &group->processes[1]);
 	kill(group->processes[0].pid, SIGSTOP);
 	start_member(group, &group->processes[2]);
+	gets_its_own(group, &group->processes[1]); /* it has told the new one all … */
+	gets_its_own(group, &group->processes[2]);
 	end_member(&group->processes[1], true);
-	start_member(group, &group->processes[1]);
+	start_member(group, &group->processes[1]); /* … who tells this one */
 	kill(group->processes[0].pid, SIGCONT);
 	each_gets_its_own(group);
 	for (uint32_t i = 0; i < MEMBERS; i++)
@@ -243,25 +247,31 @@ TEST(a_place_that_only_a_stopped_member_knows_is_not_taken_for_free)
 	vb_udp_close(group->sender);
 }
 
+/* Holds the lock like somebody who joins, and is stopped. */
+static void take_lock(void *argument)
+{
+	struct vb_mail_name name = vb_mail_name(geteuid(), "joining");
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	EXPECT(vb_name_lock_take(&name, geteuid()) >= 0);
+	tell(*(int *)argument, (struct report){ 0, 0 });
+	raise(SIGSTOP);
+}
+
 TEST(a_member_that_joins_while_another_is_stopped_in_the_middle_of_joining_waits_a_moment_only)
 {
 	struct group *group = make_group();
-	struct process *process = &group->processes[0];
-	static const char name[] = "\0verbatim/0/joining";
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int lock = socket(AF_UNIX, SOCK_DGRAM, 0);
+	pid_t holder = start_process(take_lock, &group->reports[1]);
+	int status;
 
-	if (geteuid() != 0)
-		SKIP("the name is another user's");
-	memcpy(address.sun_path, name, sizeof(name) - 1);
-	EXPECT_EQ(bind(lock, (struct sockaddr *)&address,
-		       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof(name) - 1)),
-		  0);
-	start_member(group, process);
+	await_report(group);
+	EXPECT_EQ(waitpid(holder, &status, WUNTRACED), holder);
+	start_member(group, &group->processes[0]);
 	start_member(group, &group->processes[1]);
 	each_gets_its_own(group);
-	end_member(process, false);
-	end_member(&group->processes[1], true);
-	close(lock);
+	for (uint32_t i = 0; i < 2; i++)
+		end_member(&group->processes[i], i);
+	kill(holder, SIGCONT);
+	join_process(holder);
 	vb_udp_close(group->sender);
 }

@@ -136,7 +136,7 @@ int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
 		goto close_fd;
 	(void)vb_sys_setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &counts_overflow,
 				sizeof(counts_overflow));
-	wish_receive_buffer(fd, receive_buffer_length);
+	vb_udp_socket_wish_receive_buffer(fd, receive_buffer_length);
 	result = vb_sys_bind(fd, &name, vb_udp_address_store(group, port, family, &name));
 	if (result < 0)
 		goto close_fd;

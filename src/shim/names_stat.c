@@ -14,7 +14,6 @@
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "one function fills both");
 
 #define DEVICE_ID makedev(0, 0xfb) /* no file system's */
-#define SIZE_OF_FILES 4096 /* as sysfs says of all */
 
 /* --- a node's description --------------------------------------------------------------------- */
 
@@ -39,11 +38,21 @@ static nlink_t count_links(const struct vb_tree *tree, const struct vb_tree_node
 	return count;
 }
 
+/* sysfs says 4096 of every file, but what is behind our descriptors is no longer than it is: who copies them must know. */
+static off_t measure(const struct vb_tree_node *node)
+{
+	char text[VB_TREE_TEXT_MAX];
+	int length = 0;
+
+	if (vb_tree_kind(node) == VB_TREE_FILE || vb_tree_kind(node) == VB_TREE_LINK)
+		length = vb_tree_read(node, text);
+	return length < 0 ? 0 : length;
+}
+
 static void describe(const struct vb_route *route, struct stat *status)
 {
 	const struct vb_tree_node *node = &route->node;
 	uint64_t number = vb_tree_device_number(node);
-	char target[VB_TREE_TEXT_MAX];
 	struct stat above = { 0 };
 
 	/* As old as the system's own. */
@@ -55,10 +64,8 @@ static void describe(const struct vb_route *route, struct stat *status)
 	status->st_nlink = count_links(&route->tree, node);
 	status->st_blksize = 4096;
 	status->st_atim = status->st_mtim = status->st_ctim = above.st_ctim;
-	if (vb_tree_kind(node) == VB_TREE_FILE)
-		status->st_size = SIZE_OF_FILES;
-	if (vb_tree_kind(node) == VB_TREE_LINK)
-		status->st_size = vb_tree_read(node, target);
+	status->st_size = measure(node);
+	status->st_blocks = (status->st_size + 511) / 512;
 	if (vb_tree_kind(node) == VB_TREE_DEVICE)
 		status->st_rdev = makedev((unsigned)(number >> 32), (unsigned)number);
 }

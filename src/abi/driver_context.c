@@ -5,6 +5,7 @@
  */
 #include "abi/refuse_priv.h"
 #include "host/config.h"
+#include "link/sys.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -170,7 +171,7 @@ static int make_context(struct vb_abi_opened *opened, int cmd_fd, struct ibv_con
 		return ENOMEM;
 	verbs = &context->verbs.context;
 	vb_abi_context_init(&context->verbs, opened->verbs);
-	verbs->async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	verbs->async_fd = vb_descriptor_protect(eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC));
 	if (verbs->async_fd < 0) {
 		int error = errno;
 
@@ -202,14 +203,14 @@ int vb_abi_context_open(struct ibv_device *device, struct ibv_context **context_
 	error = open_shared(device, &file, &opened);
 	if (error)
 		goto close_fd;
-	error = make_context(opened, fd, context_out);
+	error = make_context(opened, vb_descriptor_protect(fd), context_out);
 	if (error)
 		goto close_shared;
 	return 0;
 close_shared:
 	close_shared(opened);
 close_fd:
-	syscall(SYS_close, fd);
+	vb_sys_close(fd);
 	return error;
 }
 
@@ -239,8 +240,8 @@ int vb_abi_context_close(struct ibv_context *context)
 	struct vb_abi_context *own = vb_abi_context_of(context);
 
 	pthread_mutex_lock(&own->events_lock);
-	syscall(SYS_close, context->cmd_fd);
-	syscall(SYS_close, context->async_fd);
+	vb_sys_close(context->cmd_fd);
+	vb_sys_close(context->async_fd);
 	context->cmd_fd = context->async_fd = -1; /* events of what is left go nowhere */
 	pthread_mutex_unlock(&own->events_lock);
 	close_shared(own->opened);

@@ -5,6 +5,8 @@
  */
 #include "abi/objects_priv.h"
 
+#include "link/sys.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -50,7 +52,7 @@ int vb_abi_channel_create(struct ibv_context *context, struct ibv_comp_channel *
 
 	if (!channel)
 		return ENOMEM;
-	channel->verbs.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	channel->verbs.fd = vb_descriptor_protect(eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC));
 	if (channel->verbs.fd < 0) {
 		free(channel);
 		return errno;
@@ -66,7 +68,7 @@ int vb_abi_channel_destroy(struct ibv_comp_channel *channel)
 {
 	struct vb_abi_channel *own = VB_CONTAINER(channel, struct vb_abi_channel, verbs);
 
-	syscall(SYS_close, channel->fd);
+	vb_sys_close(channel->fd);
 	pthread_mutex_destroy(&own->lock);
 	free(own);
 	return 0;

@@ -7,6 +7,7 @@
 #include "host/log.h"
 #include "host/member.h"
 #include "host/pump.h"
+#include "link/sys.h"
 #include "link/udp.h"
 
 #include <inttypes.h>
@@ -162,7 +163,7 @@ static void end_parts(struct vb_adapter *adapter)
 	if (adapter->tables)
 		munmap(adapter->tables, adapter->tables_length);
 	if (adapter->wake_fd >= 0)
-		syscall(SYS_close, adapter->wake_fd);
+		vb_sys_close(adapter->wake_fd);
 	if (adapter->watch_fd >= 0)
 		vb_device_watch_close(adapter->watch_fd);
 	pthread_mutex_destroy(&adapter->device_lock);
@@ -181,7 +182,7 @@ vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **a
 	pthread_mutex_init(&adapter->owner, NULL);
 	pthread_mutex_init(&adapter->device_lock, NULL);
 	begin_following(adapter);
-	adapter->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	adapter->wake_fd = vb_descriptor_protect(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	err = adapter->wake_fd < 0 ? VB_ENOMEM : make_parts(adapter);
 	if (!err)
 		err = vb_adapter_start_helper(adapter);

@@ -5,6 +5,8 @@
  */
 #include "host/device.h"
 
+#include "link/sys.h"
+
 #include <errno.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -23,7 +25,7 @@ vb_err vb_device_watch_open(int *fd_out)
 			  NETLINK_ROUTE);
 
 	if (fd >= 0 && !syscall(SYS_bind, fd, &own, sizeof(own))) {
-		*fd_out = (int)fd;
+		*fd_out = vb_descriptor_protect((int)fd);
 		return VB_OK;
 	}
 	vb_log(VB_LOG_ERROR, "cannot watch the network interfaces: %s", strerrordesc_np(errno));
@@ -45,7 +47,7 @@ static bool is_watch(int fd)
 void vb_device_watch_close(int fd)
 {
 	if (is_watch(fd))
-		syscall(SYS_close, fd);
+		vb_sys_close(fd);
 }
 
 enum vb_device_news vb_device_watch_take(int fd)

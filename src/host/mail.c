@@ -131,6 +131,8 @@ static bool load_control(struct msghdr *message, uid_t user, struct vb_mail *mai
 
 			memcpy(mail->fds, CMSG_DATA(c), length);
 			mail->fd_count = (uint32_t)(length / sizeof(int));
+			for (uint32_t i = 0; i < mail->fd_count; i++)
+				vb_descriptor_protect(mail->fds[i]);
 		}
 	}
 	return is_from_user;

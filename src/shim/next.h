@@ -32,7 +32,8 @@
 	X(readlink) X(readlinkat) X(realpath) X(canonicalize_file_name) \
 	X(opendir) X(fdopendir) X(closedir) X(readdir) X(readdir64) X(rewinddir) X(telldir) X(seekdir) \
 	X(dirfd) X(scandir) X(scandir64) X(scandirat) X(scandirat64) X(glob) X(glob64) \
-	X(chdir) X(fchdir) X(getcwd) X(get_current_dir_name)
+	X(chdir) X(fchdir) X(getcwd) X(get_current_dir_name) \
+	X(close) X(close_range) X(closefrom) X(dup2) X(dup3)
 
 #define VB_NEXT_FIELD(name) __typeof__(name) *name;
 struct vb_next {

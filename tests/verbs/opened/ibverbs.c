@@ -44,6 +44,8 @@ FORWARD(int, ibv_dereg_mr, (struct ibv_mr *mr), (mr))
 FORWARD(struct ibv_cq *, ibv_create_cq,
 	(struct ibv_context *context, int depth, void *own, struct ibv_comp_channel *channel, int vector),
 	(context, depth, own, channel, vector))
+FORWARD(struct ibv_comp_channel *, ibv_create_comp_channel, (struct ibv_context *context), (context))
+FORWARD(int, ibv_destroy_comp_channel, (struct ibv_comp_channel *channel), (channel))
 FORWARD(struct ibv_qp *, ibv_create_qp, (struct ibv_pd *pd, struct ibv_qp_init_attr *init), (pd, init))
 FORWARD(int, ibv_modify_qp, (struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask), (qp, attr, mask))
 FORWARD(int, ibv_destroy_qp, (struct ibv_qp *qp), (qp))

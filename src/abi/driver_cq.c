@@ -33,11 +33,14 @@ static void fill_wc(struct ibv_wc *wc, const struct vb_completion *completion)
 /* Under the CQ's lock: what is there, or what comes when the engine is driven a little. */
 static uint32_t take(struct vb_abi_cq *cq, struct vb_completion *completions, uint32_t capacity)
 {
+	struct vb_adapter *adapter = vb_abi_context_of(cq->verbs.context)->adapter;
 	uint32_t count = vb_cq_poll(cq->cq, completions, capacity);
 
-	if (count)
+	if (count) {
+		vb_adapter_on_poll(adapter);
 		return count;
-	vb_adapter_poll(vb_abi_context_of(cq->verbs.context)->adapter);
+	}
+	vb_adapter_poll(adapter);
 	return vb_cq_poll(cq->cq, completions, capacity);
 }
 

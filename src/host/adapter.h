@@ -44,7 +44,10 @@ void vb_adapter_device(struct vb_adapter *adapter, struct vb_device *device_out)
 void vb_adapter_enter(struct vb_adapter *adapter);
 void vb_adapter_leave(struct vb_adapter *adapter);
 
-/* Somebody looks for completions: drives the engine a little, unless another thread does so already. */
+/* Somebody looked for completions and found some. */
+void vb_adapter_on_poll(struct vb_adapter *adapter);
+
+/* Somebody found none: drives the engine a little, unless another thread does so already. */
 void vb_adapter_poll(struct vb_adapter *adapter);
 
 /* Something was posted. */

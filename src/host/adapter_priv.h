@@ -41,7 +41,7 @@ struct vb_adapter {
 	bool is_gone; /* the interface; the helper's */
 
 	_Atomic uint64_t polled_ns; /* when somebody last looked for completions */
-	_Atomic uint32_t polls_uncounted; /* so many more looks do not count */
+	_Atomic uint32_t polls_uncounted; /* so many more looks in vain do not count */
 	_Atomic uint32_t idle_polls; /* in a row that moved nothing */
 	_Atomic uint32_t waiter_count; /* threads in vb_adapter_wait(): they wait on the sockets */
 };

@@ -79,19 +79,24 @@ void vb_adapter_leave(struct vb_adapter *adapter)
 }
 
 /* A program that has armed a CQ looks once more and then sleeps: that is no polling which the helper may rely on. */
-static void count_poll(struct vb_adapter *adapter)
+void vb_adapter_on_poll(struct vb_adapter *adapter)
+{
+	if (!atomic_load_explicit(&adapter->polls_uncounted, memory_order_relaxed))
+		atomic_store_explicit(&adapter->polled_ns, vb_adapter_now(), memory_order_relaxed);
+}
+
+static void count_vain_poll(struct vb_adapter *adapter)
 {
 	uint32_t left = atomic_load_explicit(&adapter->polls_uncounted, memory_order_relaxed);
 
 	if (left)
 		atomic_store_explicit(&adapter->polls_uncounted, left - 1, memory_order_relaxed);
-	else
-		atomic_store_explicit(&adapter->polled_ns, vb_adapter_now(), memory_order_relaxed);
 }
 
 void vb_adapter_poll(struct vb_adapter *adapter)
 {
-	count_poll(adapter);
+	vb_adapter_on_poll(adapter);
+	count_vain_poll(adapter);
 	try_drive(adapter);
 	/* Perhaps the one we wait for waits for our CPU. */
 	if (atomic_fetch_add_explicit(&adapter->idle_polls, 1, memory_order_relaxed) >=

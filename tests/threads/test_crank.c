@@ -15,9 +15,12 @@
 #include "nic/qp.h"
 #include "nic/rings.h"
 
+#include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -390,6 +393,59 @@ TEST(the_helper_sleeps_while_a_program_polls)
 		sleep_ms(2);
 	}
 	EXPECT(spent < 0.2 * (now_seconds() - begun));
+	close_line(&line);
+	end();
+}
+
+/* How often threads other than this one have gone to sleep. */
+static long other_threads_sleeps(void)
+{
+	DIR *directory = opendir("/proc/self/task");
+	struct dirent *entry;
+	long sum = 0;
+
+	EXPECT(directory);
+	while ((entry = readdir(directory))) {
+		char path[300], line[200];
+		long count;
+		FILE *file;
+
+		if (*entry->d_name == '.' || atoi(entry->d_name) == gettid())
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", entry->d_name);
+		file = fopen(path, "r");
+		EXPECT(file);
+		while (fgets(line, sizeof(line), file))
+			if (sscanf(line, "voluntary_ctxt_switches: %ld", &count) == 1)
+				sum += count;
+		fclose(file);
+	}
+	closedir(directory);
+	return sum;
+}
+
+/* Some more are allowed: while this thread has no CPU, it does not poll. A helper that wakes for every packet is far beyond. */
+TEST(the_helper_wakes_once_a_millisecond_while_a_program_polls)
+{
+	struct line line;
+	double begun;
+	long before, rounds = 0;
+
+	begin();
+	open_line(&line, OWN_ADDRESS, TIMEOUT_1_MS);
+	poll_for(&line, 0.01);
+	before = other_threads_sleeps();
+	begun = now_seconds();
+	while (now_seconds() < begun + 1) {
+		struct vb_completion completion;
+
+		post(&line);
+		while (!vb_cq_poll(line.cq, &completion, 1))
+			vb_adapter_poll(adapter);
+		vb_adapter_on_poll(adapter);
+		rounds++;
+	}
+	EXPECT(other_threads_sleeps() - before < 1500 + rounds / 4);
 	close_line(&line);
 	end();
 }

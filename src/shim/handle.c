@@ -16,9 +16,7 @@
 #define NAME_MAX_OF_KERNEL 249
 #define LINK_PREFIX "/memfd:" NAME_PREFIX
 #define LINK_SUFFIX " (deleted)"
-/* Deleted files with these rights are hardly ever anything else. */
-#define FILE_RIGHTS 0444
-#define FOLDER_RIGHTS 0440
+#define RIGHTS 0444 /* deleted files with these are hardly ever anything else */
 
 static _Atomic bool exist;
 
@@ -43,18 +41,11 @@ static int check_flags(enum vb_tree_kind kind, int flags)
 	return 0;
 }
 
-/* Commands of the kernel's drivers are not understood: they fail as with any other device. */
-static int open_device(int flags)
-{
-	return (int)syscall(SYS_openat, AT_FDCWD, "/dev/null", flags & ~(O_CREAT | O_TRUNC), 0);
-}
-
 static int fill(int fd, const char *text, size_t length)
 {
 	if (syscall(SYS_write, fd, text, length) != (long)length)
 		return EIO;
-	if (syscall(SYS_lseek, fd, 0, SEEK_SET) != 0 ||
-	    syscall(SYS_fchmod, fd, length ? FILE_RIGHTS : FOLDER_RIGHTS) ||
+	if (syscall(SYS_lseek, fd, 0, SEEK_SET) != 0 || syscall(SYS_fchmod, fd, RIGHTS) ||
 	    syscall(SYS_fcntl, fd, F_ADD_SEALS,
 		    F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK))
 		return errno;
@@ -94,8 +85,6 @@ int vb_handle_open(const struct vb_route *route, int flags)
 		errno = error;
 		return -1;
 	}
-	if (kind == VB_TREE_DEVICE && !(flags & O_PATH))
-		return open_device(flags);
 	if (kind == VB_TREE_FILE)
 		length = vb_tree_read(&route->node, text);
 	if (length < 0) {
@@ -118,7 +107,7 @@ static bool may_be_ours(int fd)
 
 	if (syscall(SYS_fstat, fd, &status) || !S_ISREG(status.st_mode) || status.st_nlink)
 		return false;
-	return (status.st_mode & 07777) == FILE_RIGHTS || (status.st_mode & 07777) == FOLDER_RIGHTS;
+	return (status.st_mode & 07777) == RIGHTS;
 }
 
 static bool parse_link(const char *link, size_t length, char path[PATH_MAX])

@@ -35,7 +35,7 @@ static struct folder *own(DIR *stream)
 	struct folder *folder = (struct folder *)(void *)stream;
 	uint64_t mark;
 
-	if (!stream)
+	if (vb_next_is_null(stream))
 		return NULL;
 	memcpy(&mark, stream, sizeof(mark));
 	return mark == MARK ? folder : NULL;

@@ -52,7 +52,7 @@ VB_EXPORT int glob(const char *pattern, int flags, int (*on_error)(const char *,
 {
 	int result;
 
-	if (!pattern || flags & GLOB_ALTDIRFUNC || !may_match(pattern))
+	if (vb_next_is_null(pattern) || flags & GLOB_ALTDIRFUNC || !may_match(pattern))
 		return vb_next()->glob(pattern, flags, on_error, matches);
 	matches->gl_opendir = open_folder;
 	matches->gl_readdir = read_folder;
@@ -69,7 +69,7 @@ VB_EXPORT int glob64(const char *pattern, int flags, int (*on_error)(const char 
 {
 	int result;
 
-	if (!pattern || flags & GLOB_ALTDIRFUNC || !may_match(pattern))
+	if (vb_next_is_null(pattern) || flags & GLOB_ALTDIRFUNC || !may_match(pattern))
 		return vb_next()->glob64(pattern, flags, on_error, matches);
 	matches->gl_opendir = open_folder;
 	matches->gl_readdir = read_folder64;

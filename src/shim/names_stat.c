@@ -164,7 +164,8 @@ VB_EXPORT int fstat64(int fd, struct stat64 *status)
 
 static bool names_descriptor(int fd, const char *path, int flags)
 {
-	return (flags & AT_EMPTY_PATH) && path && !*path && fd >= 0 && vb_handle_exist();
+	return (flags & AT_EMPTY_PATH) && !vb_next_is_null(path) && !*path && fd >= 0 &&
+	       vb_handle_exist();
 }
 
 VB_EXPORT int fstatat(int folder_fd, const char *path, struct stat *status, int flags)

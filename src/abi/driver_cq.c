@@ -249,7 +249,9 @@ int vb_abi_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_
 		return vb_abi_refuse(EOPNOTSUPP,
 				     "ibv_create_cq_ex: wc_flags 0x%" PRIx64 ", at most 0x%" PRIx64,
 				     attr->wc_flags, FLAGS_KNOWN);
-	cq = calloc(1, sizeof(*cq));
+	cq = vb_abi_allocate(attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? attr->parent_domain
+									: NULL,
+			     sizeof(*cq), offsetof(struct vb_abi_cq, memory), VB_ABI_CQ);
 	if (!cq)
 		return ENOMEM;
 	cq->verbs.context = context; /* events look for it */
@@ -258,7 +260,7 @@ int vb_abi_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_
 	cq->verbs.handle = ++opened->handle_next;
 	vb_adapter_leave(adapter);
 	if (err) {
-		free(cq);
+		vb_abi_release(cq, offsetof(struct vb_abi_cq, memory));
 		return vb_abi_refuse(vb_abi_errno(err),
 				     "ibv_create_cq: %s: %" PRIu32 " entries, at most %" PRIu32,
 				     opened->device.name, attr->cqe, depth_max(context));
@@ -338,5 +340,5 @@ void vb_abi_cq_free(struct ibv_cq *cq)
 	struct vb_abi_cq *own = vb_abi_cq_of(cq);
 
 	pthread_mutex_destroy(&own->lock);
-	free(own);
+	vb_abi_release(own, offsetof(struct vb_abi_cq, memory));
 }

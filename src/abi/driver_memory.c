@@ -49,36 +49,88 @@ int vb_abi_pd_alloc(struct ibv_context *context, struct ibv_pd **pd_out)
 int vb_abi_pd_alloc_parent(struct ibv_context *context,
 			   const struct ibv_parent_domain_init_attr *attr, struct ibv_pd **pd_out)
 {
+	struct vb_adapter *adapter = adapter_of(context);
 	struct vb_abi_pd *pd = calloc(1, sizeof(*pd));
 
-	(void)context;
 	if (!pd)
 		return ENOMEM;
 	pd->pd = vb_abi_pd_of(attr->pd);
-	pd->is_parent = true;
+	pd->inner = VB_CONTAINER(attr->pd, struct vb_abi_pd, verbs);
+	pd->td = attr->td ? VB_CONTAINER(attr->td, struct vb_abi_td, verbs) : NULL;
+	pd->parent = *attr;
 	pd->verbs.handle = attr->pd->handle;
+	vb_link_init(&pd->handle.link);
+	vb_adapter_enter(adapter);
+	pd->inner->user_count++;
+	if (pd->td)
+		pd->td->user_count++;
+	vb_adapter_leave(adapter);
 	*pd_out = &pd->verbs;
 	return 0;
+}
+
+/* Under the adapter's ownership. */
+static vb_err end_pd(struct vb_abi_pd *pd)
+{
+	vb_err err;
+
+	if (pd->user_count)
+		return VB_EBUSY;
+	if (pd->inner) {
+		pd->inner->user_count--;
+		if (pd->td)
+			pd->td->user_count--;
+		return VB_OK;
+	}
+	err = vb_pd_destroy(pd->pd);
+	if (!err)
+		vb_abi_handle_remove(&opened_of(pd->verbs.context)->pds, &pd->handle);
+	return err;
 }
 
 int vb_abi_pd_dealloc(struct ibv_pd *pd)
 {
 	struct vb_abi_pd *own = VB_CONTAINER(pd, struct vb_abi_pd, verbs);
 	struct vb_adapter *adapter = adapter_of(pd->context);
-	vb_err err = VB_OK;
+	vb_err err;
 
-	if (!own->is_parent) {
-		vb_adapter_enter(adapter);
-		err = vb_pd_destroy(own->pd);
-		if (!err)
-			vb_abi_handle_remove(&opened_of(pd->context)->pds, &own->handle);
-		vb_adapter_leave(adapter);
-	}
+	vb_adapter_enter(adapter);
+	err = end_pd(own);
+	vb_adapter_leave(adapter);
 	if (err)
-		return vb_abi_refuse(EBUSY,
-				     "ibv_dealloc_pd: PD %" PRIu32
-				     " still has regions, windows, QPs, SRQs or address handles",
-				     pd->handle);
+		return vb_abi_refuse(
+			EBUSY,
+			"ibv_dealloc_pd: PD %" PRIu32
+			" still has regions, windows, QPs, SRQs, address handles or parent domains",
+			pd->handle);
+	free(own);
+	return 0;
+}
+
+int vb_abi_td_alloc(struct ibv_context *context, struct ibv_td **td_out)
+{
+	struct vb_abi_td *td = calloc(1, sizeof(*td));
+
+	(void)context;
+	if (!td)
+		return ENOMEM;
+	*td_out = &td->verbs;
+	return 0;
+}
+
+/* A thread domain promises that one thread uses its objects; there is nothing to gain from it here. */
+int vb_abi_td_dealloc(struct ibv_td *td)
+{
+	struct vb_abi_td *own = VB_CONTAINER(td, struct vb_abi_td, verbs);
+	struct vb_adapter *adapter = adapter_of(td->context);
+	uint32_t users;
+
+	vb_adapter_enter(adapter);
+	users = own->user_count;
+	vb_adapter_leave(adapter);
+	if (users)
+		return vb_abi_refuse(EBUSY, "ibv_dealloc_td: still in %" PRIu32 " parent domains",
+				     users);
 	free(own);
 	return 0;
 }

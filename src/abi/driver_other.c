@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,22 +13,55 @@
 #define POPULATE_READ 22
 #define POPULATE_WRITE 23
 
-/* A thread domain promises that one thread uses its objects; there is nothing to gain from it here. */
-int vb_abi_td_alloc(struct ibv_context *context, struct ibv_td **td_out)
-{
-	struct ibv_td *td = calloc(1, sizeof(*td));
+/* --- memory of objects --- */
 
-	(void)context;
-	if (!td)
-		return ENOMEM;
-	*td_out = td;
-	return 0;
+#define ALIGNMENT 64u
+
+static struct vb_abi_memory *memory_in(void *object, size_t memory_offset)
+{
+	return (struct vb_abi_memory *)(void *)((char *)object + memory_offset);
 }
 
-int vb_abi_td_dealloc(struct ibv_td *td)
+static void count_users(struct vb_abi_pd *pd, uint32_t change)
 {
-	free(td);
-	return 0;
+	struct vb_adapter *adapter = vb_abi_context_of(pd->verbs.context)->adapter;
+
+	vb_adapter_enter(adapter);
+	pd->user_count += change;
+	vb_adapter_leave(adapter);
+}
+
+void *vb_abi_allocate(struct ibv_pd *pd, size_t size, size_t memory_offset,
+		      enum vb_abi_resource kind)
+{
+	struct vb_abi_pd *own = pd ? VB_CONTAINER(pd, struct vb_abi_pd, verbs) : NULL;
+	const uint64_t resource = (uint64_t)UINT32_MAX << 32 |
+				  kind; /* no driver of the kernel's has this number */
+	void *object = IBV_ALLOCATOR_USE_DEFAULT;
+
+	if (own && own->inner && own->parent.comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS)
+		object = own->parent.alloc(pd, own->parent.pd_context, size, ALIGNMENT, resource);
+	if (object == IBV_ALLOCATOR_USE_DEFAULT)
+		return calloc(1, size);
+	if (!object)
+		return NULL;
+	memset(object, 0, size);
+	*memory_in(object, memory_offset) = (struct vb_abi_memory){ own, resource };
+	count_users(own, 1);
+	return object;
+}
+
+void vb_abi_release(void *object, size_t memory_offset)
+{
+	struct vb_abi_memory memory = *memory_in(object, memory_offset);
+
+	if (!memory.parent) {
+		free(object);
+		return;
+	}
+	memory.parent->parent.free(&memory.parent->verbs, memory.parent->parent.pd_context, object,
+				   memory.resource);
+	count_users(memory.parent, -1u);
 }
 
 /* --- advice --- */

@@ -107,7 +107,8 @@ int vb_abi_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 				     "ibv_create_qp_ex: %s does not have send_ops_flags 0x%" PRIx64,
 				     vb_qp_type_describe((enum vb_qp_type)attr->qp_type),
 				     attr->send_ops_flags);
-	qp = calloc(1, sizeof(*qp));
+	qp = vb_abi_allocate(attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL, sizeof(*qp),
+			     offsetof(struct vb_abi_qp, memory), VB_ABI_QP);
 	if (!qp)
 		return ENOMEM;
 	qp->verbs.context = context; /* events look for it */
@@ -116,7 +117,7 @@ int vb_abi_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 	err = vb_qp_create(pd_for(attr, own->opened->spare_pd), &init, &qp->qp);
 	vb_adapter_leave(own->adapter);
 	if (err) {
-		free(qp);
+		vb_abi_release(qp, offsetof(struct vb_abi_qp, memory));
 		return refuse_qp(context, &init, err);
 	}
 	pthread_mutex_init(&qp->send_lock, NULL);
@@ -316,7 +317,7 @@ void vb_abi_qp_free(struct ibv_qp *qp)
 
 	pthread_mutex_destroy(&own->send_lock);
 	pthread_mutex_destroy(&own->recv_lock);
-	free(own);
+	vb_abi_release(own, offsetof(struct vb_abi_qp, memory));
 }
 
 static int change_group(struct ibv_qp *qp, const union ibv_gid *group,

@@ -43,7 +43,8 @@ int vb_abi_srq_create(struct ibv_context *context, struct ibv_srq_init_attr_ex *
 	struct vb_srq_init init;
 	vb_err err;
 
-	srq = calloc(1, sizeof(*srq));
+	srq = vb_abi_allocate(attr->pd, sizeof(*srq), offsetof(struct vb_abi_srq, memory),
+			      VB_ABI_SRQ);
 	if (!srq)
 		return ENOMEM;
 	srq->verbs.context = context; /* events look for it */
@@ -52,7 +53,7 @@ int vb_abi_srq_create(struct ibv_context *context, struct ibv_srq_init_attr_ex *
 	err = vb_srq_create(vb_abi_pd_of(attr->pd), &init, &srq->srq);
 	vb_adapter_leave(adapter);
 	if (err) {
-		free(srq);
+		vb_abi_release(srq, offsetof(struct vb_abi_srq, memory));
 		return refuse_srq(context, &init, err);
 	}
 	pthread_mutex_init(&srq->lock, NULL);
@@ -144,7 +145,7 @@ void vb_abi_srq_free(struct ibv_srq *srq)
 	struct vb_abi_srq *own = vb_abi_srq_of(srq);
 
 	pthread_mutex_destroy(&own->lock);
-	free(own);
+	vb_abi_release(own, offsetof(struct vb_abi_srq, memory));
 }
 
 int vb_abi_srq_post(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)

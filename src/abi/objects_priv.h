@@ -77,9 +77,32 @@ struct vb_abi_async_event {
 struct vb_abi_pd {
 	struct ibv_pd verbs;
 	struct vb_pd *pd;
-	bool is_parent; /* a parent domain: the engine's object is that of the PD in it */
 	struct vb_abi_handle handle;
+	/* Parent domains that have this PD, or what was made in this parent domain; under the adapter's ownership. */
+	uint32_t user_count;
+	/* Of a parent domain: the engine's object is that of the PD in it. */
+	struct vb_abi_pd *inner;
+	struct vb_abi_td *td; /* or NULL */
+	struct ibv_parent_domain_init_attr parent;
 };
+
+struct vb_abi_td {
+	struct ibv_td verbs;
+	uint32_t user_count; /* parent domains, under the adapter's ownership */
+};
+
+/*
+ * Memory for an object, and at memory_offset in it who gave it. In a parent domain that has an allocator the program gives it.
+ * All of it is zero. NULL if there is none.
+ */
+struct vb_abi_memory {
+	struct vb_abi_pd *parent; /* or NULL: not the program */
+	uint64_t resource;
+};
+enum vb_abi_resource { VB_ABI_QP, VB_ABI_CQ, VB_ABI_SRQ };
+void *vb_abi_allocate(struct ibv_pd *pd, size_t size, size_t memory_offset,
+		      enum vb_abi_resource kind);
+void vb_abi_release(void *object, size_t memory_offset);
 
 /* An XRC domain may be opened several times, by the file that stands for it. */
 struct vb_abi_xrc_domain {
@@ -124,6 +147,7 @@ struct vb_abi_channel {
 
 struct vb_abi_cq {
 	struct ibv_cq_ex verbs;
+	struct vb_abi_memory memory;
 	struct vb_cq *cq;
 	struct vb_abi_channel *channel; /* or NULL */
 	pthread_mutex_t lock;
@@ -137,6 +161,7 @@ struct vb_abi_cq {
 
 struct vb_abi_srq {
 	struct ibv_srq verbs;
+	struct vb_abi_memory memory;
 	struct vb_srq *srq;
 	pthread_mutex_t lock;
 	uint32_t async_taken;
@@ -147,6 +172,7 @@ struct vb_abi_qp {
 		struct ibv_qp verbs;
 		struct ibv_qp_ex extended;
 	};
+	struct vb_abi_memory memory;
 	struct vb_qp *qp;
 	pthread_mutex_t send_lock;
 	pthread_mutex_t recv_lock;

@@ -320,9 +320,10 @@ static int modify_with(struct ibv_qp_attr modify, int mask)
 
 TEST(queue_pairs_do_only_what_is_advertised)
 {
-	struct ibv_qp_open_attr open_attr = { .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
-							     IBV_QP_OPEN_ATTR_TYPE,
-						.qp_type = IBV_QPT_XRC_RECV };
+	struct ibv_qp_open_attr open_attr = { .comp_mask = IBV_QP_OPEN_ATTR_NUM |
+							   IBV_QP_OPEN_ATTR_XRCD |
+							   IBV_QP_OPEN_ATTR_TYPE,
+					      .qp_type = IBV_QPT_XRC_RECV };
 	struct ibv_xrcd_init_attr xrcd_attr = { .comp_mask = 3, .fd = -1, .oflags = O_CREAT };
 	struct ibv_xrcd *xrcd;
 	struct ibv_ece ece = { 0 };

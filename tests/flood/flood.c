@@ -2,7 +2,8 @@
 /*
  * Sends RoCEv2 packets that somebody else meant to send, but changed: it listens to what leaves an interface, keeps the
  * latest packets, and sends mutations of them out of the same interface, among them some that are nothing but
- * noise. Much of it has a right ICRC, and some of it is a true copy. Pauses let the receiver look at all of it.
+ * noise. Much of it has a right ICRC, and some of it is a true copy. Now and then it goes on where the sender stopped,
+ * with requests that are right but for what they aim at. Pauses let the receiver look at all of it.
  *
  *     flood <interface> <count> <seed> <source address or "own">
  */
@@ -11,6 +12,7 @@
 #include "base/prng.h"
 #include "wire/flow.h"
 #include "wire/icrc.h"
+#include "wire/opcode.h"
 
 #include <arpa/inet.h>
 #include <linux/if_packet.h>
@@ -26,12 +28,15 @@
 #define FRAME_MAX 2048u
 #define SAMPLES 256u
 #define BATCH 64u
+#define FORGED 4u /* of a batch */
 #define PAUSE_NS 1000000l
 #define IP ETH_HLEN
 #define UDP (IP + VB_IPV4_SIZE)
 #define BTH (UDP + VB_UDP_SIZE)
 #define BTH_SIZE 12u
 #define ICRC_SIZE 4u
+#define RETH_SIZE 16u
+#define PATH_MTU 1024u
 #define PAYLOAD_MAX 1472u /* of a datagram on Ethernet */
 
 struct frame {
@@ -198,6 +203,67 @@ static void (*const mutations[])(struct flood *, struct frame *) = {
 
 #define MUTATION_COUNT (sizeof(mutations) / sizeof(mutations[0]))
 
+/* --- forgeries ------------------------------------------------------------------------------------ */
+
+static const struct frame *latest(const struct flood *flood, uint32_t age)
+{
+	return &flood->samples[(flood->sample_count - 1 - age) % SAMPLES];
+}
+
+static uint32_t traits_of(const struct frame *frame)
+{
+	return vb_opcode_traits(frame->bytes[BTH]);
+}
+
+/* The latest request, if it ended a message: a new one may follow it. */
+static const struct frame *find_last_request(const struct flood *flood)
+{
+	for (uint32_t age = 0; age < SAMPLES; age++)
+		if (!(traits_of(latest(flood, age)) & VB_IS_RESPONSE))
+			return traits_of(latest(flood, age)) & VB_IS_LAST ? latest(flood, age)
+									  : NULL;
+	return NULL;
+}
+
+/* A request that names memory, READs among them: what it names may be read and not written. */
+static const struct frame *find_target(struct flood *flood)
+{
+	uint32_t first = below(flood, SAMPLES);
+
+	for (uint32_t i = 0; i < SAMPLES; i++)
+		if (traits_of(latest(flood, (first + i) % SAMPLES)) & VB_HAS_RETH)
+			return latest(flood, (first + i) % SAMPLES);
+	return NULL;
+}
+
+static uint32_t psn_behind(const struct frame *request)
+{
+	uint32_t length = load32(request->bytes + BTH + BTH_SIZE + 12);
+	uint32_t responses = (length + PATH_MTU - 1) / PATH_MTU;
+
+	return load24(request->bytes + BTH + 9) +
+	       (traits_of(request) & VB_IS_READ ? max32(responses, 1) : 1);
+}
+
+/* A WRITE to what a request named, or somewhere near it. */
+static void forge_write(struct flood *flood, struct frame *frame, const struct frame *target,
+			uint32_t psn)
+{
+	uint32_t length = 4 * below(flood, PATH_MTU / 4 + 1);
+	uint8_t *bth = frame->bytes + BTH, *reth = bth + BTH_SIZE;
+
+	bth[0] = VB_OPCODE(VB_SERVICE_RC, VB_OP_WRITE_ONLY);
+	bth[1] &= 0xcf; /* no pad */
+	bth[8] |= 0x80; /* asks for an ACK */
+	store24(bth + 9, psn & 0xffffff);
+	memcpy(reth, target->bytes + BTH + BTH_SIZE, RETH_SIZE);
+	if (below(flood, 2))
+		store64(reth, load64(reth) + below(flood, 1u << 20) - (1u << 19));
+	store32(reth + 12, length);
+	memset(reth + RETH_SIZE, (int)below(flood, 256), length);
+	frame->length = BTH_SIZE + RETH_SIZE + length + ICRC_SIZE;
+}
+
 /* --- sending -------------------------------------------------------------------------------------- */
 
 static struct vb_flow flow_of(const struct frame *frame)
@@ -230,19 +296,26 @@ static void finish(struct flood *flood, struct frame *frame, bool is_icrc_right)
 }
 
 /* Every other is one of the latest: near what the receiver expects next. */
-static const struct frame *choose_sample(struct flood *flood)
+static void make_mutation(struct flood *flood, struct frame *frame)
 {
-	uint32_t age = below(flood, 2) ? below(flood, 8) : below(flood, SAMPLES);
-
-	return &flood->samples[(flood->sample_count - 1 - age) % SAMPLES];
-}
-
-static void make_frame(struct flood *flood, struct frame *frame)
-{
-	*frame = *choose_sample(flood);
+	*frame = *latest(flood, below(flood, 2) ? below(flood, 8) : below(flood, SAMPLES));
 	for (uint32_t i = below(flood, 4); i; i--)
 		mutations[below(flood, MUTATION_COUNT)](flood, frame);
 	finish(flood, frame, below(flood, 4) != 0);
+}
+
+static void make_batch(struct flood *flood, uint32_t count)
+{
+	const struct frame *last = find_last_request(flood), *target = find_target(flood);
+	uint32_t forged = last && target && below(flood, 4) == 0 ? min32(count, FORGED) : 0;
+
+	for (uint32_t i = 0; i < forged; i++) {
+		flood->batch[i] = *last;
+		forge_write(flood, &flood->batch[i], target, psn_behind(last) + i);
+		finish(flood, &flood->batch[i], true);
+	}
+	for (uint32_t i = forged; i < count; i++)
+		make_mutation(flood, &flood->batch[i]);
 }
 
 static void send_batch(struct flood *flood, uint32_t count)
@@ -251,8 +324,8 @@ static void send_batch(struct flood *flood, uint32_t count)
 	struct iovec iovecs[BATCH];
 	int done = 0;
 
+	make_batch(flood, count);
 	for (uint32_t i = 0; i < count; i++) {
-		make_frame(flood, &flood->batch[i]);
 		iovecs[i] = (struct iovec){ flood->batch[i].bytes, BTH + flood->batch[i].length };
 		headers[i].msg_hdr = (struct msghdr){ .msg_iov = &iovecs[i], .msg_iovlen = 1 };
 	}
@@ -284,10 +357,10 @@ int main(int argc, char **argv)
 	while (left) {
 		uint32_t count = min32(left, BATCH);
 
-		send_batch(&flood, count);
-		take_samples(&flood);
-		left -= count;
 		nanosleep(&pause, NULL);
+		take_samples(&flood);
+		send_batch(&flood, count);
+		left -= count;
 	}
 	printf("sent %s packets on %s\n", argv[2], argv[1]);
 	return 0;

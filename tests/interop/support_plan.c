@@ -39,6 +39,15 @@ static enum kind draw_kind(uint64_t *state, enum transport transport)
 	return (enum kind)(draw(state) % count[transport]);
 }
 
+/* Nobody tells either end of UC that a WRITE has arrived, but that something behind it has. */
+static enum kind choose_kind(uint64_t *state, enum transport transport, uint32_t index)
+{
+	enum kind kind = draw_kind(state, transport);
+	bool is_told = transport != TRANSPORT_UC || index + 1 < OPERATIONS;
+
+	return is_told ? kind : KIND_WRITE_IMM;
+}
+
 /* Around the borders between packets, and anything. */
 static uint32_t draw_length(uint64_t *state, const struct plan_limits *limits)
 {
@@ -64,7 +73,7 @@ void plan_make(struct plan *plan, const struct plan_limits *limits, uint64_t see
 	for (uint32_t i = 0; i < OPERATIONS; i++) {
 		struct operation *operation = &plan->operations[i];
 
-		operation->kind = draw_kind(&state, limits->transport);
+		operation->kind = choose_kind(&state, limits->transport, i);
 		operation->length = kind_is_atomic(operation->kind) ? 8
 								    : draw_length(&state, limits);
 		operation->immediate = (uint32_t)draw(&state);

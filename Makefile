@@ -17,8 +17,8 @@ all:
 
 demo:
 	@scripts/bootstrap --demo
-	@scripts/build release --quiet verbatim
-	@build/verbatim demo
+	@scripts/build release --quiet verbatim ibverbs
+	@scripts/demo
 
 test:
 	@scripts/bootstrap || { echo "0 passed, 1 failed"; exit 1; }

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Programs of the distribution on verbatim: the list of them, the networks they run in, running one and judging it."""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+os.environ['PATH'] += ':/usr/sbin:/sbin'        # where ip and ethtool may be
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = pathlib.Path(os.environ.get('VB_BUILD_RELEASE') or HERE.parent.parent / 'build')
+INSIDE = 'VB_IN_NAMESPACE'
+TIME_MAX = 300      # seconds that a program gets: far more than it needs
+EVENT_TIME_MAX = 10
+WIRES = {'wire': 9000, 'thin': 1500}    # the interfaces between the two namespaces, by name, and their MTUs
+PLACES = {'host': ['host'], 'wire': ['wire'], 'thin': ['thin'], 'both': ['host', 'wire']}
+
+# What programs say at the end when all went well.
+SAYS = {
+    r'ibv_devices': r'^ +{device} +\t[0-9a-f]{{16}}$',
+    r'ibv_devinfo -l': r'^\t{device}$',
+    r'ibv_devinfo': r'state:\t+PORT_ACTIVE',
+    r'ibv_asyncwatch': r'^{device}: async event FD',
+    r'ibv_xsrq_pingpong': r'^success$',
+    r'ibv_\w+_pingpong': r'^\d+ iters in .* usec/iter$',
+    r'ib_': r'^ *\d+ +\d+ +[\d.]+',
+}
+
+
+class Case:
+    """One program with its flags at one place, and what is expected of it."""
+
+    def __init__(self, place, command, expectation, is_quick):
+        self.place = place
+        self.command = command
+        self.words = command.split()
+        self.program = self.words[0]
+        self.why_not = expectation.removeprefix('fails:').strip() if expectation != 'pass' else ''
+        self.is_quick = is_quick
+        self.name = f'{place} {command}'
+        self.device = 'vb_' + ('lo' if place == 'host' else place)
+        self.server_name = {'host': 'localhost', 'wire': '10.0.1.2', 'thin': '10.0.2.2'}[place]
+        self.is_perftest = self.program.startswith('ib_')
+        self.is_pair = self.is_perftest or self.program.endswith('_pingpong')
+        self.has_data = any(word.endswith('=DATA') for word in self.words)
+
+    def arguments(self, directory, end):
+        words = [word.replace('=DATA', f'={directory}/{end}.data') for word in self.words]
+        if not self.is_pair:
+            return words + ([] if self.program == 'ibv_devices' or '-l' in words else ['-d', self.device])
+        words += ['-d', self.device]
+        gid_flag = '-x' if self.is_perftest else '-g'
+        if gid_flag not in words:
+            words += [gid_flag, '1']
+        return words + (['-F'] if self.is_perftest else [])
+
+    def size(self):
+        return int(self.words[self.words.index('-s') + 1]) if '-s' in self.words else 65536
+
+    def is_both_ways(self):
+        return '-b' in self.words or self.program == 'ib_send_lat'
+
+
+def read_list():
+    cases = []
+    for number, line in enumerate((HERE / 'list').read_text().splitlines(), 1):
+        if not line.strip() or line.startswith('#'):
+            continue
+        try:
+            where, command, expectation = (part.strip() for part in line.split('|'))
+            is_quick = where.startswith('+')
+            places = PLACES[where.removeprefix('+').strip()]
+        except (KeyError, ValueError):
+            sys.exit(f'tests/clients/list:{number}: not understood: {line}')
+        if expectation != 'pass' and not re.match(r'fails: \S', expectation):
+            sys.exit(f'tests/clients/list:{number}: neither "pass" nor "fails: why": {expectation}')
+        cases += [Case(place, command, expectation, is_quick) for place in places]
+    return cases
+
+
+# --- networks ------------------------------------------------------------------------------------
+
+
+def enter_namespace():
+    """Starts this program again in a network of its own, as root of it."""
+    for unshare in (['unshare', '-rn'], ['unshare', '-n']):
+        if subprocess.run(unshare + ['true'], stderr=subprocess.DEVNULL).returncode == 0:
+            os.environ[INSIDE] = '1'
+            os.execvp('unshare', unshare + [sys.executable] + sys.argv)
+
+
+def ip(*words, prefix=()):
+    subprocess.run([*prefix, 'ip', *words], check=True)
+
+
+class Network:
+    """Our namespace, and a second one that is the server's when they talk over a wire."""
+
+    def __init__(self):
+        self.why_no_wire = '' if INSIDE in os.environ else 'this user may not make network namespaces'
+        self.enter = []
+        self.holder = None
+        if not self.why_no_wire:
+            ip('link', 'set', 'lo', 'up')
+            self.lay_wires()
+
+    def lay_wires(self):
+        # It lives until it reads the end of a pipe that ends with us.
+        self.holder = subprocess.Popen(['unshare', '-n', 'sh', '-c', 'echo; exec cat'],
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.holder.stdout.readline()
+        self.enter = ['nsenter', '-t', str(self.holder.pid), '-n']
+        ip('link', 'set', 'lo', 'up', prefix=self.enter)
+        for subnet, (name, mtu) in enumerate(WIRES.items(), 1):
+            ip('link', 'add', name, 'mtu', str(mtu), 'type', 'veth',
+               'peer', 'name', name, 'mtu', str(mtu), 'netns', str(self.holder.pid))
+            for end, prefix in ((1, []), (2, self.enter)):
+                # No time for the kernel to look for other owners of the addresses.
+                ip('link', 'set', name, 'addrgenmode', 'none', 'up', prefix=prefix)
+                for address in (f'fe80::{subnet}:{end}/64', f'fd00:{subnet}::{end}/64'):
+                    ip('address', 'add', address, 'dev', name, 'nodad', prefix=prefix)
+                ip('address', 'add', f'10.0.{subnet}.{end}/24', 'dev', name, prefix=prefix)
+
+    def prefix(self, case, end):
+        return self.enter if case.place in WIRES and end == 'server' else []
+
+    def close(self):
+        if self.holder:
+            self.holder.stdin.close()
+            self.holder.wait()
+
+
+# --- running -------------------------------------------------------------------------------------
+
+
+class End:
+    """One running program. Its output goes to a file, so that it never waits for us."""
+
+    def __init__(self, network, case, name, directory, more=()):
+        self.name = name
+        self.path = directory / name
+        environment = dict(os.environ, VERBATIM_DEVICES=case.device.removeprefix('vb_'))
+        command = network.prefix(case, name) + [str(BUILD / 'verbatim'), 'run']
+        with open(self.path, 'wb') as output:
+            self.process = subprocess.Popen(
+                command + case.arguments(directory, name) + list(more), env=environment, cwd=directory,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+
+    def said(self):
+        return self.path.read_text(errors='replace')
+
+    def listens_on(self, port):
+        """These programs exchange addresses over TCP, and a server says nothing when it is ready."""
+        socket = re.compile(rf':{port:04X} 0+:0000 0A')
+        for table in ('tcp', 'tcp6'):
+            try:
+                if socket.search(pathlib.Path(f'/proc/{self.process.pid}/net/{table}').read_text()):
+                    return True
+            except OSError:
+                pass
+        return False
+
+    def await_state(self, is_reached, seconds=TIME_MAX):
+        deadline = time.monotonic() + seconds
+        while not is_reached() and self.process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def end(self):
+        """Waits for it; what is wrong with how it ended."""
+        try:
+            status = self.process.wait(TIME_MAX)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return f'the {self.name} did not end in {TIME_MAX} s'
+        if status < 0:
+            return f'the {self.name} died of {signal.Signals(-status).name}'
+        return f'the {self.name} exited with {status}' if status else ''
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+def run_alone(network, case, directory):
+    end = End(network, case, 'program', directory)
+    return [end], end.end()
+
+
+def run_watch(network, case, directory):
+    """On a wire something happens to the interface, which it must tell."""
+    end = End(network, case, 'program', directory)
+    end.await_state(lambda: looks_well(case, end))
+    problem = '' if end.process.poll() is None else 'it did not wait for events'
+    if not problem and case.place in WIRES:
+        address = 'fd00:9::1/64', 'dev', case.place
+        ip('address', 'add', *address, 'nodad')
+        end.await_state(lambda: 'event_type' in end.said(), EVENT_TIME_MAX)
+        ip('address', 'delete', *address)
+        problem = '' if 'event_type' in end.said() else 'it told of no event'
+    end.kill()
+    return [end], problem
+
+
+def run_pair(network, case, directory, port):
+    server = End(network, case, 'server', directory, ['-p', str(port)])
+    server.await_state(lambda: server.listens_on(port))
+    client = End(network, case, 'client', directory, ['-p', str(port), case.server_name])
+    problems = [client.end()]
+    if problems[0]:
+        server.kill()
+    problems.append(server.end())
+    return [server, client], problems[0] or problems[1]
+
+
+def looks_well(case, end):
+    pattern = next(pattern for program, pattern in SAYS.items() if re.match(program, case.command))
+    return re.search(pattern.format(device=case.device), end.said(), re.MULTILINE)
+
+
+def why_data_is_wrong(case, directory):
+    """In perftest's memory there are first the bytes that it sends or has read, then those that its peer sees. It fills both
+    ends with the same numbers, which differ from place to place."""
+    size = case.size()
+    halves = {}
+    for end in ('server', 'client'):
+        with open(directory / f'{end}.data', 'rb') as file:
+            halves[end] = file.read(size), file.read(size)
+    untouched = halves['server' if case.program.startswith('ib_read') else 'client']
+    if not any(untouched[0]) or (not case.is_both_ways() and untouched[0] == untouched[1]):
+        return 'the data tells nothing'
+    if halves['server'][1] != halves['client'][0]:
+        return 'other bytes came than were sent'
+    if case.is_both_ways() and halves['client'][1] != halves['server'][0]:
+        return 'other bytes came back than were sent'
+    return ''
+
+
+def run_case(network, case, directory, port):
+    """Returns what went wrong, '' if nothing, and all that was said."""
+    if case.has_data:
+        for end in ('server', 'client'):
+            with open(directory / f'{end}.data', 'wb') as file:
+                file.truncate(2 * case.size())
+    if case.is_pair:
+        ends, problem = run_pair(network, case, directory, port)
+    elif case.program == 'ibv_asyncwatch':
+        ends, problem = run_watch(network, case, directory)
+    else:
+        ends, problem = run_alone(network, case, directory)
+    said = ''.join(f'--- {end.name} ---\n{end.said()}' for end in ends)
+    if not problem and not looks_well(case, ends[-1]):
+        problem = 'it did not say what it does in the end'
+    if not problem and re.search('invalid data', said):
+        problem = 'a program found wrong data'
+    if not problem and case.has_data:
+        problem = why_data_is_wrong(case, directory)
+    return problem, said

@@ -79,6 +79,7 @@ static vb_err open_link(struct vb_adapter *adapter, struct vb_nic_config *config
 	for (uint32_t i = 0; i < SOURCE_PORTS; i++)
 		config->source_ports[i] = vb_udp_source_port(adapter->udp, i);
 	config->batch_segments_max = vb_udp_segments_max(adapter->udp);
+	config->flight_bytes_max = vb_udp_receive_buffer_length(adapter->udp) / 4 * 3;
 	config->batch_qpn_mask = STEERING_MASK << VB_MEMBER_QPN_SHIFT;
 	return VB_OK;
 }

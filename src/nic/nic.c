@@ -104,6 +104,8 @@ vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out
 	vb_timers_init(&nic->timers);
 	vb_icrc_memo_init(&nic->icrc_sent);
 	vb_icrc_memo_init(&nic->icrc_received);
+	for (uint32_t i = 0; i < VB_FLIGHT_COUNT; i++)
+		vb_flight_init(&nic->flights[i]);
 	vb_link_init(&nic->active);
 	vb_link_init(&nic->sent);
 	vb_link_init(&nic->eventful);

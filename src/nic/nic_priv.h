@@ -9,6 +9,7 @@
 #include "base/list.h"
 #include "base/prng.h"
 #include "base/timer.h"
+#include "nic/flight_priv.h"
 #include "nic/nic.h"
 #include "nic/pd.h"
 #include "nic/qp.h"
@@ -56,6 +57,7 @@ struct vb_nic {
 	struct vb_timers timers;
 	uint32_t timer_count;
 	struct vb_batch batch;
+	struct vb_flight flights[VB_FLIGHT_COUNT];
 	struct vb_icrc_memo icrc_sent;
 	struct vb_icrc_memo icrc_received;
 

@@ -216,6 +216,7 @@ vb_err vb_qp_create(struct vb_pd *pd, const struct vb_qp_init *init, struct vb_q
 	qp->inline_max = init->inline_max;
 	vb_link_init(&qp->active);
 	vb_link_init(&qp->sent);
+	vb_link_init(&qp->waiting);
 	vb_timer_init(&qp->timer, VB_TIMER_QP);
 	vb_event_source_init(&qp->source, VB_SOURCE_QP, init->owner_context);
 	count_users(qp, 1);
@@ -286,6 +287,7 @@ void vb_qp_reset(struct vb_qp *qp)
 	if (qp->xrcd)
 		vb_srq_purge_xrc(qp);
 	vb_timer_stop(&qp->timer);
+	vb_flight_leave(qp);
 	vb_link_remove(&qp->sent);
 	vb_queue_reset(&qp->sq);
 	vb_queue_reset(&qp->rq);

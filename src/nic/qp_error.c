@@ -41,6 +41,7 @@ void vb_qp_enter_error(struct vb_qp *qp)
 		return;
 	vb_qp_set_state(qp, VB_STATE_ERR);
 	vb_timer_stop(&qp->timer);
+	vb_flight_leave(qp);
 	vb_rc_drop_pending(&qp->responder);
 	qp->responder.reply = VB_REPLY_NONE;
 	vb_qp_flush_send(qp);

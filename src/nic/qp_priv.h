@@ -6,6 +6,7 @@
 #ifndef VB_NIC_QP_PRIV_H
 #define VB_NIC_QP_PRIV_H
 
+#include "nic/flight_priv.h"
 #include "nic/memory_priv.h"
 #include "nic/nic_priv.h"
 #include "nic/queue_priv.h"
@@ -124,6 +125,10 @@ struct vb_qp {
 	struct vb_link active; /* in nic->active */
 	struct vb_link sent; /* in nic->sent */
 	struct vb_flow flow; /* of packets to the peer */
+	struct vb_flight *flight; /* to the peer, or NULL … */
+	struct vb_link waiting; /* … in which it may stand in line, … */
+	uint32_t flight_bytes; /* … and what it has in there … */
+	uint32_t packet_bytes; /* … in packets of so much */
 
 	struct vb_queue sq;
 	struct vb_requester requester;
@@ -154,6 +159,36 @@ static inline enum vb_qp_state vb_qp_state_now(const struct vb_qp *qp)
 static inline bool vb_qp_is_reliable(const struct vb_qp *qp)
 {
 	return qp->type == VB_QP_RC || qp->type == VB_QP_XRC_SEND || qp->type == VB_QP_XRC_RECV;
+}
+
+/* The QP has so many packets on their way now. */
+static inline void vb_flight_update(struct vb_qp *qp, uint32_t packet_count)
+{
+	uint32_t bytes = packet_count * qp->packet_bytes;
+	bool has_fallen = bytes < qp->flight_bytes;
+
+	if (!qp->flight)
+		return;
+	qp->flight->bytes += (uint64_t)bytes - qp->flight_bytes;
+	qp->flight_bytes = bytes;
+	if (has_fallen)
+		vb_flight_wake(qp->nic, qp->flight);
+}
+
+/* Whether it may not send now: there is no room, or others come first. */
+static inline bool vb_flight_is_full(const struct vb_qp *qp)
+{
+	const struct vb_flight *flight = qp->flight;
+
+	return flight && (flight->bytes >= qp->nic->config.flight_bytes_max ||
+			  (vb_link_is_linked(&flight->waiting) && flight->turn != qp));
+}
+
+/* Whether one packet more leaves no room. */
+static inline bool vb_flight_is_nearly_full(const struct vb_qp *qp)
+{
+	return qp->flight &&
+	       qp->flight->bytes + qp->packet_bytes >= qp->nic->config.flight_bytes_max;
 }
 
 /* A request that is complete only when its response has come. */

@@ -259,6 +259,8 @@ static void apply(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask
 	if (mask & (ADDRESS | DEST))
 		qp->flow.source_port =
 			vb_nic_source_port(qp->nic, own->address.flow_label, qp->number, qp->peer);
+	if (mask & (ADDRESS | DEST | MTU))
+		vb_flight_enter(qp);
 	if (mask & RQ_PSN) {
 		own->rq_psn.v = attr->rq_psn.v & VB_PSN_MASK;
 		qp->responder.expected = own->rq_psn;

@@ -7,6 +7,7 @@
 
 /* rc_requester.c */
 bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot);
+void vb_rc_on_acknowledged(struct vb_qp *qp); /* fewer packets are on their way */
 void vb_rc_seek(struct vb_qp *qp, vb_psn psn); /* the next packet to send is this one */
 void vb_rc_conclude_failure(
 	struct vb_qp *qp); /* of a request that could not be sent, if its turn has come */

@@ -23,6 +23,7 @@ enum hold {
 	HELD_BY_FENCE,
 	HELD_BY_READS, /* as many READs and atomics are out as the peer takes */
 	HELD_BY_WINDOW, /* enough is on its way */
+	HELD_BY_FLIGHT, /* enough is on its way from all QPs together */
 	HELD_BY_CREDITS, /* the peer has no receive for it, as far as we know */
 };
 
@@ -133,6 +134,8 @@ static enum hold why_held(const struct vb_qp *qp)
 		return HELD_BY_WINDOW;
 	if (waits_for_credits(requester, wqe))
 		return HELD_BY_CREDITS;
+	if (vb_flight_is_full(qp))
+		return HELD_BY_FLIGHT;
 	return NOT_HELD;
 }
 
@@ -227,6 +230,7 @@ static void advance(struct vb_qp *qp, const struct vb_wqe *wqe, const struct vb_
 		requester->send_index++;
 		requester->cursor = (struct vb_cursor){ 0, 0 };
 	}
+	vb_flight_update(qp, packets_in_flight(requester));
 	vb_rc_timers_on_packet_sent(qp);
 }
 
@@ -240,7 +244,7 @@ static bool wants_ack(const struct vb_qp *qp, const struct vb_wqe *wqe)
 	if (vb_wqe_needs_response(wqe))
 		return false; /* its response is the acknowledgement */
 	return index + 1 == wqe->packet_count || (requester->unasked + 1) * 4 >= window ||
-	       packets_in_flight(requester) + 1 >= window ||
+	       packets_in_flight(requester) + 1 >= window || vb_flight_is_nearly_full(qp) ||
 	       (index == 0 && is_beyond_credits(requester, wqe));
 }
 
@@ -273,7 +277,9 @@ static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *sl
 
 bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 {
-	while (why_held(qp) == NOT_HELD) {
+	enum hold hold;
+
+	while ((hold = why_held(qp)) == NOT_HELD) {
 		struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, qp->requester.send_index);
 
 		if (vb_wqe_is_local(wqe)) {
@@ -285,7 +291,16 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 		if (emit_packet(qp, wqe, slot))
 			return true;
 	}
+	if (hold == HELD_BY_FLIGHT)
+		vb_flight_wait(qp);
+	else
+		vb_flight_pass(qp);
 	return false;
+}
+
+void vb_rc_on_acknowledged(struct vb_qp *qp)
+{
+	vb_flight_update(qp, packets_in_flight(&qp->requester));
 }
 
 void vb_rc_seek(struct vb_qp *qp, vb_psn psn)
@@ -325,6 +340,7 @@ void vb_rc_seek(struct vb_qp *qp, vb_psn psn)
 		}
 	}
 	requester->send_index = index;
+	vb_flight_update(qp, packets_in_flight(requester));
 	vb_qp_schedule(qp);
 }
 

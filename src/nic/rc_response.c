@@ -72,6 +72,7 @@ static void on_progress(struct vb_qp *qp)
 	if (vb_psn_distance(requester->next_psn, requester->unacked) >
 	    vb_psn_distance(requester->new_psn, requester->unacked))
 		vb_rc_seek(qp, requester->unacked);
+	vb_rc_on_acknowledged(qp);
 	vb_rc_conclude_failure(qp);
 	vb_rc_check_drained(qp);
 	vb_qp_schedule(qp);

@@ -67,6 +67,7 @@ struct setup {
 	uint64_t mr_length; /* of the main region; 0: all */
 	uint32_t flight_packets_max; /* 0: the adapter's default */
 	uint32_t batch_qpn_mask;
+	uint32_t flight_bytes_max;
 	bool has_one_source_port;
 	uint32_t batch_segments_max;
 	enum vb_icrc_mode icrc_mode;

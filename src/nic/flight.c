@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who may send to a receiver that has enough on its way. */
+#include "nic/flight_priv.h"
+
+#include "nic/qp_priv.h"
+
+#include "base/bytes.h"
+
+#define HASH_FACTOR 0x9e3779b97f4a7c15ull
+#define HASH_SHIFT 54 /* leaves the bits of an index */
+
+_Static_assert(VB_FLIGHT_COUNT == 1u << (64 - HASH_SHIFT), "every hash has its entry");
+
+void vb_flight_init(struct vb_flight *flight)
+{
+	vb_link_init(&flight->waiting);
+}
+
+static struct vb_flight *find(struct vb_nic *nic, const struct vb_gid *gid, vb_qpn qpn)
+{
+	uint64_t hash = load64(gid->raw) * HASH_FACTOR;
+
+	hash = (hash ^ load64(gid->raw + 8)) * HASH_FACTOR;
+	hash = (hash ^ (qpn.v & nic->config.batch_qpn_mask)) * HASH_FACTOR;
+	return &nic->flights[hash >> HASH_SHIFT];
+}
+
+void vb_flight_enter(struct vb_qp *qp)
+{
+	vb_flight_leave(qp);
+	if (!qp->nic->config.flight_bytes_max || !vb_qp_is_reliable(qp))
+		return;
+	qp->flight = find(qp->nic, &qp->flow.destination, qp->peer);
+	qp->packet_bytes = (1u << qp->mtu_shift) + VB_FLIGHT_PACKET_OVERHEAD;
+}
+
+void vb_flight_wake(const struct vb_nic *nic, struct vb_flight *flight)
+{
+	if (flight->turn || flight->bytes >= nic->config.flight_bytes_max ||
+	    !vb_link_is_linked(&flight->waiting))
+		return;
+	flight->turn = VB_CONTAINER(flight->waiting.next, struct vb_qp, waiting);
+	vb_qp_schedule(flight->turn);
+}
+
+/* Out of the line; the turn is free if it had it. */
+static void step_out(struct vb_qp *qp)
+{
+	vb_link_remove(&qp->waiting);
+	if (qp->flight->turn == qp)
+		qp->flight->turn = NULL;
+}
+
+void vb_flight_leave(struct vb_qp *qp)
+{
+	if (!qp->flight)
+		return;
+	step_out(qp);
+	qp->flight->bytes -= qp->flight_bytes;
+	qp->flight_bytes = 0;
+	vb_flight_wake(qp->nic, qp->flight);
+	qp->flight = NULL;
+}
+
+void vb_flight_wait(struct vb_qp *qp)
+{
+	struct vb_flight *flight = qp->flight;
+
+	/* Whoever has used its turn begins again at the end of the line. */
+	if (flight->turn == qp)
+		step_out(qp);
+	if (!vb_link_is_linked(&qp->waiting))
+		vb_link_append(&flight->waiting, &qp->waiting);
+	vb_flight_wake(qp->nic, flight);
+}
+
+void vb_flight_pass(struct vb_qp *qp)
+{
+	if (!qp->flight || !vb_link_is_linked(&qp->flight->waiting))
+		return;
+	step_out(qp);
+	vb_flight_wake(qp->nic, qp->flight);
+}

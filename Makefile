@@ -17,7 +17,7 @@ all:
 
 demo:
 	@scripts/bootstrap --demo
-	@scripts/build release --quiet verbatim ibverbs
+	@scripts/build release --quiet verbatim ibverbs verbatim-preload
 	@scripts/demo
 
 test:

@@ -14,7 +14,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get('VB_BUILD_RELEASE') or HERE.parent.parent / 'build')
 INSIDE = 'VB_IN_NAMESPACE'
 TIME_MAX = 300      # seconds that a program gets: far more than it needs
-EVENT_TIME_MAX = 10
 WIRES = {'wire': 9000, 'thin': 1500}    # the interfaces between the two namespaces, by name, and their MTUs
 PLACES = {'host': ['host'], 'wire': ['wire'], 'thin': ['thin'], 'both': ['host', 'wire']}
 
@@ -163,8 +162,8 @@ class End:
                 pass
         return False
 
-    def await_state(self, is_reached, seconds=TIME_MAX):
-        deadline = time.monotonic() + seconds
+    def await_state(self, is_reached):
+        deadline = time.monotonic() + TIME_MAX
         while not is_reached() and self.process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
 
@@ -198,7 +197,7 @@ def run_watch(network, case, directory):
     if not problem and case.place in WIRES:
         address = 'fd00:9::1/64', 'dev', case.place
         ip('address', 'add', *address, 'nodad')
-        end.await_state(lambda: 'event_type' in end.said(), EVENT_TIME_MAX)
+        end.await_state(lambda: 'event_type' in end.said())
         ip('address', 'delete', *address)
         problem = '' if 'event_type' in end.said() else 'it told of no event'
     end.kill()

@@ -243,9 +243,13 @@ static bool transmit(struct vb_pump *pump, uint64_t now_ns)
 {
 	uint32_t slot_count = vb_nic_transmit(pump->nic, now_ns, pump->slots, BATCH);
 
-	if (slot_count)
-		vb_udp_send(pump->udp, pump->messages, make_messages(pump, slot_count));
-	return slot_count;
+	if (!slot_count)
+		return false;
+	vb_udp_send(pump->udp, pump->messages, make_messages(pump, slot_count));
+	/* Only a message shows whether its interface segments. This one is lost to peers that want its ICRC to be right. */
+	if (vb_udp_segments_max(pump->udp) == 1)
+		vb_nic_stop_batching(pump->nic);
+	return true;
 }
 
 bool vb_pump_turn(struct vb_pump *pump, uint64_t now_ns)

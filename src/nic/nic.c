@@ -292,6 +292,11 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 	return count;
 }
 
+void vb_nic_stop_batching(struct vb_nic *nic)
+{
+	nic->config.batch_segments_max = 1;
+}
+
 void vb_nic_expire(struct vb_nic *nic, uint64_t now_ns)
 {
 	struct vb_timer *timer;

@@ -102,6 +102,9 @@ void vb_nic_receive(struct vb_nic *nic, uint64_t now_ns, const struct vb_frame *
 uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *slots,
 			 uint32_t capacity);
 
+/* The link cannot send batches any more: from now on each slot is a datagram of its own, and its ICRC says so. */
+void vb_nic_stop_batching(struct vb_nic *nic);
+
 /* Lets timers fire. Needed when now_ns >= vb_nic_deadline(), harmless else. */
 void vb_nic_expire(struct vb_nic *nic, uint64_t now_ns);
 

@@ -162,6 +162,22 @@ TEST(packets_of_one_flow_form_a_batch_whose_ip_ids_count_up_under_the_icrc)
 	expect_dropped(p, B, ICRC, 0);
 }
 
+TEST(without_batches_every_packet_has_the_ip_id_0_under_its_icrc)
+{
+	struct setup setup = setup_of(VB_QP_RC, 1024);
+	setup.batch_segments_max = 64;
+	struct pair *p = pair_connect(&setup);
+	static struct vb_slot slots[8];
+
+	vb_nic_stop_batching(p->node[A].nic);
+	post_write(p, A, 1, 5000);
+	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, slots, 8), 5);
+	for (uint32_t i = 0; i < 5; i++)
+		EXPECT(!slots[i].continues && slots[i].ip_id == 0);
+	deliver_slots(p, slots, 5);
+	expect_sent(p, B, "ACKNOWLEDGE psn=4 msn=1");
+}
+
 TEST(a_segment_of_a_batch_is_as_long_as_the_first_but_for_the_last)
 {
 	struct setup setup = setup_of(VB_QP_RC, 256);

@@ -254,27 +254,19 @@ static struct vb_mr_init init_of(const struct vb_abi_range *range)
 	};
 }
 
-/* On-demand regions may be mapped later; the others must be there now. */
-static bool is_reachable(const struct vb_abi_range *range)
+/* On-demand regions may be mapped later; the others must be there now, or EFAULT. */
+static int check_reachable(const char *verb, const struct vb_abi_range *range)
 {
 	bool for_writing = range->access & IBV_ACCESS_LOCAL_WRITE;
 
 	if (range->access & IBV_ACCESS_ON_DEMAND ||
 	    vb_dma_is_mapped((vb_dma_addr)(uintptr_t)range->address, range->length, for_writing))
-		return true;
-	vb_log(VB_LOG_WARN, "memory region: not all of the %zu bytes at %p can be %s",
-	       range->length, range->address, for_writing ? "written" : "read");
-	return false;
+		return 0;
+	return vb_abi_refuse(EFAULT, "%s: not all of the %zu bytes at %p can be %s", verb,
+			     range->length, range->address, for_writing ? "written" : "read");
 }
 
 /* Under the adapter's ownership, which it gives back. */
-static int refuse_memory(const char *verb, const struct vb_abi_range *range)
-{
-	return vb_abi_refuse(EFAULT, "%s: %zu bytes at %p are not all there%s", verb, range->length,
-			     range->address,
-			     range->access & IBV_ACCESS_LOCAL_WRITE ? " and writable" : "");
-}
-
 static int finish_mr(struct ibv_pd *pd, struct vb_abi_mr *mr, vb_err err, struct ibv_mr **mr_out)
 {
 	if (!err) {
@@ -296,8 +288,8 @@ int vb_abi_mr_register(struct ibv_pd *pd, const struct vb_abi_range *range, stru
 	struct vb_abi_mr *mr;
 	vb_err err;
 
-	if (!is_reachable(range))
-		return refuse_memory("ibv_reg_mr", range);
+	if (check_reachable("ibv_reg_mr", range))
+		return EFAULT;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return ENOMEM;
@@ -353,8 +345,8 @@ int vb_abi_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 	vb_err err;
 
 	*is_intact_out = true;
-	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && !is_reachable(range))
-		return refuse_memory("ibv_rereg_mr", range);
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && check_reachable("ibv_rereg_mr", range))
+		return EFAULT;
 	vb_adapter_enter(adapter);
 	err = vb_mr_reregister(own->mr, (uint32_t)flags, pd ? vb_abi_pd_of(pd) : NULL, &init);
 	vb_adapter_leave(adapter);

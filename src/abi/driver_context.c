@@ -5,12 +5,12 @@
  */
 #include "abi/refuse_priv.h"
 #include "host/config.h"
-#include "link/sys.h"
+#include "host/tally.h"
+#include "link/fd.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,6 +20,18 @@
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_link all_opened = { &all_opened, &all_opened };
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+/* In a forked child, which may open devices too. */
+static void renew_lock(void)
+{
+	pthread_mutex_init(&all_lock, NULL);
+}
+
+static void set_fork_handler(void)
+{
+	pthread_atfork(NULL, NULL, renew_lock);
+}
 
 /* --- what contexts share --- */
 
@@ -70,6 +82,7 @@ static int open_shared(struct ibv_device *device, const struct stat *file,
 		free(opened);
 		return error;
 	}
+	pthread_once(&fork_once, set_fork_handler);
 	pthread_mutex_lock(&all_lock);
 	vb_link_append(&all_opened, &opened->link);
 	pthread_mutex_unlock(&all_lock);
@@ -171,9 +184,9 @@ static int make_context(struct vb_abi_opened *opened, int cmd_fd, struct ibv_con
 		return ENOMEM;
 	verbs = &context->verbs.context;
 	vb_abi_context_init(&context->verbs, opened->verbs);
-	verbs->async_fd = vb_descriptor_protect(eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC));
+	verbs->async_fd = vb_tally_open();
 	if (verbs->async_fd < 0) {
-		int error = errno;
+		int error = -verbs->async_fd;
 
 		free(context);
 		return error;
@@ -200,17 +213,18 @@ int vb_abi_context_open(struct ibv_device *device, struct ibv_context **context_
 
 	if (fd < 0 || fstat(fd, &file))
 		return errno;
+	vb_fd_own_in_place(fd);
 	error = open_shared(device, &file, &opened);
 	if (error)
 		goto close_fd;
-	error = make_context(opened, vb_descriptor_protect(fd), context_out);
+	error = make_context(opened, fd, context_out);
 	if (error)
 		goto close_shared;
 	return 0;
 close_shared:
 	close_shared(opened);
 close_fd:
-	vb_sys_close(fd);
+	vb_fd_close(fd);
 	return error;
 }
 
@@ -232,6 +246,8 @@ int vb_abi_context_import(int cmd_fd, struct ibv_context **context_out)
 	error = make_context(opened, cmd_fd, context_out);
 	if (error)
 		close_shared(opened);
+	else
+		vb_fd_own_in_place(cmd_fd);
 	return error;
 }
 
@@ -240,8 +256,8 @@ int vb_abi_context_close(struct ibv_context *context)
 	struct vb_abi_context *own = vb_abi_context_of(context);
 
 	pthread_mutex_lock(&own->events_lock);
-	vb_sys_close(context->cmd_fd);
-	vb_sys_close(context->async_fd);
+	vb_fd_close(context->cmd_fd);
+	vb_tally_close(context->async_fd);
 	context->cmd_fd = context->async_fd = -1; /* events of what is left go nowhere */
 	pthread_mutex_unlock(&own->events_lock);
 	close_shared(own->opened);

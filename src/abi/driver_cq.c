@@ -50,6 +50,8 @@ int vb_abi_cq_poll(struct ibv_cq *cq, int capacity, struct ibv_wc *wc_out)
 	struct vb_completion completions[POLL_AT_ONCE];
 	int done = 0;
 
+	if (!vb_adapter_is_usable(vb_abi_context_of(cq->context)->adapter))
+		return -EIO;
 	pthread_mutex_lock(&own->lock);
 	while (done < capacity) {
 		uint32_t wanted =
@@ -69,12 +71,15 @@ int vb_abi_cq_poll(struct ibv_cq *cq, int capacity, struct ibv_wc *wc_out)
 int vb_abi_cq_arm(struct ibv_cq *cq, int solicited_only)
 {
 	struct vb_abi_cq *own = vb_abi_cq_of(cq);
+	struct vb_adapter *adapter = vb_abi_context_of(cq->context)->adapter;
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
 	vb_cq_arm(own->cq, solicited_only);
 	/* Where the program waits by poll() or the like, nobody but the helper drives meanwhile. */
 	if (own->channel &&
 	    !atomic_load_explicit(&own->channel->is_waited_on, memory_order_relaxed))
-		vb_adapter_expect_sleep(vb_abi_context_of(cq->context)->adapter);
+		vb_adapter_expect_sleep(adapter);
 	return 0;
 }
 
@@ -104,6 +109,8 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 				     "ibv_start_poll: CQ %" PRIu32
 				     ": comp_mask 0x%x, there is nothing",
 				     cq->handle, attr->comp_mask);
+	if (!vb_adapter_is_usable(vb_abi_context_of(cq->context)->adapter))
+		return EIO;
 	pthread_mutex_lock(&own->lock);
 	err = next(own, take(own, &own->current, 1));
 	if (err)
@@ -245,6 +252,8 @@ int vb_abi_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_
 	struct vb_abi_cq *cq;
 	vb_err err;
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
 	if (attr->wc_flags & ~FLAGS_KNOWN)
 		return vb_abi_refuse(EOPNOTSUPP,
 				     "ibv_create_cq_ex: wc_flags 0x%" PRIx64 ", at most 0x%" PRIx64,
@@ -282,6 +291,8 @@ int vb_abi_cq_resize(struct ibv_cq *cq, int cqe)
 	uint32_t waiting;
 	vb_err err;
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
 	vb_adapter_enter(adapter);
 	pthread_mutex_lock(&own->lock);
 	waiting = vb_cq_waiting(own->cq);
@@ -304,6 +315,8 @@ int vb_abi_cq_modify(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 	struct vb_adapter *adapter = vb_abi_context_of(cq->context)->adapter;
 	vb_err err;
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
 	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
 		return vb_abi_refuse(EINVAL,
 				     "ibv_modify_cq: CQ %" PRIu32 ": attr_mask 0x%x, needs 0x%x",
@@ -321,6 +334,8 @@ int vb_abi_cq_destroy(struct ibv_cq *cq, struct vb_abi_reported *reported_out)
 	struct vb_abi_context *context = vb_abi_context_of(cq->context);
 	vb_err err;
 
+	if (!vb_adapter_is_usable(context->adapter))
+		return EIO;
 	vb_adapter_enter(context->adapter);
 	err = vb_cq_destroy(own->cq);
 	if (!err) {

@@ -31,9 +31,21 @@ static struct listed *all_listed;
 static struct vb_config config;
 static pthread_once_t config_once = PTHREAD_ONCE_INIT;
 
+static void lock_list(void)
+{
+	pthread_mutex_lock(&list_lock);
+}
+
+static void unlock_list(void)
+{
+	pthread_mutex_unlock(&list_lock);
+}
+
+/* A forked child lists devices too. */
 static void load_config(void)
 {
 	vb_config_load(&config);
+	pthread_atfork(lock_list, unlock_list, unlock_list);
 }
 
 const struct vb_config *vb_abi_config(void)

@@ -5,29 +5,13 @@
  */
 #include "abi/objects_priv.h"
 
-#include "link/sys.h"
+#include "host/tally.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-static void count_up(int fd)
-{
-	uint64_t one = 1;
-
-	syscall(SYS_write, fd, &one, sizeof(one));
-}
-
-/* One less. The list has one for each, so this never waits. */
-static void count_down(int fd)
-{
-	uint64_t one;
-
-	syscall(SYS_read, fd, &one, sizeof(one));
-}
 
 static bool is_nonblocking(int fd)
 {
@@ -52,10 +36,12 @@ int vb_abi_channel_create(struct ibv_context *context, struct ibv_comp_channel *
 
 	if (!channel)
 		return ENOMEM;
-	channel->verbs.fd = vb_descriptor_protect(eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC));
+	channel->verbs.fd = vb_tally_open();
 	if (channel->verbs.fd < 0) {
+		int error = -channel->verbs.fd;
+
 		free(channel);
-		return errno;
+		return error;
 	}
 	channel->context = vb_abi_context_of(context);
 	pthread_mutex_init(&channel->lock, NULL);
@@ -68,7 +54,7 @@ int vb_abi_channel_destroy(struct ibv_comp_channel *channel)
 {
 	struct vb_abi_channel *own = VB_CONTAINER(channel, struct vb_abi_channel, verbs);
 
-	vb_sys_close(channel->fd);
+	vb_tally_close(channel->fd);
 	pthread_mutex_destroy(&own->lock);
 	free(own);
 	return 0;
@@ -85,7 +71,7 @@ static struct vb_abi_cq *take_waiting(struct vb_abi_channel *channel)
 		if (--cq->events_waiting)
 			vb_link_append(&channel->waiting, &cq->waiting);
 		cq->events_taken++;
-		count_down(channel->verbs.fd);
+		vb_tally_down(channel->verbs.fd);
 	}
 	pthread_mutex_unlock(&channel->lock);
 	return cq;
@@ -97,6 +83,8 @@ int vb_abi_channel_take_event(struct ibv_comp_channel *channel, struct ibv_cq **
 	struct vb_abi_cq *cq;
 	bool is_waited_on = false;
 
+	if (!vb_adapter_is_usable(own->context->adapter))
+		return EIO;
 	while (!(cq = take_waiting(own))) {
 		int err = wait_for(own->context, channel->fd);
 
@@ -120,7 +108,7 @@ static void tell_channel(struct vb_abi_cq *cq)
 	pthread_mutex_lock(&channel->lock);
 	if (!cq->events_waiting++)
 		vb_link_append(&channel->waiting, &cq->waiting);
-	count_up(channel->verbs.fd);
+	vb_tally_up(channel->verbs.fd);
 	pthread_mutex_unlock(&channel->lock);
 }
 
@@ -133,7 +121,7 @@ static void add_async(struct vb_abi_context *context, const struct ibv_async_eve
 	entry->event = *event;
 	pthread_mutex_lock(&context->events_lock);
 	vb_link_append(&context->events, &entry->link);
-	count_up(context->verbs.context.async_fd);
+	vb_tally_up(context->verbs.context.async_fd);
 	pthread_mutex_unlock(&context->events_lock);
 }
 
@@ -237,7 +225,7 @@ static bool take_async(struct vb_abi_context *context, struct ibv_async_event *e
 	if (vb_link_is_linked(&context->events)) {
 		entry = VB_CONTAINER(context->events.next, struct vb_abi_async_event, link);
 		vb_link_remove(&entry->link);
-		count_down(context->verbs.context.async_fd);
+		vb_tally_down(context->verbs.context.async_fd);
 		*event_out = entry->event;
 		taken = taken_by(event_out);
 		if (taken)
@@ -252,6 +240,8 @@ int vb_abi_context_take_event(struct ibv_context *context, struct ibv_async_even
 {
 	struct vb_abi_context *own = vb_abi_context_of(context);
 
+	if (!vb_adapter_is_usable(own->adapter))
+		return EIO;
 	while (!take_async(own, event_out)) {
 		int err = wait_for(own, context->async_fd);
 
@@ -277,7 +267,7 @@ static void forget_async(struct vb_abi_context *context, const void *object)
 		if (!taken_by(&entry->event) || (const void *)entry->event.element.qp != object)
 			continue;
 		vb_link_remove(link);
-		count_down(context->verbs.context.async_fd);
+		vb_tally_down(context->verbs.context.async_fd);
 		free(entry);
 	}
 	pthread_mutex_unlock(&context->events_lock);
@@ -297,6 +287,6 @@ void vb_abi_forget_completions(struct vb_abi_cq *cq)
 	pthread_mutex_lock(&channel->lock);
 	vb_link_remove(&cq->waiting);
 	for (; cq->events_waiting; cq->events_waiting--)
-		count_down(channel->verbs.fd);
+		vb_tally_down(channel->verbs.fd);
 	pthread_mutex_unlock(&channel->lock);
 }

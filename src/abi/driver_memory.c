@@ -27,9 +27,12 @@ int vb_abi_pd_alloc(struct ibv_context *context, struct ibv_pd **pd_out)
 {
 	struct vb_adapter *adapter = adapter_of(context);
 	struct vb_abi_opened *opened = opened_of(context);
-	struct vb_abi_pd *pd = calloc(1, sizeof(*pd));
+	struct vb_abi_pd *pd;
 	vb_err err;
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
+	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return ENOMEM;
 	vb_adapter_enter(adapter);
@@ -94,6 +97,8 @@ int vb_abi_pd_dealloc(struct ibv_pd *pd)
 	struct vb_adapter *adapter = adapter_of(pd->context);
 	vb_err err;
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
 	vb_adapter_enter(adapter);
 	err = end_pd(own);
 	vb_adapter_leave(adapter);
@@ -204,6 +209,8 @@ int vb_abi_xrcd_open(struct ibv_context *context, const struct ibv_xrcd_init_att
 	struct stat file;
 	int error;
 
+	if (!vb_adapter_is_usable(own->adapter))
+		return EIO;
 	if (attr->fd != -1 && fstat(attr->fd, &file))
 		return vb_abi_refuse(errno, "ibv_open_xrcd: %d is no descriptor", attr->fd);
 	xrcd = calloc(1, sizeof(*xrcd));
@@ -228,6 +235,8 @@ int vb_abi_xrcd_close(struct ibv_xrcd *xrcd)
 	struct vb_adapter *adapter = adapter_of(xrcd->context);
 	vb_err err = VB_OK;
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
 	vb_adapter_enter(adapter);
 	if (domain->open_count == 1)
 		err = vb_xrcd_destroy(domain->xrcd);
@@ -288,6 +297,8 @@ int vb_abi_mr_register(struct ibv_pd *pd, const struct vb_abi_range *range, stru
 	struct vb_abi_mr *mr;
 	vb_err err;
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
 	if (check_reachable("ibv_reg_mr", range))
 		return EFAULT;
 	mr = calloc(1, sizeof(*mr));
@@ -311,6 +322,9 @@ int vb_abi_mr_register_dm(struct ibv_pd *pd, struct ibv_dm *dm, const struct vb_
 	const struct vb_abi_dm *own = VB_CONTAINER(dm, struct vb_abi_dm, verbs);
 	vb_err err;
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
+	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return ENOMEM;
 	vb_adapter_enter(adapter);
@@ -326,9 +340,12 @@ int vb_abi_mr_register_dm(struct ibv_pd *pd, struct ibv_dm *dm, const struct vb_
 int vb_abi_mr_register_null(struct ibv_pd *pd, struct ibv_mr **mr_out)
 {
 	struct vb_adapter *adapter = adapter_of(pd->context);
-	struct vb_abi_mr *mr = calloc(1, sizeof(*mr));
+	struct vb_abi_mr *mr;
 	vb_err err;
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
+	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return ENOMEM;
 	vb_adapter_enter(adapter);
@@ -345,6 +362,8 @@ int vb_abi_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 	vb_err err;
 
 	*is_intact_out = true;
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && check_reachable("ibv_rereg_mr", range))
 		return EFAULT;
 	vb_adapter_enter(adapter);
@@ -366,6 +385,8 @@ int vb_abi_mr_deregister(struct ibv_mr *mr)
 	struct vb_adapter *adapter = adapter_of(mr->context);
 	vb_err err;
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
 	vb_adapter_enter(adapter);
 	err = vb_mr_destroy(own->mr);
 	if (!err)
@@ -383,9 +404,12 @@ int vb_abi_mr_deregister(struct ibv_mr *mr)
 int vb_abi_mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type, struct ibv_mw **mw_out)
 {
 	struct vb_adapter *adapter = adapter_of(pd->context);
-	struct vb_abi_mw *mw = calloc(1, sizeof(*mw));
+	struct vb_abi_mw *mw;
 	vb_err err;
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
+	mw = calloc(1, sizeof(*mw));
 	if (!mw)
 		return ENOMEM;
 	vb_adapter_enter(adapter);
@@ -406,6 +430,8 @@ int vb_abi_mw_dealloc(struct ibv_mw *mw)
 	struct vb_abi_mw *own = VB_CONTAINER(mw, struct vb_abi_mw, verbs);
 	struct vb_adapter *adapter = adapter_of(mw->context);
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
 	vb_adapter_enter(adapter);
 	vb_mw_destroy(own->mw);
 	vb_adapter_leave(adapter);
@@ -464,9 +490,12 @@ int vb_abi_dm_alloc(struct ibv_context *context, const struct ibv_alloc_dm_attr 
 {
 	struct vb_adapter *adapter = adapter_of(context);
 	struct vb_abi_opened *opened = opened_of(context);
-	struct vb_abi_dm *dm = calloc(1, sizeof(*dm));
+	struct vb_abi_dm *dm;
 	vb_err err;
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
+	dm = calloc(1, sizeof(*dm));
 	if (!dm)
 		return ENOMEM;
 	vb_adapter_enter(adapter);
@@ -491,6 +520,8 @@ int vb_abi_dm_free(struct ibv_dm *dm)
 	struct vb_adapter *adapter = adapter_of(dm->context);
 	vb_err err;
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
 	vb_adapter_enter(adapter);
 	err = vb_dm_destroy(own->dm);
 	if (!err)
@@ -531,6 +562,8 @@ int vb_abi_ah_create(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct i
 	struct vb_abi_ah *ah;
 	vb_err err;
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
 	if (vb_abi_address(attr, &address))
 		return EINVAL;
 	ah = calloc(1, sizeof(*ah));
@@ -556,6 +589,8 @@ int vb_abi_ah_destroy(struct ibv_ah *ah)
 	struct vb_abi_ah *own = VB_CONTAINER(ah, struct vb_abi_ah, verbs);
 	struct vb_adapter *adapter = adapter_of(ah->context);
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
 	vb_adapter_enter(adapter);
 	vb_ah_destroy(own->ah);
 	vb_adapter_leave(adapter);

@@ -98,6 +98,8 @@ int vb_abi_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 	struct vb_qp_init init;
 	vb_err err;
 
+	if (!vb_adapter_is_usable(own->adapter))
+		return EIO;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
 		return vb_abi_refuse(EOPNOTSUPP,
 				     "ibv_create_qp_ex: create_flags 0x%x, there are none",
@@ -208,6 +210,8 @@ int vb_abi_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask
 	struct vb_qp_attr engine_attr;
 	int error;
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
 	if (attr_of(attr, mask, &engine_attr))
 		return EINVAL;
 	mask = meaningful(qp->qp_type, mask);
@@ -250,6 +254,8 @@ int vb_abi_qp_query(struct ibv_qp *qp, struct ibv_qp_attr *attr_out, int mask,
 	struct vb_qp_init capacity = { 0 };
 	struct vb_qp_attr attr;
 
+	if (!vb_adapter_is_usable(adapter))
+		return EIO;
 	(void)mask; /* more than was asked for does no harm */
 	vb_adapter_enter(adapter);
 	vb_qp_query(own->qp, &attr);
@@ -296,6 +302,8 @@ int vb_abi_qp_destroy(struct ibv_qp *qp, struct vb_abi_reported *reported_out)
 	struct vb_abi_context *context = vb_abi_context_of(qp->context);
 	vb_err err;
 
+	if (!vb_adapter_is_usable(context->adapter))
+		return EIO;
 	vb_adapter_enter(context->adapter);
 	lock_queues(own);
 	err = vb_qp_destroy(own->qp);
@@ -410,6 +418,10 @@ int vb_abi_qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 	struct vb_abi_qp *own = vb_abi_qp_of(qp);
 	int error = 0;
 
+	if (!vb_adapter_is_usable(vb_abi_context_of(qp->context)->adapter)) {
+		*bad_wr = wr;
+		return EIO;
+	}
 	pthread_mutex_lock(&own->send_lock);
 	for (; wr; wr = wr->next) {
 		struct vb_send_request request = request_of(qp, wr);
@@ -433,6 +445,10 @@ int vb_abi_qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_re
 	struct vb_abi_qp *own = vb_abi_qp_of(qp);
 	int error = 0;
 
+	if (!vb_adapter_is_usable(vb_abi_context_of(qp->context)->adapter)) {
+		*bad_wr = wr;
+		return EIO;
+	}
 	pthread_mutex_lock(&own->recv_lock);
 	for (; wr; wr = wr->next) {
 		struct vb_recv_request request = {
@@ -476,6 +492,8 @@ int vb_abi_mw_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bin
 	int error = 0;
 	vb_err err;
 
+	if (!vb_adapter_is_usable(vb_abi_context_of(qp->context)->adapter))
+		return EIO;
 	pthread_mutex_lock(&own->send_lock);
 	err = vb_qp_post_send(own->qp, &request);
 	if (err) {

@@ -62,7 +62,14 @@ static void wr_start(struct ibv_qp_ex *qp)
 {
 	struct vb_abi_qp *own = of(qp);
 
+	if (!vb_adapter_is_usable(vb_abi_context_of(qp->qp_base.context)->adapter)) {
+		own->is_refused = true;
+		own->error = EIO;
+		own->has_request = false;
+		return;
+	}
 	pthread_mutex_lock(&own->send_lock);
+	own->is_refused = false;
 	own->error = 0;
 	own->has_request = false;
 }
@@ -72,6 +79,8 @@ static int wr_complete(struct ibv_qp_ex *qp)
 	struct vb_abi_qp *own = of(qp);
 	int error;
 
+	if (own->is_refused)
+		return EIO;
 	finish_request(own);
 	error = own->error;
 	if (error)
@@ -88,6 +97,8 @@ static void wr_abort(struct ibv_qp_ex *qp)
 {
 	struct vb_abi_qp *own = of(qp);
 
+	if (own->is_refused)
+		return;
 	own->has_request = false;
 	vb_qp_abort_send(own->qp);
 	pthread_mutex_unlock(&own->send_lock);

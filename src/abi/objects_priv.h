@@ -178,6 +178,7 @@ struct vb_abi_qp {
 	pthread_mutex_t recv_lock;
 	bool has_send_ops;
 	uint32_t async_taken;
+	bool is_refused; /* ibv_wr_start() found the adapter unusable, and has no lock */
 	/* The ibv_wr_* request being put together, under send_lock. */
 	bool has_request;
 	int error;

@@ -7,15 +7,13 @@
 #include "host/log.h"
 #include "host/member.h"
 #include "host/pump.h"
-#include "link/sys.h"
+#include "link/fd.h"
 #include "link/udp.h"
 
 #include <inttypes.h>
-#include <sys/eventfd.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define KEY_ROWS (1u << 18)
 #define QP_ROWS (1u << 16)
@@ -53,34 +51,32 @@ static vb_err seed(uint64_t *seed_out)
 	return getrandom(seed_out, sizeof(*seed_out), 0) == sizeof(*seed_out) ? VB_OK : VB_EFAULT;
 }
 
-static uint32_t receive_buffer(const struct vb_adapter *adapter)
+uint32_t vb_adapter_receive_buffer(const struct vb_adapter *adapter)
 {
 	uint32_t wish = adapter->init.config->receive_buffer;
 
 	return wish ? wish : RECEIVE_BUFFER;
 }
 
-static vb_err open_link(struct vb_adapter *adapter, struct vb_nic_config *config)
+vb_err vb_adapter_open_link(struct vb_adapter *adapter)
 {
 	struct vb_udp_config udp = {
 		.receiver = vb_member_receiver(adapter->member),
 		.interface_index = adapter->device.ifindex,
 		.source_count = SOURCE_PORTS,
-		.receive_buffer_length = receive_buffer(adapter),
+		.receive_buffer_length = vb_adapter_receive_buffer(adapter),
 		.is_segmenting = true,
 	};
-	vb_err err = vb_udp_open(&udp, &adapter->udp);
+	vb_err err;
 
+	memcpy(udp.source_ports, adapter->source_ports, sizeof(adapter->source_ports));
+	err = vb_udp_open(&udp, &adapter->udp);
 	if (err)
 		return err;
 	/* For speed only: what comes to the wrong process is handed over. */
 	(void)!vb_udp_steer(adapter->udp, VB_MEMBER_QPN_SHIFT, STEERING_MASK);
-	config->source_port_count = SOURCE_PORTS;
 	for (uint32_t i = 0; i < SOURCE_PORTS; i++)
-		config->source_ports[i] = vb_udp_source_port(adapter->udp, i);
-	config->batch_segments_max = vb_udp_segments_max(adapter->udp);
-	config->flight_bytes_max = vb_udp_receive_buffer_length(adapter->udp) / 4 * 3;
-	config->batch_qpn_mask = STEERING_MASK << VB_MEMBER_QPN_SHIFT;
+		adapter->source_ports[i] = vb_udp_source_port(adapter->udp, i);
 	return VB_OK;
 }
 
@@ -98,7 +94,13 @@ static vb_err make_engine(struct vb_adapter *adapter, struct vb_nic_config *conf
 	config->reads_max = adapter->init.config->reads;
 	config->port_mtu = device->path_mtu;
 	config->flight_packets_max = FLIGHT_PACKETS;
-	config->qpn_first = vb_member_number(adapter->member) << VB_MEMBER_QPN_SHIFT;
+	config->source_port_count = SOURCE_PORTS;
+	memcpy(config->source_ports, adapter->source_ports, sizeof(config->source_ports));
+	config->batch_segments_max = vb_udp_segments_max(adapter->udp);
+	config->flight_bytes_max = vb_udp_receive_buffer_length(adapter->udp) / 4 * 3;
+	config->batch_qpn_mask = STEERING_MASK << VB_MEMBER_QPN_SHIFT;
+	adapter->number = vb_member_number(adapter->member);
+	config->qpn_first = adapter->number << VB_MEMBER_QPN_SHIFT;
 	config->qpn_count = 1u << VB_MEMBER_QPN_SHIFT;
 	if (!config->qpn_first) { /* QPN 0 and 1 are special */
 		config->qpn_first = 2;
@@ -140,9 +142,9 @@ static vb_err make_parts(struct vb_adapter *adapter)
 	if (!err)
 		err = make_tables(adapter, &config);
 	if (!err)
-		err = vb_member_join(receive_buffer(adapter), &adapter->member);
+		err = vb_member_join(vb_adapter_receive_buffer(adapter), &adapter->member);
 	if (!err)
-		err = open_link(adapter, &config);
+		err = vb_adapter_open_link(adapter);
 	if (!err)
 		err = make_engine(adapter, &config);
 	if (!err)
@@ -153,23 +155,29 @@ static vb_err make_parts(struct vb_adapter *adapter)
 
 static void end_parts(struct vb_adapter *adapter)
 {
-	if (adapter->pump)
-		vb_pump_destroy(adapter->pump);
+	vb_adapter_unplug(adapter);
+	free(adapter->groups);
 	if (adapter->nic)
 		vb_nic_destroy(adapter->nic);
-	if (adapter->udp)
-		vb_udp_close(adapter->udp);
-	if (adapter->member)
-		vb_member_leave(adapter->member);
 	if (adapter->tables)
 		munmap(adapter->tables, adapter->tables_length);
-	if (adapter->wake_fd >= 0)
-		vb_sys_close(adapter->wake_fd);
-	if (adapter->watch_fd >= 0)
-		vb_device_watch_close(adapter->watch_fd);
+	vb_fd_close(adapter->wake_fd);
+	vb_device_watch_close(adapter->watch_fd);
 	pthread_mutex_destroy(&adapter->device_lock);
 	pthread_mutex_destroy(&adapter->owner);
 	free(adapter);
+}
+
+/* That a thread has it already is an error: see fork.c. */
+void vb_adapter_init_locks(struct vb_adapter *adapter)
+{
+	pthread_mutexattr_t checked;
+
+	pthread_mutexattr_init(&checked);
+	pthread_mutexattr_settype(&checked, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(&adapter->owner, &checked);
+	pthread_mutexattr_destroy(&checked);
+	pthread_mutex_init(&adapter->device_lock, NULL);
 }
 
 vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **adapter_out)
@@ -180,17 +188,18 @@ vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **a
 	if (!adapter)
 		return VB_ENOMEM;
 	adapter->init = *init;
-	pthread_mutex_init(&adapter->owner, NULL);
-	pthread_mutex_init(&adapter->device_lock, NULL);
+	vb_adapter_init_locks(adapter);
 	begin_following(adapter);
-	adapter->wake_fd = vb_descriptor_protect(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	err = adapter->wake_fd < 0 ? VB_ENOMEM : make_parts(adapter);
+	err = vb_adapter_open_wake(adapter);
+	if (!err)
+		err = make_parts(adapter);
 	if (!err)
 		err = vb_adapter_start_helper(adapter);
 	if (err) {
 		end_parts(adapter);
 		return err;
 	}
+	vb_adapter_enlist(adapter);
 	*adapter_out = adapter;
 	return VB_OK;
 }
@@ -222,8 +231,11 @@ static void log_counters(const struct vb_adapter *adapter)
 
 void vb_adapter_close(struct vb_adapter *adapter)
 {
-	vb_adapter_stop_helper(adapter);
-	log_counters(adapter);
+	vb_adapter_delist(adapter);
+	if (!adapter->is_inherited)
+		vb_adapter_stop_helper(adapter);
+	if (adapter->udp)
+		log_counters(adapter);
 	end_parts(adapter);
 }
 

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "nic/nic.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct vb_adapter;
@@ -32,6 +33,12 @@ VB_MUST_USE vb_err vb_adapter_open(const struct vb_adapter_init *init,
 
 /* All objects of the engine are gone. Ends the helper thread. */
 void vb_adapter_close(struct vb_adapter *adapter);
+
+/*
+ * Every verb asks this first. False in a forked child whose parent still has the adapter: nothing but closing it is
+ * possible then. If the parent is gone, the child takes it over. Right after the fork this may take a second.
+ */
+bool vb_adapter_is_usable(struct vb_adapter *adapter);
 
 struct vb_nic *vb_adapter_nic(const struct vb_adapter *adapter);
 struct vb_udp *vb_adapter_link(const struct vb_adapter *adapter);

@@ -1,40 +1,57 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The inside of an open device. adapter.c makes and ends it, crank.c drives its engine, helper.c is the thread that does so
- * when nobody else does, follow.c keeps up with the interface.
+ * when nobody else does, follow.c keeps up with the interface, plug.c with its descriptors, fork.c with the process.
  */
 #ifndef VB_HOST_ADAPTER_PRIV_H
 #define VB_HOST_ADAPTER_PRIV_H
 
 #include "host/adapter.h"
+#include "base/list.h"
 #include "host/device.h"
 
+#include "host/pump.h"
+
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
 
 struct vb_member;
-struct vb_pump;
 struct vb_udp;
+struct vb_udp_address;
 
 struct vb_adapter {
 	pthread_mutex_t owner; /* who has it may call the engine, the pump and the link */
 	struct vb_nic *nic;
-	struct vb_member *member;
-	struct vb_pump *pump;
+	struct vb_member *member; /* these three are NULL while it is unplugged */
 	struct vb_udp *udp;
+	struct vb_pump *pump;
 	struct vb_adapter_init init;
 	struct vb_gid host_gid; /* that is no address and reaches this host only; or all zero */
 	uint8_t *tables; /* key rows, QP rows, zero page, device memory: one mapping */
 	size_t tables_length;
 	uint64_t moves; /* how often driving moved something; the owner's */
 
-	int wake_fd; /* of the helper */
+	uint32_t number; /* among the members … */
+	uint16_t source_ports[VB_SOURCE_PORTS_MAX]; /* … and the link's ports: they stay for its life */
+
+	struct vb_udp_address
+		*groups; /* multicast groups that the link was in when it was unplugged */
+	uint32_t group_count;
+
+	_Atomic int wake_fd; /* of the helper */
 	int watch_fd; /* tells of changes of interfaces; negative: nobody does */
 	pthread_t helper;
 	_Atomic bool is_closing;
 	_Atomic uint64_t helper_wakes_ns; /* when the helper will look by itself; or HELPER_PAUSES */
+
+	struct vb_link link; /* in the list of all that are open */
+	_Atomic bool
+		is_inherited; /* from the parent process, which has it: there is no plug and no helper */
+	bool is_torn; /* the fork came in the middle of something */
+	uint64_t inherited_ns;
 
 	pthread_mutex_t device_lock;
 	struct vb_device device; /* as the interface is now; the helper changes it */
@@ -48,6 +65,12 @@ struct vb_adapter {
 
 /* While others poll the helper looks every millisecond: nobody needs to wake it for a deadline. */
 #define HELPER_PAUSES 0u
+
+/*
+ * Who sleeps on a descriptor keeps alive what is behind it, even if the program has closed it, and hears nothing that comes to
+ * its successor: nobody sleeps longer than this.
+ */
+#define CHECK_NS 250000000u
 
 static inline uint64_t vb_adapter_now(void)
 {
@@ -65,7 +88,10 @@ static inline uint64_t vb_adapter_now(void)
  */
 uint64_t vb_adapter_drive(struct vb_adapter *adapter);
 
-struct pollfd;
+/* As the owner: the sockets have woken somebody; what to wait on for them. */
+void vb_adapter_on_wake(struct vb_adapter *adapter);
+uint32_t vb_adapter_fds(const struct vb_adapter *adapter, struct pollfd fds[VB_PUMP_FDS_MAX]);
+
 /* poll() until this time. Returns what that returns. */
 int vb_adapter_sleep(struct pollfd *fds, uint32_t count, uint64_t until_ns);
 
@@ -87,7 +113,27 @@ void vb_adapter_follow(struct vb_adapter *adapter);
 
 /* --- adapter.c --- */
 
+uint32_t vb_adapter_receive_buffer(const struct vb_adapter *adapter);
+void vb_adapter_init_locks(struct vb_adapter *adapter);
+
 /* As the owner. */
 void vb_adapter_set_host_gid(struct vb_adapter *adapter, const struct vb_device *device);
+/* With the source ports that it had, if it had any. */
+VB_MUST_USE vb_err vb_adapter_open_link(struct vb_adapter *adapter);
+
+/* --- plug.c --- */
+
+/* As the owner. Closes what is still ours. */
+void vb_adapter_unplug(struct vb_adapter *adapter);
+/* As the owner. VB_EBUSY: somebody has our number or a port. */
+VB_MUST_USE vb_err vb_adapter_plug_in_again(struct vb_adapter *adapter);
+VB_MUST_USE vb_err vb_adapter_open_wake(struct vb_adapter *adapter);
+/* As the helper: makes anew what the program has closed. */
+void vb_adapter_repair(struct vb_adapter *adapter);
+
+/* --- fork.c --- */
+
+void vb_adapter_enlist(struct vb_adapter *adapter);
+void vb_adapter_delist(struct vb_adapter *adapter);
 
 #endif

@@ -38,7 +38,8 @@ uint64_t vb_adapter_drive(struct vb_adapter *adapter)
 	uint32_t turns = 0;
 
 	vb_dma_begin();
-	while (turns < TURNS_AT_ONCE && vb_pump_turn(adapter->pump, vb_adapter_now()))
+	while (turns < TURNS_AT_ONCE && adapter->pump &&
+	       vb_pump_turn(adapter->pump, vb_adapter_now()))
 		turns++;
 	vb_dma_end();
 	if (turns) {
@@ -126,6 +127,17 @@ int vb_adapter_sleep(struct pollfd *fds, uint32_t count, uint64_t until_ns)
 	return (int)syscall(SYS_ppoll, fds, count, until_ns == VB_NEVER ? NULL : &timeout, NULL, 0);
 }
 
+void vb_adapter_on_wake(struct vb_adapter *adapter)
+{
+	if (adapter->pump)
+		vb_pump_on_wake(adapter->pump);
+}
+
+uint32_t vb_adapter_fds(const struct vb_adapter *adapter, struct pollfd fds[VB_PUMP_FDS_MAX])
+{
+	return adapter->pump ? vb_pump_fds(adapter->pump, fds) : 0;
+}
+
 /* Drives once; returns until when to sleep, and what to wait for besides fds[0]. */
 static uint64_t take_turn(struct vb_adapter *adapter, struct pollfd fds[VB_PUMP_FDS_MAX + 1],
 			  uint32_t *count_out)
@@ -135,12 +147,12 @@ static uint64_t take_turn(struct vb_adapter *adapter, struct pollfd fds[VB_PUMP_
 	pthread_mutex_lock(&adapter->owner);
 	for (uint32_t i = 1; i < *count_out; i++) {
 		if (fds[i].revents) {
-			vb_pump_on_wake(adapter->pump);
+			vb_adapter_on_wake(adapter);
 			break;
 		}
 	}
 	deadline_ns = vb_adapter_drive(adapter);
-	*count_out = 1 + vb_pump_fds(adapter->pump, fds + 1);
+	*count_out = 1 + vb_adapter_fds(adapter, fds + 1);
 	pthread_mutex_unlock(&adapter->owner);
 	return vb_nic_is_rung(adapter->nic) ? 0 : deadline_ns;
 }
@@ -152,11 +164,14 @@ static int wait_driving(struct vb_adapter *adapter, int fd)
 
 	for (;;) {
 		uint64_t until_ns = take_turn(adapter, fds, &count);
+		uint64_t check_ns = vb_adapter_now() + CHECK_NS;
 
+		if (until_ns > check_ns)
+			until_ns = check_ns;
 		if (vb_adapter_sleep(fds, count, until_ns) < 0 && errno == EINTR)
 			return EINTR;
 		if (fds[0].revents)
-			return 0;
+			return fds[0].revents & POLLNVAL ? EBADF : 0;
 	}
 }
 

@@ -5,7 +5,7 @@
  */
 #include "host/device.h"
 
-#include "link/sys.h"
+#include "link/fd.h"
 
 #include <errno.h>
 #include <linux/netlink.h>
@@ -25,7 +25,7 @@ vb_err vb_device_watch_open(int *fd_out)
 			  NETLINK_ROUTE);
 
 	if (fd >= 0 && !syscall(SYS_bind, fd, &own, sizeof(own))) {
-		*fd_out = vb_descriptor_protect((int)fd);
+		*fd_out = vb_fd_own((int)fd);
 		return VB_OK;
 	}
 	vb_log(VB_LOG_ERROR, "cannot watch the network interfaces: %s", strerrordesc_np(errno));
@@ -34,20 +34,9 @@ vb_err vb_device_watch_open(int *fd_out)
 	return VB_EOPNOTSUPP;
 }
 
-/* Reading from a descriptor that a program has opened since at this number would rob it. */
-static bool is_watch(int fd)
-{
-	struct sockaddr_nl own = { 0 };
-	socklen_t length = sizeof(own);
-
-	return !syscall(SYS_getsockname, fd, &own, &length) && own.nl_family == AF_NETLINK &&
-	       own.nl_groups == (RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR);
-}
-
 void vb_device_watch_close(int fd)
 {
-	if (is_watch(fd))
-		vb_sys_close(fd);
+	vb_fd_close(fd);
 }
 
 enum vb_device_news vb_device_watch_take(int fd)
@@ -56,7 +45,8 @@ enum vb_device_news vb_device_watch_take(int fd)
 	char first_bytes[64]; /* the rest of each message is thrown away */
 	int errno_before = errno;
 
-	if (!is_watch(fd)) {
+	/* Reading from a descriptor that a program has opened since at this number would rob it. */
+	if (!vb_fd_is_ours(fd)) {
 		errno = errno_before;
 		return VB_DEVICE_WATCH_LOST;
 	}

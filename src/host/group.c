@@ -21,7 +21,8 @@ static struct vb_udp_address address_of(const struct vb_gid *gid)
 static vb_err join(struct vb_adapter *adapter, const struct vb_gid *gid)
 {
 	struct vb_udp_address address = address_of(gid);
-	vb_err err = vb_udp_join(vb_adapter_link(adapter), &address);
+	struct vb_udp *link = vb_adapter_link(adapter);
+	vb_err err = link ? vb_udp_join(link, &address) : VB_ENOMEM;
 	char text[48];
 
 	if (!err)
@@ -42,9 +43,10 @@ static vb_err join(struct vb_adapter *adapter, const struct vb_gid *gid)
 static void leave_if_empty(struct vb_adapter *adapter, const struct vb_gid *gid)
 {
 	struct vb_udp_address address = address_of(gid);
+	struct vb_udp *link = vb_adapter_link(adapter);
 
-	if (!vb_nic_has_group(vb_adapter_nic(adapter), gid))
-		vb_udp_leave(vb_adapter_link(adapter), &address);
+	if (link && !vb_nic_has_group(vb_adapter_nic(adapter), gid))
+		vb_udp_leave(link, &address);
 }
 
 vb_err vb_group_attach(struct vb_adapter *adapter, struct vb_qp *qp, const struct vb_gid *gid)

@@ -2,11 +2,11 @@
 /*
  * The helper thread. While somebody polls it looks once a millisecond; while somebody waits on the sockets it sees
  * only to deadlines; else it waits on the sockets itself. It says when it will look next, and whoever needs it
- * earlier, or finds that it no longer waits for the right thing, wakes it. An idle adapter's helper never wakes.
+ * earlier, or finds that it no longer waits for the right thing, wakes it. An idle adapter's helper hardly ever wakes.
  */
 #include "host/adapter_priv.h"
 
-#include "host/pump.h"
+#include "link/fd.h"
 #include "nic/rings.h"
 
 #include <poll.h>
@@ -25,8 +25,10 @@
 static void wake(const struct vb_adapter *adapter)
 {
 	uint64_t one = 1;
+	int fd = atomic_load_explicit(&adapter->wake_fd, memory_order_relaxed);
 
-	syscall(SYS_write, adapter->wake_fd, &one, sizeof(one));
+	if (vb_fd_is_ours(fd))
+		syscall(SYS_write, fd, &one, sizeof(one));
 }
 
 void vb_adapter_wake_helper_before(struct vb_adapter *adapter, uint64_t deadline_ns)
@@ -72,6 +74,7 @@ struct look {
 	uint32_t count;
 	uint64_t moves;
 	uint64_t until_ns;
+	uint64_t checked_ns; /* that the program has left us our descriptors */
 };
 
 static bool is_woken_by_sockets(const struct look *look)
@@ -85,16 +88,16 @@ static bool is_woken_by_sockets(const struct look *look)
 /* As the owner: drives, and says until when nobody else needs to look. */
 static void drive(struct vb_adapter *adapter, struct look *look)
 {
-	uint64_t linger_ns;
+	uint64_t longest_ns;
 
 	if (is_woken_by_sockets(look))
-		vb_pump_on_wake(adapter->pump);
+		vb_adapter_on_wake(adapter);
 	look->until_ns = vb_adapter_drive(adapter);
-	linger_ns = vb_adapter_now() + LINGER_NS;
-	if (look->moves != adapter->moves && look->until_ns > linger_ns)
-		look->until_ns = linger_ns;
+	longest_ns = vb_adapter_now() + (look->moves == adapter->moves ? CHECK_NS : LINGER_NS);
+	if (look->until_ns > longest_ns)
+		look->until_ns = longest_ns;
 	look->moves = adapter->moves;
-	look->count = 2 + vb_pump_fds(adapter->pump, look->fds + 2);
+	look->count = 2 + vb_adapter_fds(adapter, look->fds + 2);
 	say_wake(adapter, look->until_ns);
 }
 
@@ -114,12 +117,13 @@ static bool try_look(struct vb_adapter *adapter, struct look *look)
 static void sleep_until(struct vb_adapter *adapter, struct look *look, uint64_t until_ns)
 {
 	uint64_t count;
+	int wake_fd = atomic_load_explicit(&adapter->wake_fd, memory_order_relaxed);
 
-	look->fds[0] = (struct pollfd){ .fd = adapter->wake_fd, .events = POLLIN };
+	look->fds[0] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
 	look->fds[1] = (struct pollfd){ .fd = adapter->watch_fd, .events = POLLIN };
 	(void)vb_adapter_sleep(look->fds, look->count, until_ns);
-	if (look->fds[0].revents)
-		syscall(SYS_read, adapter->wake_fd, &count, sizeof(count));
+	if (look->fds[0].revents && vb_fd_is_ours(wake_fd))
+		syscall(SYS_read, wake_fd, &count, sizeof(count));
 	if (look->fds[1].revents)
 		vb_adapter_follow(adapter);
 }
@@ -133,13 +137,26 @@ static void pause_while_polled(struct vb_adapter *adapter, struct look *look)
 		sleep_until(adapter, look, vb_adapter_now() + PAUSE_NS);
 }
 
+static void check(struct vb_adapter *adapter, struct look *look)
+{
+	uint64_t now = vb_adapter_now();
+
+	if (now - look->checked_ns < LINGER_NS)
+		return;
+	look->checked_ns = now;
+	vb_adapter_repair(adapter);
+}
+
 static void *help(void *argument)
 {
 	struct vb_adapter *adapter = argument;
 	struct look look = { 0 };
 
 	while (!atomic_load_explicit(&adapter->is_closing, memory_order_acquire)) {
-		bool has_looked = try_look(adapter, &look);
+		bool has_looked;
+
+		check(adapter, &look);
+		has_looked = try_look(adapter, &look);
 
 		if (has_looked && vb_nic_is_rung(adapter->nic))
 			continue;

@@ -2,6 +2,7 @@
 /* Mail: names, sending, receiving. Descriptors that come from strangers are closed at once. */
 #include "host/mail.h"
 
+#include "link/fd.h"
 #include "link/sys.h"
 
 #include <stdio.h>
@@ -29,7 +30,7 @@ struct vb_mail_name vb_mail_name(uid_t user, const char *what)
 
 int vb_mail_open(void)
 {
-	int fd = vb_sys_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = vb_fd_own(vb_sys_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	int yes = 1;
 	int result;
 
@@ -37,7 +38,7 @@ int vb_mail_open(void)
 		return fd;
 	result = vb_sys_setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes));
 	if (result < 0) {
-		vb_sys_close(fd);
+		vb_fd_close(fd);
 		return result;
 	}
 	return fd;
@@ -45,7 +46,7 @@ int vb_mail_open(void)
 
 void vb_mail_close(int fd)
 {
-	vb_sys_close(fd);
+	vb_fd_close(fd);
 }
 
 bool vb_mail_claim(int fd, const struct vb_mail_name *name)
@@ -132,7 +133,7 @@ static bool load_control(struct msghdr *message, uid_t user, struct vb_mail *mai
 			memcpy(mail->fds, CMSG_DATA(c), length);
 			mail->fd_count = (uint32_t)(length / sizeof(int));
 			for (uint32_t i = 0; i < mail->fd_count; i++)
-				vb_descriptor_protect(mail->fds[i]);
+				mail->fds[i] = vb_fd_own(mail->fds[i]);
 		}
 	}
 	return is_from_user;
@@ -167,5 +168,5 @@ bool vb_mail_receive(int fd, uid_t user, void *bytes, size_t size, struct vb_mai
 void vb_mail_close_fds(struct vb_mail *mail)
 {
 	while (mail->fd_count)
-		vb_sys_close(mail->fds[--mail->fd_count]);
+		vb_fd_close(mail->fds[--mail->fd_count]);
 }

@@ -29,6 +29,13 @@ struct vb_member;
 VB_MUST_USE vb_err vb_member_join(uint32_t receive_buffer_length, struct vb_member **member_out);
 void vb_member_leave(struct vb_member *member);
 
+/* With the number that an adapter of this process or its parent had. VB_EBUSY: somebody has it, perhaps still the parent. */
+VB_MUST_USE vb_err vb_member_rejoin(uint32_t number, uint32_t receive_buffer_length,
+				    struct vb_member **member_out);
+
+/* False if the program has closed its descriptors: it needs to leave, and join anew. */
+bool vb_member_is_intact(const struct vb_member *member);
+
 uint32_t vb_member_number(const struct vb_member *member);
 uint32_t vb_member_of_qpn(vb_qpn qpn);
 

@@ -8,6 +8,7 @@
 
 #include "host/log.h"
 #include "host/name_lock.h"
+#include "link/fd.h"
 #include "link/udp.h"
 
 #include <poll.h>
@@ -165,6 +166,15 @@ static bool claim_place(struct vb_member *member)
 	return false;
 }
 
+/* The others shall hold our socket, too. */
+static vb_err publish(struct vb_member *member)
+{
+	if (!vb_receivers_add(member->number, member->receiver))
+		return VB_EINVAL;
+	vb_member_give_to_all(member);
+	return VB_OK;
+}
+
 static vb_err add_place(struct vb_member *member, uint32_t receive_buffer_length)
 {
 	vb_err err = open_receiver(receive_buffer_length, &member->receiver);
@@ -178,10 +188,7 @@ static vb_err add_place(struct vb_member *member, uint32_t receive_buffer_length
 		       VB_MEMBER_COUNT);
 		return VB_ENOSPC;
 	}
-	if (!vb_receivers_add(member->number, member->receiver))
-		return VB_EINVAL;
-	vb_member_give_to_all(member);
-	return VB_OK;
+	return publish(member);
 }
 
 /* --- joining and leaving ------------------------------------------------------------------------ */
@@ -215,7 +222,24 @@ static vb_err find_place(struct joining *joining, uint32_t receive_buffer_length
 	return add_place(joining->member, receive_buffer_length);
 }
 
-static vb_err join(struct vb_member *member, uint32_t receive_buffer_length)
+/* The socket that the number has always had, if another member still holds it; else a new one, by a detour. */
+static vb_err find_place_again(struct joining *joining, uint32_t receive_buffer_length)
+{
+	struct vb_member *member = joining->member;
+	vb_err err;
+
+	if (has_free_places(joining))
+		collect_sockets(joining);
+	member->receiver = vb_receivers_fd(member->number);
+	if (member->receiver >= 0) {
+		vb_udp_receiver_adopt(member->receiver, receive_buffer_length);
+		return VB_OK;
+	}
+	err = open_receiver(receive_buffer_length, &member->receiver);
+	return err ? err : publish(member);
+}
+
+static vb_err join(struct vb_member *member, uint32_t receive_buffer_length, bool has_number)
 {
 	struct vb_mail_name name = vb_mail_name(member->user, "joining");
 	struct joining joining = { .member = member, .fd = vb_mail_open() };
@@ -226,7 +250,8 @@ static vb_err join(struct vb_member *member, uint32_t receive_buffer_length)
 		return VB_ENOMEM;
 	(void)vb_mail_claim_any(joining.fd);
 	lock = vb_name_lock_take(&name, member->user);
-	err = find_place(&joining, receive_buffer_length);
+	err = has_number ? find_place_again(&joining, receive_buffer_length)
+			 : find_place(&joining, receive_buffer_length);
 	vb_name_lock_release(lock);
 	vb_mail_close(joining.fd);
 	if (!err)
@@ -234,34 +259,76 @@ static vb_err join(struct vb_member *member, uint32_t receive_buffer_length)
 	return err;
 }
 
-vb_err vb_member_join(uint32_t receive_buffer_length, struct vb_member **member_out)
+/* With a mailbox, and nothing else yet. */
+static struct vb_member *make(void)
 {
 	struct vb_member *member = calloc(1, sizeof(*member));
-	vb_err err = VB_ENOMEM;
 
 	if (!member)
-		return err;
+		return NULL;
 	member->user = geteuid();
 	member->fd = vb_mail_open();
-	if (member->fd < 0)
-		goto free_member;
-	vb_receivers_open();
-	err = join(member, receive_buffer_length);
-	if (err)
-		goto close_receivers;
-	*member_out = member;
-	return VB_OK;
-close_receivers:
-	vb_receivers_close();
-	vb_mail_close(member->fd);
-free_member:
+	if (member->fd >= 0)
+		return member;
 	free(member);
-	return err;
+	return NULL;
 }
 
+static void unmake(struct vb_member *member)
+{
+	vb_mail_close(member->fd);
+	free(member);
+}
+
+static vb_err finish_joining(struct vb_member *member, uint32_t receive_buffer_length,
+			     bool has_number, struct vb_member **member_out)
+{
+	vb_err err;
+
+	vb_receivers_open();
+	err = join(member, receive_buffer_length, has_number);
+	if (err) {
+		vb_receivers_close();
+		unmake(member);
+		return err;
+	}
+	*member_out = member;
+	return VB_OK;
+}
+
+vb_err vb_member_join(uint32_t receive_buffer_length, struct vb_member **member_out)
+{
+	struct vb_member *member = make();
+
+	return member ? finish_joining(member, receive_buffer_length, false, member_out)
+		      : VB_ENOMEM;
+}
+
+vb_err vb_member_rejoin(uint32_t number, uint32_t receive_buffer_length,
+			struct vb_member **member_out)
+{
+	struct vb_member *member = make();
+
+	if (!member)
+		return VB_ENOMEM;
+	if (!claim(member, number)) {
+		unmake(member);
+		return VB_EBUSY;
+	}
+	vb_receivers_drop_lost();
+	return finish_joining(member, receive_buffer_length, true, member_out);
+}
+
+bool vb_member_is_intact(const struct vb_member *member)
+{
+	return vb_fd_is_ours(member->fd) && vb_fd_is_ours(member->receiver);
+}
+
+/* A socket that is no longer ours, or is the parent's, is left alone. */
 void vb_member_leave(struct vb_member *member)
 {
-	vb_udp_receiver_retire(member->receiver);
+	if (vb_fd_is_ours(member->receiver))
+		vb_udp_receiver_retire(member->receiver);
 	vb_mail_close(member->fd);
 	vb_receivers_close();
 	free(member);

@@ -3,6 +3,7 @@
 #include "host/name_lock.h"
 
 #include "host/file.h"
+#include "link/fd.h"
 #include "link/sys.h"
 
 #include <poll.h>
@@ -17,7 +18,7 @@
 
 static int open_socket(void)
 {
-	return vb_sys_socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	return vb_fd_own(vb_sys_socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 static bool is_stopped(pid_t pid)
@@ -58,7 +59,7 @@ static bool wait_for_holder(const struct vb_mail_name *name, uid_t user)
 		wait_for(fd, POLLIN, LOOK_MS);
 		is_hopeful = !is_stopped(holder.pid);
 	}
-	vb_sys_close(fd);
+	vb_fd_close(fd);
 	return is_hopeful;
 }
 
@@ -77,12 +78,12 @@ int vb_name_lock_take(const struct vb_mail_name *name, uid_t user)
 		}
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while (wait_for_holder(name, user) && now.tv_sec - start.tv_sec < PATIENCE_S);
-	vb_sys_close(fd);
+	vb_fd_close(fd);
 	return -1;
 }
 
 void vb_name_lock_release(int lock)
 {
 	if (lock >= 0)
-		vb_sys_close(lock);
+		vb_fd_close(lock);
 }

@@ -2,6 +2,7 @@
 /* The table is the process's, like the descriptors in it; adapters of several threads use it, hence the lock. */
 #include "host/receivers.h"
 
+#include "link/fd.h"
 #include "link/udp.h"
 
 #include <pthread.h>
@@ -74,6 +75,26 @@ bool vb_receivers_add(uint32_t number, int fd)
 	if (!is_added)
 		vb_udp_receiver_close(fd);
 	return is_added;
+}
+
+void vb_receivers_drop_lost(void)
+{
+	pthread_mutex_lock(&table.lock);
+	for (uint32_t i = 0; i < VB_RECEIVERS_MAX; i++) {
+		if (!vb_receivers_set_has(&table.held, i) || vb_fd_is_ours(table.fds[i]))
+			continue;
+		table.held.bits[i / 8] &= (uint8_t) ~(1u << (i % 8));
+		table.count--;
+	}
+	pthread_mutex_unlock(&table.lock);
+}
+
+/* Another thread may have had the lock. */
+void vb_receivers_forget(void)
+{
+	pthread_mutex_init(&table.lock, NULL);
+	table.held = (struct vb_receivers_set){ { 0 } };
+	table.count = 0;
 }
 
 int vb_receivers_fd(uint32_t number)

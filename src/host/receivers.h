@@ -42,6 +42,12 @@ uint32_t vb_receivers_count(void);
 /* False when the kernel knows of sockets on the same port that are not in the table. */
 bool vb_receivers_are_complete(void);
 
+/* Forgets sockets that the program has closed. */
+void vb_receivers_drop_lost(void);
+
+/* In a forked child, which has no sockets any more. */
+void vb_receivers_forget(void);
+
 /* That all have, or 0 when there are none. */
 uint16_t vb_receivers_port(void);
 

@@ -2,13 +2,10 @@
 /*
  * System calls without the C library's functions of the same names: a preloaded library may have replaced those for the
  * whole process (rsockets do so with all of the socket calls), and our own sockets must not end up there.
- * Descriptors that are made here are protected from the program (descriptor.h).
  * All return what the kernel does: a negative errno for an error.
  */
 #ifndef VB_LINK_SYS_H
 #define VB_LINK_SYS_H
-
-#include "link/descriptor.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -23,7 +20,7 @@ static inline int vb_sys_result(long result)
 
 static inline int vb_sys_socket(int family, int type, int protocol)
 {
-	return vb_descriptor_protect(vb_sys_result(syscall(SYS_socket, family, type, protocol)));
+	return vb_sys_result(syscall(SYS_socket, family, type, protocol));
 }
 
 static inline int vb_sys_bind(int fd, const void *name, socklen_t length)
@@ -74,7 +71,7 @@ static inline int vb_sys_recvmmsg(int fd, struct mmsghdr *messages, unsigned cou
 
 static inline int vb_sys_epoll_create(int flags)
 {
-	return vb_descriptor_protect(vb_sys_result(syscall(SYS_epoll_create1, flags)));
+	return vb_sys_result(syscall(SYS_epoll_create1, flags));
 }
 
 static inline int vb_sys_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event)
@@ -84,7 +81,6 @@ static inline int vb_sys_epoll_ctl(int epoll, int operation, int fd, struct epol
 
 static inline void vb_sys_close(int fd)
 {
-	vb_descriptor_release(fd);
 	(void)syscall(SYS_close, fd);
 }
 

@@ -2,6 +2,7 @@
 /* Opening and closing a UDP link, and what it says of itself. */
 #include "link/udp_priv.h"
 
+#include "link/fd.h"
 #include "link/sys.h"
 
 #include <stdlib.h>
@@ -87,7 +88,7 @@ static vb_err open_sources(struct vb_udp *udp, const struct vb_udp_config *confi
 		source->port = vb_udp_socket_port(source->fd);
 		err = watch(udp, source->fd, 0);
 		if (err) {
-			vb_sys_close(source->fd);
+			vb_fd_close(source->fd);
 			return err;
 		}
 	}
@@ -97,7 +98,7 @@ static vb_err open_sources(struct vb_udp *udp, const struct vb_udp_config *confi
 static void close_sources(struct vb_udp *udp)
 {
 	while (udp->source_count)
-		vb_sys_close(udp->sources[--udp->source_count].fd);
+		vb_fd_close(udp->sources[--udp->source_count].fd);
 }
 
 vb_err vb_udp_open(const struct vb_udp_config *config, struct vb_udp **udp_out)
@@ -113,7 +114,7 @@ vb_err vb_udp_open(const struct vb_udp_config *config, struct vb_udp **udp_out)
 	err = vb_udp_inbox_init(&udp->inbox, config->datagram_length_max);
 	if (err)
 		goto free_udp;
-	udp->poller = vb_sys_epoll_create(EPOLL_CLOEXEC);
+	udp->poller = vb_fd_own(vb_sys_epoll_create(EPOLL_CLOEXEC));
 	if (udp->poller < 0) {
 		err = vb_udp_err_of(udp->poller);
 		goto fini_inbox;
@@ -139,7 +140,7 @@ close_sources:
 close_receiver:
 	close_receiver(udp);
 close_poller:
-	vb_sys_close(udp->poller);
+	vb_fd_close(udp->poller);
 fini_inbox:
 	vb_udp_inbox_fini(&udp->inbox);
 free_udp:
@@ -152,9 +153,18 @@ void vb_udp_close(struct vb_udp *udp)
 	vb_udp_leave_all(udp);
 	close_sources(udp);
 	close_receiver(udp);
-	vb_sys_close(udp->poller);
+	vb_fd_close(udp->poller);
 	vb_udp_inbox_fini(&udp->inbox);
 	free(udp);
+}
+
+bool vb_udp_is_intact(const struct vb_udp *udp)
+{
+	bool is_intact = vb_fd_is_ours(udp->poller) && vb_fd_is_ours(udp->receiver);
+
+	for (uint32_t i = 0; i < udp->source_count; i++)
+		is_intact &= vb_fd_is_ours(udp->sources[i].fd);
+	return is_intact;
 }
 
 uint16_t vb_udp_port(const struct vb_udp *udp)

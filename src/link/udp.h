@@ -50,6 +50,9 @@ struct vb_udp_config {
 VB_MUST_USE vb_err vb_udp_open(const struct vb_udp_config *config, struct vb_udp **udp_out);
 void vb_udp_close(struct vb_udp *udp);
 
+/* False if the program has closed a descriptor of the link: it moves nothing any more, and needs to be closed. */
+bool vb_udp_is_intact(const struct vb_udp *udp);
+
 uint16_t vb_udp_port(const struct vb_udp *udp); /* that it receives on */
 uint32_t vb_udp_source_count(const struct vb_udp *udp);
 uint16_t vb_udp_source_port(const struct vb_udp *udp, uint32_t source_index);
@@ -122,6 +125,10 @@ uint32_t vb_udp_receive(struct vb_udp *udp, struct vb_udp_datagram *out, uint32_
  */
 VB_MUST_USE vb_err vb_udp_join(struct vb_udp *udp, const struct vb_udp_address *group);
 void vb_udp_leave(struct vb_udp *udp, const struct vb_udp_address *group);
+
+/* Those it is in. */
+uint32_t vb_udp_group_count(const struct vb_udp *udp);
+struct vb_udp_address vb_udp_group(const struct vb_udp *udp, uint32_t index);
 
 /*
  * All links of one user on one port form a group; a unicast datagram goes to one of them. From now on it goes to number

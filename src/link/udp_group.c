@@ -6,6 +6,7 @@
  */
 #include "link/udp_priv.h"
 
+#include "link/fd.h"
 #include "link/sys.h"
 
 #include <string.h>
@@ -44,7 +45,7 @@ static int open_group(const struct vb_udp *udp, const struct vb_udp_address *gro
 	if (result >= 0)
 		result = vb_udp_watch(udp, fd, EPOLLIN);
 	if (result < 0) {
-		vb_sys_close(fd);
+		vb_fd_close(fd);
 		return result;
 	}
 	return fd;
@@ -75,14 +76,25 @@ void vb_udp_leave(struct vb_udp *udp, const struct vb_udp_address *group)
 
 	if (index == udp->group_count)
 		return;
-	vb_sys_close(udp->groups[index].fd);
+	vb_fd_close(udp->groups[index].fd);
 	udp->groups[index] = udp->groups[--udp->group_count];
 }
 
 void vb_udp_leave_all(struct vb_udp *udp)
 {
 	while (udp->group_count)
-		vb_sys_close(udp->groups[--udp->group_count].fd);
+		vb_fd_close(udp->groups[--udp->group_count].fd);
+}
+
+uint32_t vb_udp_group_count(const struct vb_udp *udp)
+{
+	return udp->group_count;
+}
+
+struct vb_udp_address vb_udp_group(const struct vb_udp *udp, uint32_t index)
+{
+	VB_CHECK(index < udp->group_count);
+	return udp->groups[index].address;
 }
 
 int vb_udp_next_to_read(struct vb_udp *udp)

@@ -5,6 +5,7 @@
  */
 #include "link/udp_priv.h"
 
+#include "link/fd.h"
 #include "link/sys.h"
 
 #include <fcntl.h>
@@ -33,7 +34,7 @@ vb_err vb_udp_receiver_open(const struct vb_udp_config *config, int *fd_out)
 
 void vb_udp_receiver_close(int fd)
 {
-	vb_sys_close(fd);
+	vb_fd_close(fd);
 }
 
 static int option_of(int fd, int option)

@@ -6,6 +6,7 @@
  */
 #include "link/udp_priv.h"
 
+#include "link/fd.h"
 #include "link/sys.h"
 
 #include <linux/filter.h>
@@ -91,7 +92,7 @@ void vb_udp_socket_wish_receive_buffer(int fd, uint32_t length)
 
 int vb_udp_socket_open_receiver(int family, const struct vb_udp_config *config)
 {
-	int fd = vb_sys_socket(family, SOCKET_TYPE, IPPROTO_UDP);
+	int fd = vb_fd_own(vb_sys_socket(family, SOCKET_TYPE, IPPROTO_UDP));
 	int result;
 
 	if (fd < 0)
@@ -106,7 +107,7 @@ int vb_udp_socket_open_receiver(int family, const struct vb_udp_config *config)
 		goto close_fd;
 	return fd;
 close_fd:
-	vb_sys_close(fd);
+	vb_fd_close(fd);
 	return result;
 }
 
@@ -123,7 +124,7 @@ int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
 			     uint32_t receive_buffer_length)
 {
 	int family = vb_udp_address_is_ipv4(group) ? AF_INET : AF_INET6;
-	int fd = vb_sys_socket(family, SOCKET_TYPE, IPPROTO_UDP);
+	int fd = vb_fd_own(vb_sys_socket(family, SOCKET_TYPE, IPPROTO_UDP));
 	union vb_udp_name name;
 	int counts_overflow = 0; /* the link's count is that of one socket */
 	int result;
@@ -142,13 +143,13 @@ int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
 		goto close_fd;
 	return fd;
 close_fd:
-	vb_sys_close(fd);
+	vb_fd_close(fd);
 	return result;
 }
 
 int vb_udp_socket_open_sender(int family, uint16_t port)
 {
-	int fd = vb_sys_socket(family, SOCKET_TYPE, IPPROTO_UDP);
+	int fd = vb_fd_own(vb_sys_socket(family, SOCKET_TYPE, IPPROTO_UDP));
 	int result;
 
 	if (fd < 0)
@@ -165,7 +166,7 @@ int vb_udp_socket_open_sender(int family, uint16_t port)
 		goto close_fd;
 	return fd;
 close_fd:
-	vb_sys_close(fd);
+	vb_fd_close(fd);
 	return result;
 }
 

@@ -385,7 +385,7 @@ TEST(a_watch_that_the_program_closed_is_lost_and_the_program_is_not_robbed)
 	close(fd);
 	EXPECT_EQ(vb_device_watch_take(fd), VB_DEVICE_WATCH_LOST);
 	EXPECT_EQ(pipe(pipes), 0);
-	EXPECT_EQ(pipes[0], fd);
+	EXPECT_EQ(dup2(pipes[0], fd), fd);
 	EXPECT_EQ(write(pipes[1], &letter, 1), 1);
 	EXPECT_EQ(vb_device_watch_take(fd), VB_DEVICE_WATCH_LOST);
 	vb_device_watch_close(fd);

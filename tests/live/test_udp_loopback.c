@@ -241,7 +241,7 @@ TEST(without_segmentation_a_message_goes_out_as_single_datagrams)
 /* The descriptor of a socket of this process, by its port. */
 static int descriptor_of_port(uint16_t port)
 {
-	for (int fd = 0; fd < 64; fd++) {
+	for (int fd = 0; fd < 65536; fd++) {
 		struct sockaddr_in6 name = { 0 };
 		socklen_t length = sizeof(name);
 

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fork(). The parent goes on as if nothing had happened. The child has a copy of the engines but no helper threads, and
+ * gives up all descriptors at once: sockets that it kept would outlive its parent. When a verb asks for
+ * such an adapter, the child takes it over if its parent is gone, as programs that become daemons expect, and
+ * else it is unusable. The number among the members is the token: who has it drives.
+ */
+#include "host/adapter_priv.h"
+
+#include "host/log.h"
+#include "host/receivers.h"
+#include "link/fd.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The parent of a daemon exits right after the fork, while the child goes on: so long the child waits for that. */
+#define PARENT_EXITS_NS 1000000000u
+#define PAUSE_NS 1000000
+
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vb_link all = { &all, &all };
+static pthread_once_t handlers_once = PTHREAD_ONCE_INIT;
+
+/* All engines are at rest when the process is copied. */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&all_lock);
+	for (struct vb_link *link = all.next; link != &all; link = link->next) {
+		struct vb_adapter *adapter = VB_CONTAINER(link, struct vb_adapter, link);
+
+		/* This very thread may have it: in a signal handler that forks. */
+		adapter->is_torn = pthread_mutex_lock(&adapter->owner);
+		pthread_mutex_lock(&adapter->device_lock);
+	}
+}
+
+static void after_fork_in_parent(void)
+{
+	for (struct vb_link *link = all.next; link != &all; link = link->next) {
+		struct vb_adapter *adapter = VB_CONTAINER(link, struct vb_adapter, link);
+
+		pthread_mutex_unlock(&adapter->device_lock);
+		if (!adapter->is_torn)
+			pthread_mutex_unlock(&adapter->owner);
+		adapter->is_torn = false;
+	}
+	pthread_mutex_unlock(&all_lock);
+}
+
+static void inherit(struct vb_adapter *adapter)
+{
+	vb_adapter_init_locks(adapter);
+	adapter->is_inherited = true;
+	adapter->inherited_ns = vb_adapter_now();
+	adapter->watch_fd = -1;
+	atomic_store(&adapter->wake_fd, -1);
+	atomic_store(&adapter->waiter_count, 0);
+	atomic_store(&adapter->helper_wakes_ns, HELPER_PAUSES);
+	if (!adapter->is_torn)
+		vb_adapter_unplug(adapter);
+}
+
+static void after_fork_in_child(void)
+{
+	vb_fd_close_inherited();
+	vb_receivers_forget();
+	for (struct vb_link *link = all.next; link != &all; link = link->next)
+		inherit(VB_CONTAINER(link, struct vb_adapter, link));
+	pthread_mutex_init(&all_lock, NULL);
+}
+
+static void set_handlers(void)
+{
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+void vb_adapter_enlist(struct vb_adapter *adapter)
+{
+	pthread_once(&handlers_once, set_handlers);
+	pthread_mutex_lock(&all_lock);
+	vb_link_append(&all, &adapter->link);
+	pthread_mutex_unlock(&all_lock);
+}
+
+void vb_adapter_delist(struct vb_adapter *adapter)
+{
+	pthread_mutex_lock(&all_lock);
+	vb_link_remove(&adapter->link);
+	pthread_mutex_unlock(&all_lock);
+}
+
+static vb_err plug_in_when_parent_exits(struct vb_adapter *adapter)
+{
+	vb_err err;
+
+	while ((err = vb_adapter_plug_in_again(adapter)) &&
+	       vb_adapter_now() - adapter->inherited_ns < PARENT_EXITS_NS)
+		syscall(SYS_nanosleep, &(struct timespec){ 0, PAUSE_NS }, NULL);
+	return err;
+}
+
+static bool take_over(struct vb_adapter *adapter)
+{
+	if (adapter->is_torn || plug_in_when_parent_exits(adapter))
+		return false;
+	adapter->is_inherited = false;
+	if (vb_adapter_open_wake(adapter) || vb_adapter_start_helper(adapter)) {
+		adapter->is_inherited = true;
+		vb_adapter_unplug(adapter);
+		return false;
+	}
+	if (vb_device_watch_open(&adapter->watch_fd))
+		adapter->watch_fd = -1;
+	vb_log(VB_LOG_INFO, "%s: taken over from the parent process", adapter->device.name);
+	return true;
+}
+
+bool vb_adapter_is_usable(struct vb_adapter *adapter)
+{
+	bool is_usable;
+
+	if (!atomic_load_explicit(&adapter->is_inherited, memory_order_acquire))
+		return true;
+	pthread_mutex_lock(&all_lock);
+	is_usable = !adapter->is_inherited || take_over(adapter);
+	pthread_mutex_unlock(&all_lock);
+	if (!is_usable)
+		vb_log(VB_LOG_WARN, "%s: belongs to the parent process, which still uses it",
+		       adapter->device.name);
+	return is_usable;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The adapter's plug: membership, link and pump, which is to say its descriptors. A program may close them all, and a forked
+ * child has none; the engine does not mind, for it only sees packets vanish. Plugged in anew it has the number and
+ * the source ports that its QPs have always had.
+ */
+#include "host/adapter_priv.h"
+
+#include "host/log.h"
+#include "host/member.h"
+#include "host/pump.h"
+#include "link/fd.h"
+#include "link/udp.h"
+#include "nic/qp.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+/* Without memory they are lost, as are packets to them. */
+static void keep_groups(struct vb_adapter *adapter)
+{
+	uint32_t count = vb_udp_group_count(adapter->udp);
+
+	free(adapter->groups);
+	adapter->groups = calloc(count + 1, sizeof(*adapter->groups));
+	adapter->group_count = adapter->groups ? count : 0;
+	for (uint32_t i = 0; i < adapter->group_count; i++)
+		adapter->groups[i] = vb_udp_group(adapter->udp, i);
+}
+
+static void join_groups(struct vb_adapter *adapter)
+{
+	for (uint32_t i = 0; i < adapter->group_count; i++) {
+		struct vb_gid gid;
+
+		memcpy(gid.raw, adapter->groups[i].ip, sizeof(gid.raw));
+		if (vb_nic_has_group(adapter->nic, &gid) &&
+		    vb_udp_join(adapter->udp, &adapter->groups[i]))
+			vb_log(VB_LOG_WARN, "%s: a multicast group is lost", adapter->device.name);
+	}
+}
+
+void vb_adapter_unplug(struct vb_adapter *adapter)
+{
+	if (adapter->pump)
+		vb_pump_destroy(adapter->pump);
+	if (adapter->udp) {
+		keep_groups(adapter);
+		vb_udp_close(adapter->udp);
+	}
+	if (adapter->member)
+		vb_member_leave(adapter->member);
+	adapter->pump = NULL;
+	adapter->udp = NULL;
+	adapter->member = NULL;
+}
+
+vb_err vb_adapter_plug_in_again(struct vb_adapter *adapter)
+{
+	vb_err err = vb_member_rejoin(adapter->number, vb_adapter_receive_buffer(adapter),
+				      &adapter->member);
+
+	if (!err)
+		err = vb_adapter_open_link(adapter);
+	if (!err)
+		err = vb_pump_create(adapter->nic, adapter->udp, adapter->member,
+				     &adapter->host_gid, &adapter->pump);
+	if (err)
+		vb_adapter_unplug(adapter);
+	else
+		join_groups(adapter);
+	return err;
+}
+
+vb_err vb_adapter_open_wake(struct vb_adapter *adapter)
+{
+	int fd = vb_fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+
+	atomic_store_explicit(&adapter->wake_fd, fd, memory_order_relaxed);
+	return fd < 0 ? VB_ENOMEM : VB_OK;
+}
+
+static bool is_intact(const struct vb_adapter *adapter)
+{
+	return adapter->pump && vb_udp_is_intact(adapter->udp) &&
+	       vb_member_is_intact(adapter->member);
+}
+
+/* Somebody who still sleeps on the old sockets keeps them alive for a while: then it succeeds the next time. */
+static void repair_plug(struct vb_adapter *adapter)
+{
+	pthread_mutex_lock(&adapter->owner);
+	if (!is_intact(adapter)) {
+		vb_adapter_unplug(adapter);
+		if (!vb_adapter_plug_in_again(adapter))
+			vb_log(VB_LOG_WARN,
+			       "%s: the program has closed descriptors of the adapter; it has new ones",
+			       adapter->device.name);
+	}
+	pthread_mutex_unlock(&adapter->owner);
+}
+
+void vb_adapter_repair(struct vb_adapter *adapter)
+{
+	int wake_fd = atomic_load_explicit(&adapter->wake_fd, memory_order_relaxed);
+
+	if (!vb_fd_is_ours(wake_fd) && vb_adapter_open_wake(adapter))
+		vb_log(VB_LOG_ERROR, "%s: no descriptor to wake the helper thread with",
+		       adapter->device.name);
+	if (adapter->watch_fd >= 0 && !vb_fd_is_ours(adapter->watch_fd))
+		vb_adapter_follow(adapter);
+	repair_plug(adapter);
+}

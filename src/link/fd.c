@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A table by number. A row belongs to whoever has the descriptor, so it needs no lock; rows are looked at together only in a
+ * forked child, which has one thread.
+ */
+#include "link/fd.h"
+
+#include "link/descriptor.h"
+#include "link/sys.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+#define ROWS 8192 /* descriptors beyond are not watched over */
+#define HIGH_MAX 4096 /* the kernel's own table grows with the highest number */
+
+static struct row {
+	uint64_t identity; /* 0: not ours */
+	bool is_known_to_program;
+} rows[ROWS];
+
+/* The last quarter of what the process may have. */
+static int high_number(void)
+{
+	struct rlimit limit;
+	rlim_t end = HIGH_MAX;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < end)
+		end = limit.rlim_cur;
+	return (int)(end - end / 4);
+}
+
+static void remember(int fd, bool is_known_to_program)
+{
+	if (fd < 0 || fd >= ROWS)
+		return;
+	rows[fd] = (struct row){ vb_descriptor_identity(fd), is_known_to_program };
+	vb_descriptor_protect(fd);
+}
+
+int vb_fd_own(int fd)
+{
+	int high;
+
+	if (fd < 0)
+		return fd;
+	high = vb_sys_result(syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, high_number()));
+	if (high >= 0) {
+		vb_sys_close(fd);
+		fd = high;
+	}
+	remember(fd, false);
+	return fd;
+}
+
+void vb_fd_own_in_place(int fd)
+{
+	remember(fd, true);
+}
+
+bool vb_fd_is_ours(int fd)
+{
+	uint64_t identity = fd < 0 ? 0 : vb_descriptor_identity(fd);
+
+	return identity && (fd >= ROWS || rows[fd].identity == identity);
+}
+
+void vb_fd_close(int fd)
+{
+	bool is_ours = vb_fd_is_ours(fd);
+
+	if (fd < 0)
+		return;
+	if (fd < ROWS && rows[fd].identity) {
+		rows[fd].identity = 0;
+		vb_descriptor_release(fd);
+	}
+	if (is_ours)
+		vb_sys_close(fd);
+}
+
+void vb_fd_close_inherited(void)
+{
+	for (int fd = 0; fd < ROWS; fd++)
+		if (rows[fd].identity && !rows[fd].is_known_to_program)
+			vb_fd_close(fd);
+}

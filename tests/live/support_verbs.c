@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The small verbs program. */
+#include "support_verbs.h"
+
+#include "namespace.h"
+
+#include <string.h>
+#include <time.h>
+
+#define WAIT_S 30
+
+void program_enter_namespace(void)
+{
+	namespace_enter();
+	namespace_add_dummy("d0");
+	ip("link set lo up");
+	ip("address add 10.0.0.1/24 dev d0");
+}
+
+static void connect_to_itself(struct program *program)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = program->qp->qp_num,
+		.max_dest_rd_atomic = 1,
+		.max_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.ah_attr = { .is_global = 1, .port_num = 1, .grh.sgid_index = 1 },
+	};
+
+	EXPECT_EQ(ibv_query_gid(program->context, 1, 1, &attr.ah_attr.grh.dgid), 0);
+	EXPECT_EQ(ibv_modify_qp(program->qp, &attr,
+				IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					IBV_QP_ACCESS_FLAGS),
+		  0);
+	attr.qp_state = IBV_QPS_RTR;
+	EXPECT_EQ(ibv_modify_qp(program->qp, &attr,
+				IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					IBV_QP_MIN_RNR_TIMER),
+		  0);
+	attr.qp_state = IBV_QPS_RTS;
+	EXPECT_EQ(ibv_modify_qp(program->qp, &attr,
+				IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+					IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+		  0);
+}
+
+void program_open(struct program *program)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_qp_init_attr init = {
+		.cap = { .max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+	};
+
+	memset(program, 0, sizeof(*program));
+	EXPECT(list && list[0]);
+	program->context = ibv_open_device(list[0]);
+	EXPECT(program->context);
+	ibv_free_device_list(list);
+	program->channel = ibv_create_comp_channel(program->context);
+	program->pd = ibv_alloc_pd(program->context);
+	EXPECT(program->channel && program->pd);
+	program->mr = ibv_reg_mr(program->pd, program->source, 2 * PROGRAM_LENGTH,
+				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	program->cq = ibv_create_cq(program->context, 8, NULL, program->channel, 0);
+	EXPECT(program->mr && program->cq);
+	init.send_cq = init.recv_cq = program->cq;
+	program->qp = ibv_create_qp(program->pd, &init);
+	EXPECT(program->qp);
+	connect_to_itself(program);
+}
+
+void program_close(struct program *program)
+{
+	EXPECT_EQ(ibv_destroy_qp(program->qp), 0);
+	EXPECT_EQ(ibv_destroy_cq(program->cq), 0);
+	EXPECT_EQ(ibv_dereg_mr(program->mr), 0);
+	EXPECT_EQ(ibv_dealloc_pd(program->pd), 0);
+	EXPECT_EQ(ibv_destroy_comp_channel(program->channel), 0);
+	EXPECT_EQ(ibv_close_device(program->context), 0);
+}
+
+static void post(struct program *program)
+{
+	struct ibv_sge sge = { (uintptr_t)program->source, PROGRAM_LENGTH, program->mr->lkey };
+	struct ibv_send_wr request = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.wr.rdma = { (uintptr_t)program->target, program->mr->rkey },
+	};
+	struct ibv_send_wr *bad;
+
+	program->rounds++;
+	for (unsigned i = 0; i < PROGRAM_LENGTH; i++)
+		program->source[i] = (unsigned char)(i * 7 + program->rounds);
+	EXPECT_EQ(ibv_post_send(program->qp, &request, &bad), 0);
+}
+
+static void expect_success(struct program *program, const struct ibv_wc *completion)
+{
+	EXPECT_STR(ibv_wc_status_str(completion->status), "success");
+	EXPECT_MEM(program->target, program->source, PROGRAM_LENGTH);
+}
+
+void program_round(struct program *program)
+{
+	time_t end = time(NULL) + WAIT_S;
+	struct ibv_wc completion;
+	int count;
+
+	post(program);
+	while ((count = ibv_poll_cq(program->cq, 1, &completion)) == 0)
+		if (time(NULL) > end)
+			FAIL("no completion in round %u", program->rounds);
+	EXPECT_EQ(count, 1);
+	expect_success(program, &completion);
+}
+
+void program_round_with_event(struct program *program)
+{
+	struct ibv_wc completion;
+	struct ibv_cq *cq;
+	void *cq_context;
+
+	EXPECT_EQ(ibv_req_notify_cq(program->cq, 0), 0);
+	post(program);
+	EXPECT_EQ(ibv_get_cq_event(program->channel, &cq, &cq_context), 0);
+	EXPECT(cq == program->cq);
+	ibv_ack_cq_events(cq, 1);
+	EXPECT_EQ(ibv_poll_cq(program->cq, 1, &completion), 1);
+	expect_success(program, &completion);
+}

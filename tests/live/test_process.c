@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a program may do to its process while it has a device open: fork, exec, become a daemon, close every
+ * descriptor it does not know. Its traffic goes on, and nobody reads, writes or closes what is not his.
+ */
+#include "support_verbs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NUMBERS 65536
+
+static struct program program, another;
+
+static void begin(void)
+{
+	program_enter_namespace();
+	program_open(&program);
+	program_round(&program);
+	program_round_with_event(&program);
+}
+
+static void end(void)
+{
+	program_round(&program);
+	program_round_with_event(&program);
+	program_close(&program);
+}
+
+/* Runs a part of the test in a child. It says that it came to its end by a letter: expectations end the process. */
+static pid_t begin_child(void (*run)(void), int *said_out)
+{
+	int pipes[2];
+	pid_t pid;
+
+	EXPECT_EQ(pipe(pipes), 0);
+	pid = fork();
+	EXPECT(pid >= 0);
+	if (!pid) {
+		close(pipes[0]);
+		run();
+		EXPECT_EQ(write(pipes[1], "k", 1), 1);
+		_exit(0);
+	}
+	close(pipes[1]);
+	*said_out = pipes[0];
+	return pid;
+}
+
+static void expect_end(int said)
+{
+	char letter;
+
+	EXPECT_EQ(read(said, &letter, 1), 1);
+	close(said);
+}
+
+static void run_in_child(void (*run)(void))
+{
+	int said;
+	pid_t pid = begin_child(run, &said);
+
+	expect_end(said);
+	EXPECT_EQ(waitpid(pid, NULL, 0), pid);
+}
+
+/* --- fork --------------------------------------------------------------------------------------- */
+
+static void expect_refusals(void)
+{
+	struct ibv_send_wr send = { .opcode = IBV_WR_RDMA_WRITE }, *bad_send;
+	struct ibv_recv_wr receive = { 0 }, *bad_receive;
+	struct ibv_async_event event;
+	struct ibv_wc completion;
+	struct ibv_cq *cq;
+	void *cq_context;
+
+	EXPECT_EQ(ibv_post_send(program.qp, &send, &bad_send), EIO);
+	EXPECT(bad_send == &send);
+	EXPECT_EQ(ibv_post_recv(program.qp, &receive, &bad_receive), EIO);
+	EXPECT(ibv_poll_cq(program.cq, 1, &completion) < 0);
+	EXPECT_EQ(ibv_req_notify_cq(program.cq, 0), EIO);
+	EXPECT_EQ(ibv_get_cq_event(program.channel, &cq, &cq_context), -1);
+	EXPECT_EQ(ibv_get_async_event(program.context, &event), -1);
+	EXPECT(!ibv_alloc_pd(program.context));
+	EXPECT_EQ(errno, EIO);
+	EXPECT(!ibv_reg_mr(program.pd, program.source, 10, 0));
+	EXPECT(!ibv_create_cq(program.context, 1, NULL, NULL, 0));
+	EXPECT(ibv_dereg_mr(program.mr));
+	EXPECT(ibv_destroy_qp(program.qp));
+	EXPECT(ibv_destroy_cq(program.cq));
+}
+
+TEST(a_forked_child_is_refused_while_its_parent_goes_on)
+{
+	int said;
+	pid_t pid;
+
+	begin();
+	pid = begin_child(expect_refusals, &said);
+	for (int i = 0; i < 500; i++)
+		program_round(&program);
+	expect_end(said);
+	EXPECT_EQ(waitpid(pid, NULL, 0), pid);
+	end();
+}
+
+static void use_another(void)
+{
+	program_open(&another);
+	for (int i = 0; i < 50; i++)
+		program_round(&another);
+	program_close(&another);
+}
+
+static void open_anew(void)
+{
+	EXPECT_EQ(ibv_close_device(program.context),
+		  0); /* of what is inherited only this much is possible */
+	use_another();
+}
+
+TEST(a_forked_child_may_open_devices_of_its_own)
+{
+	int said;
+	pid_t pid;
+
+	begin();
+	pid = begin_child(open_anew, &said);
+	for (int i = 0; i < 50; i++)
+		program_round(&program);
+	expect_end(said);
+	EXPECT_EQ(waitpid(pid, NULL, 0), pid);
+	end();
+}
+
+/* Calls for each number that is a descriptor, except that of the directory itself. */
+static void for_each_descriptor(void (*call)(int fd, const char *what))
+{
+	DIR *directory = opendir("/proc/self/fd");
+	struct dirent *entry;
+
+	EXPECT(directory);
+	while ((entry = readdir(directory))) {
+		char path[300], what[64] = "";
+		int fd = atoi(entry->d_name);
+
+		if (*entry->d_name == '.' || fd == dirfd(directory))
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/fd/%s", entry->d_name);
+		EXPECT(readlink(path, what, sizeof(what) - 1) > 0);
+		call(fd, what);
+	}
+	closedir(directory);
+}
+
+static void expect_no_socket(int fd, const char *what)
+{
+	if (!strncmp(what, "socket:", 7))
+		FAIL("descriptor %d is %s", fd, what);
+}
+
+static void expect_no_sockets(void)
+{
+	for_each_descriptor(expect_no_socket);
+}
+
+TEST(a_forked_child_keeps_no_socket_alive)
+{
+	begin();
+	run_in_child(expect_no_sockets);
+	end();
+}
+
+static atomic_bool is_stopping;
+
+static void *poll_all_the_time(void *argument)
+{
+	(void)argument;
+	while (!atomic_load(&is_stopping))
+		program_round(&program);
+	return NULL;
+}
+
+static void *wait_for_async_event(void *argument)
+{
+	struct ibv_async_event event;
+
+	(void)argument;
+	(void)ibv_get_async_event(another.context, &event);
+	return NULL;
+}
+
+TEST(children_are_forked_at_any_moment)
+{
+	pthread_t poller, waiter;
+
+	begin();
+	program_open(&another);
+	EXPECT_EQ(pthread_create(&poller, NULL, poll_all_the_time, NULL), 0);
+	EXPECT_EQ(pthread_create(&waiter, NULL, wait_for_async_event, NULL), 0);
+	for (int i = 0; i < 20; i++)
+		run_in_child(use_another);
+	atomic_store(&is_stopping, true);
+	pthread_join(poller, NULL);
+	for (int i = 0; i < 50; i++)
+		program_round(&another);
+	pthread_cancel(waiter);
+	end();
+}
+
+/* --- closing ------------------------------------------------------------------------------------ */
+
+static int numbers[NUMBERS], number_count;
+
+static void note_descriptor(int fd, const char *what)
+{
+	(void)what;
+	if (fd > 2)
+		numbers[number_count++] = fd;
+}
+
+static void close_all(void)
+{
+	for_each_descriptor(note_descriptor);
+	for (int i = 0; i < number_count; i++)
+		close(numbers[i]);
+}
+
+TEST(a_program_may_close_all_descriptors)
+{
+	begin();
+	close_all();
+	for (int i = 0; i < 50; i++)
+		program_round(&program);
+	program_close(&program);
+}
+
+TEST(a_program_may_close_all_descriptors_while_it_waits_for_events)
+{
+	pthread_t waiter;
+
+	begin();
+	program_open(&another);
+	EXPECT_EQ(pthread_create(&waiter, NULL, wait_for_async_event, NULL), 0);
+	usleep(50000);
+	close_all();
+	for (int i = 0; i < 50; i++) {
+		program_round(&program);
+		program_round(&another);
+	}
+	pthread_join(waiter, NULL);
+	program_close(&program);
+	program_close(&another);
+}
+
+/*
+ * Its own files then have the numbers that it gets: those of the channel and the async events, and lower ones that were ours.
+ * Nothing may be taken from them, written to them, or closed.
+ */
+TEST(what_a_program_opens_instead_is_left_alone)
+{
+	enum { PAIRS = 50 };
+	int pairs[PAIRS][2];
+	char bytes[16];
+
+	begin();
+	close_all();
+	for (int i = 0; i < PAIRS; i++) {
+		EXPECT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, pairs[i]), 0);
+		EXPECT_EQ(send(pairs[i][0], "mine", 4, 0), 4);
+		EXPECT_EQ(send(pairs[i][1], "mine", 4, 0), 4);
+	}
+	for (int i = 0; i < 50; i++) {
+		EXPECT_EQ(ibv_req_notify_cq(program.cq, 0), 0);
+		program_round(&program);
+	}
+	program_close(&program);
+	for (int i = 0; i < PAIRS; i++) {
+		for (int side = 0; side < 2; side++) {
+			EXPECT_EQ(recv(pairs[i][side], bytes, sizeof(bytes), MSG_DONTWAIT), 4);
+			EXPECT_EQ(recv(pairs[i][side], bytes, sizeof(bytes), MSG_DONTWAIT), -1);
+			EXPECT_EQ(errno, EAGAIN);
+		}
+	}
+}
+
+/* --- daemons ------------------------------------------------------------------------------------ */
+
+/* The process that opened the device ends; its child goes on. */
+static void become_daemon(void)
+{
+	pid_t pid = fork();
+
+	EXPECT(pid >= 0);
+	if (pid)
+		_exit(0);
+}
+
+static void go_on(void)
+{
+	for (int i = 0; i < 50; i++)
+		program_round(&program);
+	for (int i = 0; i < 50; i++)
+		program_round_with_event(&program);
+	program_open(&another);
+	program_round(&another);
+	program_close(&another);
+	program_close(&program);
+}
+
+static void open_and_become_daemon(void)
+{
+	program_open(&program);
+	program_round_with_event(&program);
+	become_daemon();
+	EXPECT_EQ(setsid(), getpid());
+	go_on();
+}
+
+TEST(a_program_may_become_a_daemon_after_opening)
+{
+	int said;
+
+	program_enter_namespace();
+	begin_child(open_and_become_daemon, &said);
+	expect_end(said);
+}
+
+static void open_and_fork_twice(void)
+{
+	program_open(&program);
+	program_round(&program);
+	become_daemon();
+	setsid();
+	become_daemon();
+	go_on();
+}
+
+TEST(a_program_may_become_a_daemon_by_two_forks)
+{
+	int said;
+
+	program_enter_namespace();
+	begin_child(open_and_fork_twice, &said);
+	expect_end(said);
+}
+
+static void open_fork_and_use_before(void)
+{
+	program_open(&program);
+	program_round(&program);
+	become_daemon();
+	program_round(&program);
+	become_daemon();
+	go_on();
+}
+
+TEST(a_daemon_may_do_so_again)
+{
+	int said;
+
+	program_enter_namespace();
+	begin_child(open_fork_and_use_before, &said);
+	expect_end(said);
+}

@@ -6,6 +6,7 @@
 
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define WAIT_S 30
 
@@ -17,14 +18,14 @@ void program_enter_namespace(void)
 	ip("address add 10.0.0.1/24 dev d0");
 }
 
-static void connect_to_itself(struct program *program)
+static void connect_qp(struct program *program)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = program->qp->qp_num,
+		.dest_qp_num = program->to.qpn,
 		.max_dest_rd_atomic = 1,
 		.max_rd_atomic = 1,
 		.min_rnr_timer = 12,
@@ -52,7 +53,7 @@ static void connect_to_itself(struct program *program)
 		  0);
 }
 
-void program_open(struct program *program)
+static void make(struct program *program)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_qp_init_attr init = {
@@ -76,7 +77,28 @@ void program_open(struct program *program)
 	init.send_cq = init.recv_cq = program->cq;
 	program->qp = ibv_create_qp(program->pd, &init);
 	EXPECT(program->qp);
-	connect_to_itself(program);
+	program->to = (struct place){ program->qp->qp_num, program->mr->rkey,
+				      (uintptr_t)program->target };
+}
+
+void program_open(struct program *program)
+{
+	make(program);
+	connect_qp(program);
+}
+
+void program_open_with_peer(struct program *program, int exchange)
+{
+	struct place own, peer;
+
+	make(program);
+	own = program->to;
+	EXPECT_EQ(write(exchange, &own, sizeof(own)), sizeof(own));
+	EXPECT_EQ(read(exchange, &peer, sizeof(peer)), sizeof(peer));
+	program->to = peer;
+	connect_qp(program);
+	EXPECT_EQ(write(exchange, "r", 1), 1);
+	EXPECT_EQ(read(exchange, &(char){ 0 }, 1), 1);
 }
 
 void program_close(struct program *program)
@@ -89,14 +111,14 @@ void program_close(struct program *program)
 	EXPECT_EQ(ibv_close_device(program->context), 0);
 }
 
-static void post(struct program *program)
+void program_post(struct program *program)
 {
 	struct ibv_sge sge = { (uintptr_t)program->source, PROGRAM_LENGTH, program->mr->lkey };
 	struct ibv_send_wr request = {
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_RDMA_WRITE,
-		.wr.rdma = { (uintptr_t)program->target, program->mr->rkey },
+		.wr.rdma = { program->to.address, program->to.rkey },
 	};
 	struct ibv_send_wr *bad;
 
@@ -106,37 +128,44 @@ static void post(struct program *program)
 	EXPECT_EQ(ibv_post_send(program->qp, &request, &bad), 0);
 }
 
-static void expect_success(struct program *program, const struct ibv_wc *completion)
-{
-	EXPECT_STR(ibv_wc_status_str(completion->status), "success");
-	EXPECT_MEM(program->target, program->source, PROGRAM_LENGTH);
-}
-
 void program_round(struct program *program)
 {
 	time_t end = time(NULL) + WAIT_S;
 	struct ibv_wc completion;
 	int count;
 
-	post(program);
+	program_post(program);
 	while ((count = ibv_poll_cq(program->cq, 1, &completion)) == 0)
 		if (time(NULL) > end)
 			FAIL("no completion in round %u", program->rounds);
 	EXPECT_EQ(count, 1);
-	expect_success(program, &completion);
+	EXPECT_STR(ibv_wc_status_str(completion.status), "success");
+	EXPECT_MEM(program->target, program->source, PROGRAM_LENGTH);
+}
+
+static void take_event(struct program *program)
+{
+	struct ibv_cq *cq;
+	void *cq_context;
+
+	EXPECT_EQ(ibv_get_cq_event(program->channel, &cq, &cq_context), 0);
+	EXPECT(cq == program->cq);
+	ibv_ack_cq_events(cq, 1);
+}
+
+enum ibv_wc_status program_wait(struct program *program)
+{
+	struct ibv_wc completion;
+
+	take_event(program);
+	EXPECT_EQ(ibv_poll_cq(program->cq, 1, &completion), 1);
+	return completion.status;
 }
 
 void program_round_with_event(struct program *program)
 {
-	struct ibv_wc completion;
-	struct ibv_cq *cq;
-	void *cq_context;
-
 	EXPECT_EQ(ibv_req_notify_cq(program->cq, 0), 0);
-	post(program);
-	EXPECT_EQ(ibv_get_cq_event(program->channel, &cq, &cq_context), 0);
-	EXPECT(cq == program->cq);
-	ibv_ack_cq_events(cq, 1);
-	EXPECT_EQ(ibv_poll_cq(program->cq, 1, &completion), 1);
-	expect_success(program, &completion);
+	program_post(program);
+	EXPECT_STR(ibv_wc_status_str(program_wait(program)), "success");
+	EXPECT_MEM(program->target, program->source, PROGRAM_LENGTH);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A small verbs program: one device, one RC QP that is connected to itself, and memory of which one half is written to the
- * other. All packets go over the sockets.
+ * A small verbs program: one device, one RC QP that is connected to itself or to another process's, and memory of which one
+ * half is written to the other. All packets go over the sockets.
  */
 #ifndef VB_TESTS_LIVE_SUPPORT_VERBS_H
 #define VB_TESTS_LIVE_SUPPORT_VERBS_H
@@ -12,6 +12,13 @@
 
 #define PROGRAM_LENGTH 20000
 
+/* Where a program writes to. */
+struct place {
+	uint32_t qpn;
+	uint32_t rkey;
+	uint64_t address;
+};
+
 struct program {
 	struct ibv_context *context;
 	struct ibv_comp_channel *channel;
@@ -19,6 +26,7 @@ struct program {
 	struct ibv_mr *mr;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
+	struct place to;
 	unsigned rounds;
 	unsigned char source[PROGRAM_LENGTH];
 	unsigned char target[PROGRAM_LENGTH];
@@ -27,8 +35,14 @@ struct program {
 /* A namespace with one device, vb_d0. */
 void program_enter_namespace(void);
 
+/* Without `exchange` it is connected to itself; else to the one at the other end of this socket. */
 void program_open(struct program *program);
+void program_open_with_peer(struct program *program, int exchange);
 void program_close(struct program *program);
+
+/* Waits for one event and takes one completion; returns its status. */
+enum ibv_wc_status program_wait(struct program *program);
+void program_post(struct program *program);
 
 /* Posts a WRITE; waits for its completion by polling; looks at the data. */
 void program_round(struct program *program);

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,6 +219,62 @@ TEST(children_are_forked_at_any_moment)
 		program_round(&another);
 	pthread_cancel(waiter);
 	end();
+}
+
+/* --- killing ------------------------------------------------------------------------------------ */
+
+static void be_written_to(int exchange)
+{
+	program_open_with_peer(&program, exchange);
+	pause();
+}
+
+/* Writes and waits for each event until it fails. */
+static enum ibv_wc_status write_until_failure(void)
+{
+	enum ibv_wc_status status;
+
+	do {
+		EXPECT_EQ(ibv_req_notify_cq(program.cq, 0), 0);
+		program_post(&program);
+		status = program_wait(&program);
+	} while (status == IBV_WC_SUCCESS);
+	return status;
+}
+
+static void *kill_soon(void *argument)
+{
+	usleep(rand() % 20000);
+	kill(*(pid_t *)argument, SIGKILL);
+	return NULL;
+}
+
+static void write_to_one_who_is_killed(void)
+{
+	int pair[2];
+	pthread_t killer;
+	pid_t pid;
+
+	EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	pid = fork();
+	EXPECT(pid >= 0);
+	if (!pid)
+		be_written_to(pair[1]);
+	program_open_with_peer(&program, pair[0]);
+	EXPECT_EQ(pthread_create(&killer, NULL, kill_soon, &pid), 0);
+	EXPECT_STR(ibv_wc_status_str(write_until_failure()), "transport retry counter exceeded");
+	pthread_join(killer, NULL);
+	EXPECT_EQ(waitpid(pid, NULL, 0), pid);
+	program_close(&program);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+TEST(who_waits_for_an_event_hears_that_the_peer_was_killed)
+{
+	program_enter_namespace();
+	for (int i = 0; i < (test_is_thorough() ? 100 : 5); i++)
+		write_to_one_who_is_killed();
 }
 
 /* --- closing ------------------------------------------------------------------------------------ */

@@ -30,8 +30,6 @@ int vb_abi_pd_alloc(struct ibv_context *context, struct ibv_pd **pd_out)
 	struct vb_abi_pd *pd;
 	vb_err err;
 
-	if (!vb_adapter_is_usable(adapter))
-		return EIO;
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return ENOMEM;
@@ -97,8 +95,6 @@ int vb_abi_pd_dealloc(struct ibv_pd *pd)
 	struct vb_adapter *adapter = adapter_of(pd->context);
 	vb_err err;
 
-	if (!vb_adapter_is_usable(adapter))
-		return EIO;
 	vb_adapter_enter(adapter);
 	err = end_pd(own);
 	vb_adapter_leave(adapter);
@@ -209,8 +205,6 @@ int vb_abi_xrcd_open(struct ibv_context *context, const struct ibv_xrcd_init_att
 	struct stat file;
 	int error;
 
-	if (!vb_adapter_is_usable(own->adapter))
-		return EIO;
 	if (attr->fd != -1 && fstat(attr->fd, &file))
 		return vb_abi_refuse(errno, "ibv_open_xrcd: %d is no descriptor", attr->fd);
 	xrcd = calloc(1, sizeof(*xrcd));
@@ -235,8 +229,6 @@ int vb_abi_xrcd_close(struct ibv_xrcd *xrcd)
 	struct vb_adapter *adapter = adapter_of(xrcd->context);
 	vb_err err = VB_OK;
 
-	if (!vb_adapter_is_usable(adapter))
-		return EIO;
 	vb_adapter_enter(adapter);
 	if (domain->open_count == 1)
 		err = vb_xrcd_destroy(domain->xrcd);
@@ -297,8 +289,6 @@ int vb_abi_mr_register(struct ibv_pd *pd, const struct vb_abi_range *range, stru
 	struct vb_abi_mr *mr;
 	vb_err err;
 
-	if (!vb_adapter_is_usable(adapter))
-		return EIO;
 	if (check_reachable("ibv_reg_mr", range))
 		return EFAULT;
 	mr = calloc(1, sizeof(*mr));
@@ -322,8 +312,6 @@ int vb_abi_mr_register_dm(struct ibv_pd *pd, struct ibv_dm *dm, const struct vb_
 	const struct vb_abi_dm *own = VB_CONTAINER(dm, struct vb_abi_dm, verbs);
 	vb_err err;
 
-	if (!vb_adapter_is_usable(adapter))
-		return EIO;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return ENOMEM;
@@ -343,8 +331,6 @@ int vb_abi_mr_register_null(struct ibv_pd *pd, struct ibv_mr **mr_out)
 	struct vb_abi_mr *mr;
 	vb_err err;
 
-	if (!vb_adapter_is_usable(adapter))
-		return EIO;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return ENOMEM;
@@ -362,8 +348,6 @@ int vb_abi_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 	vb_err err;
 
 	*is_intact_out = true;
-	if (!vb_adapter_is_usable(adapter))
-		return EIO;
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && check_reachable("ibv_rereg_mr", range))
 		return EFAULT;
 	vb_adapter_enter(adapter);
@@ -385,8 +369,6 @@ int vb_abi_mr_deregister(struct ibv_mr *mr)
 	struct vb_adapter *adapter = adapter_of(mr->context);
 	vb_err err;
 
-	if (!vb_adapter_is_usable(adapter))
-		return EIO;
 	vb_adapter_enter(adapter);
 	err = vb_mr_destroy(own->mr);
 	if (!err)
@@ -407,8 +389,6 @@ int vb_abi_mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type, struct ibv_mw **mw
 	struct vb_abi_mw *mw;
 	vb_err err;
 
-	if (!vb_adapter_is_usable(adapter))
-		return EIO;
 	mw = calloc(1, sizeof(*mw));
 	if (!mw)
 		return ENOMEM;
@@ -430,8 +410,6 @@ int vb_abi_mw_dealloc(struct ibv_mw *mw)
 	struct vb_abi_mw *own = VB_CONTAINER(mw, struct vb_abi_mw, verbs);
 	struct vb_adapter *adapter = adapter_of(mw->context);
 
-	if (!vb_adapter_is_usable(adapter))
-		return EIO;
 	vb_adapter_enter(adapter);
 	vb_mw_destroy(own->mw);
 	vb_adapter_leave(adapter);
@@ -493,8 +471,6 @@ int vb_abi_dm_alloc(struct ibv_context *context, const struct ibv_alloc_dm_attr 
 	struct vb_abi_dm *dm;
 	vb_err err;
 
-	if (!vb_adapter_is_usable(adapter))
-		return EIO;
 	dm = calloc(1, sizeof(*dm));
 	if (!dm)
 		return ENOMEM;
@@ -520,8 +496,6 @@ int vb_abi_dm_free(struct ibv_dm *dm)
 	struct vb_adapter *adapter = adapter_of(dm->context);
 	vb_err err;
 
-	if (!vb_adapter_is_usable(adapter))
-		return EIO;
 	vb_adapter_enter(adapter);
 	err = vb_dm_destroy(own->dm);
 	if (!err)
@@ -562,8 +536,6 @@ int vb_abi_ah_create(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct i
 	struct vb_abi_ah *ah;
 	vb_err err;
 
-	if (!vb_adapter_is_usable(adapter))
-		return EIO;
 	if (vb_abi_address(attr, &address))
 		return EINVAL;
 	ah = calloc(1, sizeof(*ah));
@@ -589,8 +561,6 @@ int vb_abi_ah_destroy(struct ibv_ah *ah)
 	struct vb_abi_ah *own = VB_CONTAINER(ah, struct vb_abi_ah, verbs);
 	struct vb_adapter *adapter = adapter_of(ah->context);
 
-	if (!vb_adapter_is_usable(adapter))
-		return EIO;
 	vb_adapter_enter(adapter);
 	vb_ah_destroy(own->ah);
 	vb_adapter_leave(adapter);

@@ -33,6 +33,17 @@ static void tell_events(struct vb_adapter *adapter)
 	} while (count == EVENTS_AT_ONCE);
 }
 
+/* As the owner, when something may have moved. Returns when to look again. */
+static uint64_t settle(struct vb_adapter *adapter, bool has_moved, bool has_more)
+{
+	if (has_moved) {
+		adapter->moves++;
+		atomic_store_explicit(&adapter->idle_polls, 0, memory_order_relaxed);
+	}
+	tell_events(adapter);
+	return has_more ? 0 : vb_nic_deadline(adapter->nic);
+}
+
 uint64_t vb_adapter_drive(struct vb_adapter *adapter)
 {
 	uint32_t turns = 0;
@@ -42,23 +53,42 @@ uint64_t vb_adapter_drive(struct vb_adapter *adapter)
 	       vb_pump_turn(adapter->pump, vb_adapter_now()))
 		turns++;
 	vb_dma_end();
-	if (turns) {
-		adapter->moves++;
-		atomic_store_explicit(&adapter->idle_polls, 0, memory_order_relaxed);
-	}
-	tell_events(adapter);
-	return turns == TURNS_AT_ONCE ? 0 : vb_nic_deadline(adapter->nic);
+	return settle(adapter, turns, turns == TURNS_AT_ONCE);
+}
+
+/* For somebody who polls: one round, for he comes again himself. */
+static uint64_t drive_polled(struct vb_adapter *adapter)
+{
+	bool has_moved;
+
+	vb_dma_begin();
+	has_moved = vb_pump_turn(adapter->pump, vb_adapter_now());
+	vb_dma_end();
+	return settle(adapter, has_moved, has_moved);
+}
+
+/* For somebody who has posted: what has come in is not his concern, unless he cannot send before. */
+static uint64_t drive_posted(struct vb_adapter *adapter)
+{
+	uint64_t now = vb_adapter_now();
+	uint32_t turns = 0;
+
+	vb_dma_begin();
+	while (turns < TURNS_AT_ONCE && vb_pump_send(adapter->pump, now))
+		turns++;
+	vb_dma_end();
+	return turns ? settle(adapter, true, turns == TURNS_AT_ONCE) : vb_adapter_drive(adapter);
 }
 
 /* Drives unless another thread does; what is posted while it does so is not left behind. */
-static void try_drive(struct vb_adapter *adapter)
+static void try_drive(struct vb_adapter *adapter, bool is_polling)
 {
 	do {
 		uint64_t deadline_ns;
 
 		if (pthread_mutex_trylock(&adapter->owner))
 			return; /* its owner looks at the doorbells after it has let go */
-		deadline_ns = vb_adapter_drive(adapter);
+		deadline_ns = is_polling ? drive_polled(adapter) : drive_posted(adapter);
 		pthread_mutex_unlock(&adapter->owner);
 		vb_adapter_wake_helper_before(adapter, deadline_ns);
 	} while (vb_nic_is_rung(adapter->nic));
@@ -76,7 +106,7 @@ void vb_adapter_leave(struct vb_adapter *adapter)
 	pthread_mutex_unlock(&adapter->owner);
 	vb_adapter_wake_helper_before(adapter, deadline_ns);
 	if (vb_nic_is_rung(adapter->nic))
-		try_drive(adapter);
+		try_drive(adapter, false);
 }
 
 /* A program that has armed a CQ looks once more and then sleeps: that is no polling which the helper may rely on. */
@@ -98,7 +128,7 @@ void vb_adapter_poll(struct vb_adapter *adapter)
 {
 	vb_adapter_on_poll(adapter);
 	count_vain_poll(adapter);
-	try_drive(adapter);
+	try_drive(adapter, true);
 	/* Perhaps the one we wait for waits for our CPU. */
 	if (atomic_fetch_add_explicit(&adapter->idle_polls, 1, memory_order_relaxed) >=
 	    IDLE_POLLS_MAX)
@@ -107,7 +137,7 @@ void vb_adapter_poll(struct vb_adapter *adapter)
 
 void vb_adapter_kick(struct vb_adapter *adapter)
 {
-	try_drive(adapter);
+	try_drive(adapter, false);
 }
 
 void vb_adapter_expect_sleep(struct vb_adapter *adapter)

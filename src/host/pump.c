@@ -252,6 +252,11 @@ static bool transmit(struct vb_pump *pump, uint64_t now_ns)
 	return true;
 }
 
+bool vb_pump_send(struct vb_pump *pump, uint64_t now_ns)
+{
+	return transmit(pump, now_ns);
+}
+
 bool vb_pump_turn(struct vb_pump *pump, uint64_t now_ns)
 {
 	bool moved = receive_from_wire(pump, now_ns);

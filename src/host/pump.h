@@ -32,6 +32,9 @@ void vb_pump_destroy(struct vb_pump *pump);
 /* As the engine's owner: one round of receiving, timers and sending. True if any packet moved. */
 bool vb_pump_turn(struct vb_pump *pump, uint64_t now_ns);
 
+/* As the engine's owner: only sends, for when something was posted. True if any packet went out. */
+bool vb_pump_send(struct vb_pump *pump, uint64_t now_ns);
+
 /*
  * As the engine's owner, after waiting: takes errors off the sockets, which would else wake us again and again. Peers that
  * answer "port unreachable" are told of by time-out.

@@ -60,6 +60,7 @@ struct vb_adapter {
 	_Atomic uint64_t polled_ns; /* when somebody last looked for completions */
 	_Atomic uint32_t polls_uncounted; /* so many more looks in vain do not count */
 	_Atomic uint32_t idle_polls; /* in a row that moved nothing */
+	_Atomic uint32_t posts_in_row; /* since somebody last looked for completions in vain */
 	_Atomic uint32_t waiter_count; /* threads in vb_adapter_wait(): they wait on the sockets */
 };
 

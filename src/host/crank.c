@@ -17,6 +17,8 @@
 
 #define EVENTS_AT_ONCE 32u
 #define TURNS_AT_ONCE 16u
+#define POSTS_AT_ONCE 8u /* in a row: so many are sent one by one */
+#define POSTS_TOGETHER 64u
 #define IDLE_POLLS_MAX 64u
 #define LAST_POLLS 4u /* that a program may do between arming a CQ and going to sleep */
 #define HELPER_RETURNS_NS 10000000u /* after a waiting thread has left */
@@ -56,6 +58,17 @@ uint64_t vb_adapter_drive(struct vb_adapter *adapter)
 	return settle(adapter, turns, turns == TURNS_AT_ONCE);
 }
 
+/* He looks for completions; but if he streamed he goes on to, while packets are on their way. */
+static void end_row(struct vb_adapter *adapter)
+{
+	uint32_t count = atomic_load_explicit(&adapter->posts_in_row, memory_order_relaxed);
+	bool is_streaming = count >= POSTS_AT_ONCE && vb_nic_deadline(adapter->nic) != VB_NEVER;
+
+	if (count)
+		atomic_store_explicit(&adapter->posts_in_row, is_streaming ? POSTS_AT_ONCE : 0,
+				      memory_order_relaxed);
+}
+
 /* For somebody who polls: one round, for he comes again himself. */
 static uint64_t drive_polled(struct vb_adapter *adapter)
 {
@@ -64,6 +77,7 @@ static uint64_t drive_polled(struct vb_adapter *adapter)
 	vb_dma_begin();
 	has_moved = vb_pump_turn(adapter->pump, vb_adapter_now());
 	vb_dma_end();
+	end_row(adapter);
 	return settle(adapter, has_moved, has_moved);
 }
 
@@ -135,9 +149,25 @@ void vb_adapter_poll(struct vb_adapter *adapter)
 		syscall(SYS_sched_yield);
 }
 
+/*
+ * Who posts on and on without looking for completions streams: his packets wait for company, until there are enough of
+ * them or he polls. If he does neither, the helper finds them; so they wait only while it pauses, which is not for long.
+ */
+static bool can_wait(struct vb_adapter *adapter)
+{
+	uint32_t count =
+		atomic_fetch_add_explicit(&adapter->posts_in_row, 1, memory_order_relaxed) + 1;
+
+	return count > POSTS_AT_ONCE && count % POSTS_TOGETHER &&
+	       /* Pairs with the helper's look at the doorbells, after it has said when it wakes. */
+	       atomic_load_explicit(&adapter->helper_wakes_ns, memory_order_seq_cst) ==
+		       HELPER_PAUSES;
+}
+
 void vb_adapter_kick(struct vb_adapter *adapter)
 {
-	try_drive(adapter, false);
+	if (!can_wait(adapter))
+		try_drive(adapter, false);
 }
 
 void vb_adapter_expect_sleep(struct vb_adapter *adapter)

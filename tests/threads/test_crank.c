@@ -30,6 +30,7 @@
 #define WAIT_S 30
 
 enum { OWN_ADDRESS = 1, BLACK_HOLE = 2 }; /* the last number of 10.0.0.x */
+enum { SEND_DEPTH = 16 };
 enum { TIMEOUT_1_MS = 8, TIMEOUT_NEVER = 0 };
 
 static struct vb_config config;
@@ -121,7 +122,7 @@ static void open_line(struct line *line, uint8_t to, uint8_t timeout)
 {
 	struct vb_qp_init init = {
 		.type = VB_QP_RC,
-		.send_depth = 16,
+		.send_depth = SEND_DEPTH,
 		.recv_depth = 1,
 		.send_sge_max = 1,
 		.recv_sge_max = 1,
@@ -344,6 +345,34 @@ static void run_posters(int count, void *(*first)(void *), void *(*others)(void 
 		pthread_join(threads[i], NULL);
 		close_line(&lines[i]);
 	}
+	end();
+}
+
+/* More posts in a row than are sent one by one: the rest waits for company that never comes. */
+TEST(what_a_program_posted_before_it_stopped_polling_is_sent)
+{
+	struct line line;
+
+	begin();
+	open_line(&line, OWN_ADDRESS, TIMEOUT_NEVER);
+	for (uint32_t i = 0; i < 50; i++) {
+		double end_seconds = now_seconds() + WAIT_S;
+		double polled_seconds = now_seconds() + 0.003;
+		uint32_t done = 0;
+
+		while (now_seconds() < polled_seconds) /* the helper pauses now */
+			vb_adapter_poll(adapter);
+		for (uint32_t k = 0; k < SEND_DEPTH; k++)
+			post(&line);
+		while (done < SEND_DEPTH) {
+			struct vb_completion completion;
+
+			done += vb_cq_poll(line.cq, &completion, 1);
+			if (now_seconds() > end_seconds)
+				FAIL("round %u: %u posts of %u are done", i, done, SEND_DEPTH);
+		}
+	}
+	close_line(&line);
 	end();
 }
 

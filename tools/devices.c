@@ -3,6 +3,7 @@
  * `verbatim devices`: what programs will see, and who stands in the way: another user, or the kernel's own Soft-RoCE,
  * may hold the UDP port that all RoCE packets are sent to.
  */
+#include "settings.h"
 #include "verbatim.h"
 
 #include "host/config.h"
@@ -241,36 +242,38 @@ static void print_json(const struct vb_device *devices, uint32_t count,
 
 /* --- the command ------------------------------------------------------------------------------ */
 
-static void print_help(const struct vb_config *config)
+static void print_help(void)
 {
-	char text[2 * VB_CONFIG_TEXT_MAX];
-
 	puts("usage: verbatim devices [--json] [--<setting> <value>]...\n\n"
 	     "Shows the RDMA devices that programs will see: one for each network interface that is up and\n"
-	     "has an address. The exit status is 0 if there is one, 1 if there is none.\n\n"
-	     "Settings come from the command line, from the environment (VERBATIM_<SETTING>), and from the\n"
-	     "file that VERBATIM_CONFIG names, ~/.config/verbatim.conf or /etc/verbatim.conf. Now:\n");
-	for (uint32_t row = 0; vb_config_describe(config, row, text, sizeof(text)); row++)
-		puts(text);
+	     "has an address. The exit status is 0 if there is one, 1 if there is none.\n");
+	settings_print();
 }
 
-/* False if the command line is wrong; that is then reported. */
-static bool parse(int argc, char **argv, struct vb_config *config, bool *is_json)
+/* -1 to go on, else the exit status. */
+static int take_options(char **argument, bool *is_json)
 {
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--json")) {
+	while (*argument) {
+		enum settings_result result;
+
+		if (!strcmp(*argument, "--json")) {
 			*is_json = true;
-		} else if (!strncmp(argv[i], "--", 2) && i + 1 < argc) {
-			if (vb_config_set(config, argv[i] + 2, argv[i + 1], argv[i]))
-				return false;
-			i++;
-		} else {
-			fprintf(stderr, "verbatim devices: cannot read '%s'; try --help\n",
-				argv[i]);
-			return false;
+			argument++;
+			continue;
 		}
+		result = settings_take(&argument);
+		if (result == SETTINGS_WRONG)
+			return 2;
+		if (result == SETTINGS_TAKEN)
+			continue;
+		if (!strcmp(*argument, "--help") || !strcmp(*argument, "-h")) {
+			print_help();
+			return 0;
+		}
+		fprintf(stderr, "verbatim devices: cannot read '%s'; try --help\n", *argument);
+		return 2;
 	}
-	return true;
+	return -1;
 }
 
 int command_devices(int argc, char **argv)
@@ -280,14 +283,12 @@ int command_devices(int argc, char **argv)
 	struct vb_config config;
 	bool is_json = false;
 	uint32_t count;
+	int status = take_options(argv + 1, &is_json);
 
+	(void)argc;
+	if (status >= 0)
+		return status;
 	vb_config_load(&config);
-	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-		print_help(&config);
-		return 0;
-	}
-	if (!parse(argc, argv, &config, &is_json))
-		return 2;
 	if (vb_device_list(&config, &devices, &count))
 		return 3;
 	find_holders(&neighbours, "/proc/net/udp");

@@ -4,6 +4,7 @@
  * the distribution's, and puts the preload shim before the C library. It changes the environment and nothing else;
  * nothing is left behind.
  */
+#include "settings.h"
 #include "verbatim.h"
 
 #include <errno.h>
@@ -22,56 +23,18 @@ static const char *const library_folders[] = { "lib", "../lib/verbatim" };
 
 static const char *const libraries[] = { "libibverbs.so.1", SHIM };
 
-/* Options and the variables that stand for them. */
-static const struct option {
-	const char *name;
-	const char *variable;
-	const char *help;
-} options[] = {
-	{ "--devices", "VERBATIM_DEVICES", "interfaces to use, such as eth0,lo or !docker*" },
-	{ "--mtu", "VERBATIM_MTU", "largest path MTU: 256, 512, 1024, 2048 or 4096" },
-	{ "--icrc", "VERBATIM_ICRC", "strict, solved or off" },
-	{ "--log", "VERBATIM_LOG", "error, warn, info or debug" },
-	{ "--log-file", "VERBATIM_LOG_FILE", "where the log goes; else to the standard error" },
-	{ "--config", "VERBATIM_CONFIG", "a file of settings" },
-};
-
-static void print_help(FILE *to)
+static void print_usage(FILE *to)
 {
-	fprintf(to,
-		"usage: verbatim run [options] <command> [arguments]\n\n"
-		"Runs a program written for InfiniBand verbs on the adapters that `verbatim devices` shows. It and the\n"
-		"programs that it starts also find these in /sys/class/infiniband and /dev/infiniband; statically\n"
-		"linked programs do not.\n\n");
-	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		fprintf(to, "  %-12s %s (%s)\n", options[i].name, options[i].help,
-			options[i].variable);
+	fputs("usage: verbatim run [--<setting> <value>]... [--] <command> [arguments]\n", to);
 }
 
-/* "--mtu 1024" or "--mtu=1024" at *argument; moves on behind it. False if it is no option of ours. */
-static bool take_option(char ***argument)
+static void print_help(void)
 {
-	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
-		size_t length = strlen(options[i].name);
-		const char *value = NULL;
-
-		if (strncmp(**argument, options[i].name, length))
-			continue;
-		if ((**argument)[length] == '=')
-			value = **argument + length + 1;
-		else if (!(**argument)[length])
-			value = *++*argument;
-		else
-			continue;
-		if (!value) {
-			fprintf(stderr, "verbatim run: %s needs a value\n", options[i].name);
-			exit(2);
-		}
-		setenv(options[i].variable, value, 1);
-		++*argument;
-		return true;
-	}
-	return false;
+	print_usage(stdout);
+	puts("\nRuns a program written for InfiniBand verbs on the adapters that `verbatim devices` shows. It and the\n"
+	     "programs that it starts also find these in /sys/class/infiniband and /dev/infiniband. Programs that\n"
+	     "are statically linked or setuid go without: the loader takes no other libraries for them.\n");
+	settings_print();
 }
 
 static bool has_libraries(const char *folder)
@@ -124,24 +87,41 @@ static void put_first(const char *variable, const char *path)
 	free(value);
 }
 
+/* Takes the options; what is left begins with the command. -1 to go on, else the exit status. */
+static int take_options(char ***argument)
+{
+	enum settings_result result = SETTINGS_TAKEN;
+
+	while (**argument && result == SETTINGS_TAKEN)
+		result = settings_take(argument);
+	if (result == SETTINGS_WRONG)
+		return 2;
+	if (**argument && (!strcmp(**argument, "--help") || !strcmp(**argument, "-h"))) {
+		print_help();
+		return 0;
+	}
+	if (**argument && !strcmp(**argument, "--"))
+		++*argument;
+	else if (**argument && ***argument == '-') {
+		fprintf(stderr, "verbatim run: there is no option '%s'; try --help\n", **argument);
+		return 2;
+	}
+	if (**argument)
+		return -1;
+	print_usage(stderr);
+	return 2;
+}
+
 int command_run(int argc, char **argv)
 {
 	char **argument = argv + 1;
 	char folder[PATH_MAX];
+	int status = take_options(&argument);
+	int error;
 
 	(void)argc;
-	while (*argument && take_option(&argument))
-		;
-	if (*argument && (!strcmp(*argument, "--help") || !strcmp(*argument, "-h"))) {
-		print_help(stdout);
-		return 0;
-	}
-	if (*argument && !strcmp(*argument, "--"))
-		argument++;
-	if (!*argument || **argument == '-') {
-		print_help(stderr);
-		return 2;
-	}
+	if (status >= 0)
+		return status;
 	if (!find_libraries(folder)) {
 		fprintf(stderr, "verbatim run: libibverbs.so.1 and " SHIM
 				" are not beside this program; is it installed whole?\n");
@@ -156,6 +136,7 @@ int command_run(int argc, char **argv)
 	put_first("LD_LIBRARY_PATH", folder);
 	put_first("LD_PRELOAD", SHIM);
 	execvp(*argument, argument);
-	fprintf(stderr, "verbatim run: %s: %s\n", *argument, strerror(errno));
-	return errno == ENOENT ? 127 : 126;
+	error = errno;
+	fprintf(stderr, "verbatim run: %s: %s\n", *argument, strerror(error));
+	return error == ENOENT ? 127 : 126;
 }

@@ -54,9 +54,6 @@ static const struct setting {
 	{ "icrc", CHOICE, AT(icrc), 0, 0, "solved",
 	  "check of received packets: for the IP ID they should have, for any IP ID, or none",
 	  { { "strict", VB_ICRC_STRICT }, { "solved", VB_ICRC_SOLVED }, { "off", VB_ICRC_OFF } } },
-	{ "path", CHOICE, AT(path), 0, 0, "auto",
-	  "way to peers on this host: the fastest there is, or packets over UDP",
-	  { { "auto", VB_PATH_AUTO }, { "udp", VB_PATH_UDP } } },
 	{ "receive_buffer", SIZE, AT(receive_buffer), 0, 1u << 30, "0",
 	  "bytes that a socket may hold; 0 is what the kernel permits", { { 0 } } },
 	{ "qp_depth", NUMBER, AT(qp_depth), 0, 1u << 24, "0",
@@ -73,8 +70,7 @@ static const struct setting {
 #define SETTING_COUNT (sizeof(settings) / sizeof(settings[0]))
 
 /* Every other kind of value is 32 bits wide: the enums too. */
-_Static_assert(sizeof(enum vb_log_level) == 4 && sizeof(enum vb_icrc_mode) == 4 &&
-		       sizeof(enum vb_path_choice) == 4,
+_Static_assert(sizeof(enum vb_log_level) == 4 && sizeof(enum vb_icrc_mode) == 4,
 	       "choices are stored as uint32_t");
 
 static void store_number(struct vb_config *config, const struct setting *setting, uint32_t value)
@@ -308,9 +304,9 @@ static void read_files(struct vb_config *config, bool is_silent)
 	read_file(config, "/etc/verbatim.conf", false, is_silent);
 }
 
-static void name_variable(const struct setting *setting, char *name, size_t size)
+void vb_config_name_variable(const char *key, char *name, size_t size)
 {
-	snprintf(name, size, VARIABLE_PREFIX "%s", setting->key);
+	snprintf(name, size, VARIABLE_PREFIX "%s", key);
 	for (char *at = name; *at; at++)
 		*at = (char)toupper((unsigned char)*at);
 }
@@ -323,7 +319,7 @@ static void read_environment(struct vb_config *config, bool is_silent)
 	for (size_t i = 0; i < SETTING_COUNT; i++) {
 		const char *value;
 
-		name_variable(&settings[i], name, sizeof(name));
+		vb_config_name_variable(settings[i].key, name, sizeof(name));
 		value = secure_getenv(name);
 		if (value && *value)
 			(void)!set_value(config, &settings[i], value, name, is_silent);
@@ -394,7 +390,7 @@ bool vb_config_describe(const struct vb_config *config, uint32_t row, char *text
 	if (row >= SETTING_COUNT)
 		return false;
 	setting = &settings[row];
-	name_variable(setting, name, sizeof(name));
+	vb_config_name_variable(setting->key, name, sizeof(name));
 	describe_value(config, setting, value, sizeof(value));
 	if (setting->kind != TEXT)
 		describe_allowed(setting, allowed, sizeof(allowed));

@@ -18,18 +18,12 @@
 
 #define VB_CONFIG_TEXT_MAX 1024 /* of a value, its end included */
 
-enum vb_path_choice {
-	VB_PATH_AUTO, /* the fastest way there is to each peer */
-	VB_PATH_UDP, /* packets, also to peers on this host */
-};
-
 struct vb_config {
 	char devices[VB_CONFIG_TEXT_MAX]; /* see vb_device_is_chosen(); "" for all */
 	uint32_t mtu; /* limit of the path MTU; 0: what fits the interface */
 	enum vb_log_level log;
 	char log_file[VB_CONFIG_TEXT_MAX]; /* "": stderr */
 	enum vb_icrc_mode icrc;
-	enum vb_path_choice path;
 	uint32_t receive_buffer; /* bytes of the socket's; 0: what the kernel permits */
 	/* What a program may ask for; 0: the engine's default. */
 	uint32_t qp_depth;
@@ -47,6 +41,9 @@ void vb_config_load(struct vb_config *config);
  */
 VB_MUST_USE vb_err vb_config_set(struct vb_config *config, const char *key, const char *value,
 				 const char *where);
+
+/* The environment variable of a key: VERBATIM_MTU. */
+void vb_config_name_variable(const char *key, char *name, size_t size);
 
 /* Two lines for each setting: its value in `config`, and help. False behind the last row. */
 bool vb_config_describe(const struct vb_config *config, uint32_t row, char *text, size_t size);

@@ -67,7 +67,6 @@ TEST(without_settings_everything_is_default)
 	EXPECT_EQ(config.mtu, 0);
 	EXPECT_EQ(config.log, VB_LOG_ERROR);
 	EXPECT_EQ(config.icrc, VB_ICRC_SOLVED);
-	EXPECT_EQ(config.path, VB_PATH_AUTO);
 	EXPECT_EQ(config.receive_buffer, 0);
 	EXPECT_EQ(config.qp_depth, 0);
 	EXPECT_STR(read_log(), "");
@@ -78,7 +77,7 @@ TEST(a_file_sets_values)
 	struct vb_config config;
 
 	begin("# a comment\n\n  devices = eth0, lo  # two\nmtu=1024\nicrc =off\nreceive_buffer = 4M\n"
-	      "qp_depth= 100\nreads = 16\nlog = debug\npath = udp");
+	      "qp_depth= 100\nreads = 16\nlog = debug");
 	vb_config_load(&config);
 	EXPECT_STR(config.devices, "eth0, lo");
 	EXPECT_EQ(config.mtu, 1024);
@@ -87,7 +86,6 @@ TEST(a_file_sets_values)
 	EXPECT_EQ(config.qp_depth, 100);
 	EXPECT_EQ(config.reads, 16);
 	EXPECT_EQ(config.log, VB_LOG_DEBUG);
-	EXPECT_EQ(config.path, VB_PATH_UDP);
 	EXPECT(vb_log_is_on(VB_LOG_DEBUG));
 	EXPECT_STR(read_log(), "");
 }
@@ -205,7 +203,7 @@ TEST(every_setting_describes_itself)
 	vb_config_load(&config);
 	for (; vb_config_describe(&config, count, text, sizeof(text)); count++)
 		EXPECT(strstr(text, "VERBATIM_"));
-	EXPECT_EQ(count, 11);
+	EXPECT_EQ(count, 10);
 	EXPECT(vb_config_describe(&config, 1, text, sizeof(text)));
 	EXPECT_STR(text, "mtu = 512\n    largest path MTU; auto is what fits the interface "
 			 "(auto, 256, 512, 1024, 2048 or 4096) [VERBATIM_MTU]");

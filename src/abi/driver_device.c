@@ -245,30 +245,11 @@ static int refuse_port(const struct ibv_context *context, uint32_t port)
 			     vb_abi_device_name(context), port);
 }
 
-/* The lanes and their speed whose product is next to the interface's, from above. */
-static void fill_speed(struct ibv_port_attr *attr, uint32_t mbps)
-{
-	static const struct {
-		uint32_t mbps;
-		uint8_t width; /* 1: one lane, 2: four */
-		uint8_t speed;
-	} rates[] = {
-		{ 2500, 1, 1 },	   { 5000, 1, 2 },     { 10000, 1, 4 },	 { 20000, 2, 2 },
-		{ 25000, 1, 32 },  { 40000, 2, 8 },    { 56000, 2, 16 }, { 100000, 2, 32 },
-		{ 200000, 2, 64 }, { 400000, 2, 128 },
-	};
-	size_t i = 0;
-
-	while (i < sizeof(rates) / sizeof(rates[0]) - 1 && rates[i].mbps < mbps)
-		i++;
-	attr->active_width = rates[i].width;
-	attr->active_speed = rates[i].speed;
-}
-
 int vb_abi_query_port(struct ibv_context *context, uint32_t port, struct ibv_port_attr *attr_out)
 {
 	struct vb_abi_context *own = vb_abi_context_of(context);
 	const struct vb_counters *counters = vb_nic_counters(vb_adapter_nic(own->adapter));
+	const struct vb_device_rate *rate;
 	struct vb_device device;
 	bool is_active;
 
@@ -293,7 +274,9 @@ int vb_abi_query_port(struct ibv_context *context, uint32_t port, struct ibv_por
 		.flags = IBV_QPF_GRH_REQUIRED,
 	};
 	vb_adapter_leave(own->adapter);
-	fill_speed(attr_out, device.speed_mbps);
+	rate = vb_device_rate(&device);
+	attr_out->active_width = rate->width;
+	attr_out->active_speed = rate->speed;
 	return 0;
 }
 

@@ -76,6 +76,17 @@ static inline bool vb_device_is_active(const struct vb_device *device)
 	return device->is_up && device->has_carrier && device->path_mtu;
 }
 
+/* A rate in the terms of InfiniBand. */
+struct vb_device_rate {
+	uint32_t mbps;
+	uint8_t width; /* the codes of the verbs: ibv_port_attr.active_width and .active_speed */
+	uint8_t speed;
+	const char *text; /* as the kernel says it in sysfs */
+};
+
+/* The one next to the interface's speed, from above. */
+const struct vb_device_rate *vb_device_rate(const struct vb_device *device);
+
 bool vb_device_gid_is_empty(const struct vb_device_gid *entry);
 
 /*

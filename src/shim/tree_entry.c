@@ -48,8 +48,7 @@ static int show_phys_state(const struct vb_tree_node *node, char *text, size_t s
 
 static int show_rate(const struct vb_tree_node *node, char *text, size_t size)
 {
-	(void)node;
-	return snprintf(text, size, "100 Gb/sec (4X EDR)\n");
+	return snprintf(text, size, "%s\n", vb_device_rate(node->device)->text);
 }
 
 static int show_link_layer(const struct vb_tree_node *node, char *text, size_t size)

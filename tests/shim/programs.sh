@@ -120,6 +120,9 @@ if command -v ibv_devinfo >/dev/null; then
 		$1 == "link_layer:" { print $2 }')
 	says 'the tree says what libibverbs says' "$said" sh -c "cd $class/vb_v0;
 		cat fw_ver node_guid sys_image_guid ports/1/state ports/1/link_layer"
+	says 'so it does of the rate' "$("$verbatim" run ibv_devinfo -v -d vb_lo | awk '
+		$1 == "active_width:" { width = $2 }
+		$1 == "active_speed:" { print $2 " Gb/sec (" width " SDR)" }')" cat $class/vb_lo/ports/1/rate
 	# struct ibv_device has the names of the node and of its sysfs folders at 88, 152 and 408.
 	says 'libibverbs names files that exist' 'True True True' python3 -c "
 import ctypes, os
@@ -141,7 +144,7 @@ says 'ibstatus' "Infiniband device 'vb_v0' port 1 status:
 	sm lid:		 0x0
 	state:		 4: ACTIVE
 	phys state:	 5: LinkUp
-	rate:		 100 Gb/sec (4X EDR)
+	rate:		 10 Gb/sec (1X QDR)
 	link_layer:	 Ethernet" ibstatus vb_v0:1
 says 'ibstatus of all' "Infiniband device 'vb_lo' port 1 status:
 Infiniband device 'vb_v0' port 1 status:" sh -c 'ibstatus | grep device'

@@ -75,7 +75,7 @@ static uint64_t drive_polled(struct vb_adapter *adapter)
 	bool has_moved;
 
 	vb_dma_begin();
-	has_moved = vb_pump_turn(adapter->pump, vb_adapter_now());
+	has_moved = adapter->pump && vb_pump_turn(adapter->pump, vb_adapter_now());
 	vb_dma_end();
 	end_row(adapter);
 	return settle(adapter, has_moved, has_moved);
@@ -88,7 +88,7 @@ static uint64_t drive_posted(struct vb_adapter *adapter)
 	uint32_t turns = 0;
 
 	vb_dma_begin();
-	while (turns < TURNS_AT_ONCE && vb_pump_send(adapter->pump, now))
+	while (turns < TURNS_AT_ONCE && adapter->pump && vb_pump_send(adapter->pump, now))
 		turns++;
 	vb_dma_end();
 	return turns ? settle(adapter, true, turns == TURNS_AT_ONCE) : vb_adapter_drive(adapter);

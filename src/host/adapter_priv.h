@@ -16,7 +16,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <time.h>
 
 struct vb_member;
 struct vb_udp;
@@ -72,14 +71,6 @@ struct vb_adapter {
  * its successor: nobody sleeps longer than this.
  */
 #define CHECK_NS 250000000u
-
-static inline uint64_t vb_adapter_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* --- crank.c --- */
 

@@ -6,6 +6,7 @@
  */
 #include "host/adapter_priv.h"
 
+#include "host/clock.h"
 #include "host/dma.h"
 #include "host/pump.h"
 #include "nic/rings.h"
@@ -52,7 +53,7 @@ uint64_t vb_adapter_drive(struct vb_adapter *adapter)
 
 	vb_dma_begin();
 	while (turns < TURNS_AT_ONCE && adapter->pump &&
-	       vb_pump_turn(adapter->pump, vb_adapter_now()))
+	       vb_pump_turn(adapter->pump, vb_clock_now()))
 		turns++;
 	vb_dma_end();
 	return settle(adapter, turns, turns == TURNS_AT_ONCE);
@@ -75,7 +76,7 @@ static uint64_t drive_polled(struct vb_adapter *adapter)
 	bool has_moved;
 
 	vb_dma_begin();
-	has_moved = adapter->pump && vb_pump_turn(adapter->pump, vb_adapter_now());
+	has_moved = adapter->pump && vb_pump_turn(adapter->pump, vb_clock_now());
 	vb_dma_end();
 	end_row(adapter);
 	return settle(adapter, has_moved, has_moved);
@@ -84,7 +85,7 @@ static uint64_t drive_polled(struct vb_adapter *adapter)
 /* For somebody who has posted: what has come in is not his concern, unless he cannot send before. */
 static uint64_t drive_posted(struct vb_adapter *adapter)
 {
-	uint64_t now = vb_adapter_now();
+	uint64_t now = vb_clock_now();
 	uint32_t turns = 0;
 
 	vb_dma_begin();
@@ -127,7 +128,7 @@ void vb_adapter_leave(struct vb_adapter *adapter)
 void vb_adapter_on_poll(struct vb_adapter *adapter)
 {
 	if (!atomic_load_explicit(&adapter->polls_uncounted, memory_order_relaxed))
-		atomic_store_explicit(&adapter->polled_ns, vb_adapter_now(), memory_order_relaxed);
+		atomic_store_explicit(&adapter->polled_ns, vb_clock_now(), memory_order_relaxed);
 }
 
 static void count_vain_poll(struct vb_adapter *adapter)
@@ -180,7 +181,7 @@ void vb_adapter_expect_sleep(struct vb_adapter *adapter)
 
 int vb_adapter_sleep(struct pollfd *fds, uint32_t count, uint64_t until_ns)
 {
-	uint64_t now = vb_adapter_now();
+	uint64_t now = vb_clock_now();
 	uint64_t left = until_ns > now ? until_ns - now : 0;
 	struct timespec timeout = { (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
 
@@ -224,7 +225,7 @@ static int wait_driving(struct vb_adapter *adapter, int fd)
 
 	for (;;) {
 		uint64_t until_ns = take_turn(adapter, fds, &count);
-		uint64_t check_ns = vb_adapter_now() + CHECK_NS;
+		uint64_t check_ns = vb_clock_now() + CHECK_NS;
 
 		if (until_ns > check_ns)
 			until_ns = check_ns;
@@ -243,6 +244,6 @@ int vb_adapter_wait(struct vb_adapter *adapter, int fd)
 	error = wait_driving(adapter, fd);
 	/* Pairs with the helper's look at it, after it has said when it wakes. */
 	atomic_fetch_sub_explicit(&adapter->waiter_count, 1, memory_order_seq_cst);
-	vb_adapter_wake_helper_before(adapter, vb_adapter_now() + HELPER_RETURNS_NS);
+	vb_adapter_wake_helper_before(adapter, vb_clock_now() + HELPER_RETURNS_NS);
 	return error;
 }

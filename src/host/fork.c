@@ -7,6 +7,7 @@
  */
 #include "host/adapter_priv.h"
 
+#include "host/clock.h"
 #include "host/log.h"
 #include "host/receivers.h"
 #include "link/fd.h"
@@ -52,7 +53,7 @@ static void inherit(struct vb_adapter *adapter)
 {
 	vb_adapter_init_locks(adapter);
 	adapter->is_inherited = true;
-	adapter->inherited_ns = vb_adapter_now();
+	adapter->inherited_ns = vb_clock_now();
 	adapter->watch_fd = -1;
 	atomic_store(&adapter->wake_fd, -1);
 	atomic_store(&adapter->waiter_count, 0);
@@ -95,7 +96,7 @@ static vb_err plug_in_when_parent_exits(struct vb_adapter *adapter)
 	vb_err err;
 
 	while ((err = vb_adapter_plug_in_again(adapter)) &&
-	       vb_adapter_now() - adapter->inherited_ns < PARENT_EXITS_NS)
+	       vb_clock_now() - adapter->inherited_ns < PARENT_EXITS_NS)
 		syscall(SYS_nanosleep, &(struct timespec){ 0, PAUSE_NS }, NULL);
 	return err;
 }

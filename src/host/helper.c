@@ -6,6 +6,7 @@
  */
 #include "host/adapter_priv.h"
 
+#include "host/clock.h"
 #include "link/fd.h"
 #include "nic/rings.h"
 
@@ -55,7 +56,7 @@ static bool is_polled(const struct vb_adapter *adapter)
 {
 	uint64_t polled_ns = atomic_load_explicit(&adapter->polled_ns, memory_order_seq_cst);
 
-	return vb_adapter_now() - polled_ns < POLLED_RECENTLY_NS;
+	return vb_clock_now() - polled_ns < POLLED_RECENTLY_NS;
 }
 
 static bool has_waiters(const struct vb_adapter *adapter)
@@ -93,7 +94,7 @@ static void drive(struct vb_adapter *adapter, struct look *look)
 	if (is_woken_by_sockets(look))
 		vb_adapter_on_wake(adapter);
 	look->until_ns = vb_adapter_drive(adapter);
-	longest_ns = vb_adapter_now() + (look->moves == adapter->moves ? CHECK_NS : LINGER_NS);
+	longest_ns = vb_clock_now() + (look->moves == adapter->moves ? CHECK_NS : LINGER_NS);
 	if (look->until_ns > longest_ns)
 		look->until_ns = longest_ns;
 	look->moves = adapter->moves;
@@ -134,12 +135,12 @@ static void pause_while_polled(struct vb_adapter *adapter, struct look *look)
 	look->count = 2;
 	/* Perhaps somebody who arms a CQ saw us before we said that we pause. */
 	if (is_polled(adapter))
-		sleep_until(adapter, look, vb_adapter_now() + PAUSE_NS);
+		sleep_until(adapter, look, vb_clock_now() + PAUSE_NS);
 }
 
 static void check(struct vb_adapter *adapter, struct look *look)
 {
-	uint64_t now = vb_adapter_now();
+	uint64_t now = vb_clock_now();
 
 	if (now - look->checked_ns < LINGER_NS)
 		return;

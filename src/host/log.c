@@ -5,6 +5,8 @@
  */
 #include "host/log.h"
 
+#include "host/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,7 +22,6 @@
 #include <unistd.h>
 
 #define PLACE_COUNT 128
-#define SECOND_NS 1000000000ull
 
 static struct place {
 	_Atomic(const char *) format; /* NULL: free */
@@ -60,14 +61,6 @@ void vb_log_set_file(const char *path)
 	snprintf(path_now, sizeof(path_now), "%s", path);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
-
 static struct place *find_place(const char *format)
 {
 	for (uint32_t i = 0; i < PLACE_COUNT - 1; i++) {
@@ -83,12 +76,12 @@ static struct place *find_place(const char *format)
 /* May this place speak now? If so, *left_out_out is how many of its messages were dropped in its last second. */
 static bool may_speak(struct place *place, uint32_t *left_out_out)
 {
-	uint64_t now = now_ns();
+	uint64_t now = vb_clock_now();
 	uint64_t began = atomic_load(&place->second_began_ns);
 	uint32_t count;
 
 	*left_out_out = 0;
-	if (now - began >= SECOND_NS &&
+	if (now - began >= VB_SECOND_NS &&
 	    atomic_compare_exchange_strong(&place->second_began_ns, &began, now)) {
 		count = atomic_exchange(&place->count, 1);
 		if (count > VB_LOG_BURST)

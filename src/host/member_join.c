@@ -6,6 +6,7 @@
  */
 #include "host/member_priv.h"
 
+#include "host/clock.h"
 #include "host/log.h"
 #include "host/name_lock.h"
 #include "link/fd.h"
@@ -28,14 +29,6 @@ struct joining {
 	uint32_t next; /* the next member to ask */
 	uint32_t unanswered; /* questions */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* --- asking ------------------------------------------------------------------------------------- */
 
@@ -89,7 +82,7 @@ static void wait_for_answer(struct joining *joining, uint64_t ns)
 /* One member will do, if it knows all sockets that the kernel knows. */
 static void collect_sockets(struct joining *joining)
 {
-	uint64_t now = now_ns();
+	uint64_t now = vb_clock_now();
 	uint64_t end = now + ANSWERS_PATIENCE_NS;
 
 	while (now < end && !vb_receivers_are_complete()) {
@@ -102,7 +95,7 @@ static void collect_sockets(struct joining *joining)
 			return;
 		}
 		wait_for_answer(joining, patience);
-		now = now_ns();
+		now = vb_clock_now();
 	}
 }
 

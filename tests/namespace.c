@@ -11,7 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#define NOBODY 65534
 
 static bool write_text(const char *path, const char *text)
 {
@@ -23,15 +26,27 @@ static bool write_text(const char *path, const char *text)
 	return is_written;
 }
 
-/* Root needs no user namespace; everybody else gets one in which he is root, where the kernel permits. */
-static bool enter(void)
+void namespace_unshare(int kinds)
 {
 	char map[64];
 
-	if (!unshare(CLONE_NEWNET))
-		return true;
 	snprintf(map, sizeof(map), "0 %u 1", geteuid());
-	return !unshare(CLONE_NEWUSER | CLONE_NEWNET) && write_text("/proc/self/uid_map", map);
+	if (unshare(kinds) &&
+	    (unshare(CLONE_NEWUSER | kinds) || !write_text("/proc/self/uid_map", map)))
+		SKIP("may not make a namespace: %s", strerror(errno));
+}
+
+void need_another_user(void)
+{
+	int status;
+	pid_t child = fork();
+
+	EXPECT(child >= 0);
+	if (!child)
+		_exit(geteuid() == NOBODY || setuid(NOBODY) != 0);
+	EXPECT_EQ(waitpid(child, &status, 0), child);
+	if (status)
+		SKIP("only root can become another user");
 }
 
 /* A kind of interface that needs no peer, sends nowhere and is active at once; not every kernel has both. */
@@ -49,8 +64,7 @@ void namespace_enter(void)
 {
 	if (system("ip -V >/dev/null 2>&1"))
 		SKIP("there is no `ip` (iproute2)");
-	if (!enter())
-		SKIP("may not make a network namespace: %s", strerror(errno));
+	namespace_unshare(CLONE_NEWNET);
 	if (access("/proc/net/if_inet6", F_OK))
 		SKIP("this kernel has no IPv6");
 	/* Addresses are usable at once, not after a second or two of asking around. */

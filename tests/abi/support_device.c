@@ -3,9 +3,9 @@
 #include "support_device.h"
 
 #include "harness.h"
+#include "namespace.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
@@ -18,26 +18,12 @@
 
 static int log_fd = -1;
 
-static void write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY);
-
-	EXPECT(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
-	close(fd);
-}
-
-static void enter_own_network(void)
+void enter_own_network(void)
 {
 	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
-	char map[64];
 	int fd;
 
-	snprintf(map, sizeof(map), "0 %u 1", geteuid());
-	if (unshare(CLONE_NEWNET)) {
-		if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
-			SKIP("no network namespace: %s", strerror(errno));
-		write_text("/proc/self/uid_map", map);
-	}
+	namespace_unshare(CLONE_NEWNET);
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request))
 		SKIP("may not set up the loopback interface: %s", strerror(errno));
@@ -45,7 +31,7 @@ static void enter_own_network(void)
 }
 
 /* The library opens its log for each line. */
-static void keep_log(void)
+void keep_log(void)
 {
 	char path[64];
 

@@ -17,6 +17,10 @@ enum {
 
 struct ibv_context *open_device(void);
 
+/* The network and the log without a device: VERBATIM_DEVICES is as the test set it. */
+void enter_own_network(void);
+void keep_log(void);
+
 /* What the library has logged, at "warn" and above, since this was last called. */
 const char *take_log(void);
 

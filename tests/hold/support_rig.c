@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "support_rig.h"
 
+#include "namespace.h"
+
 #include <dirent.h>
-#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,10 +31,7 @@ double seconds_now(void)
 
 void enter_own_world(void)
 {
-	const int spaces = CLONE_NEWNET | CLONE_NEWNS;
-
-	if (unshare(spaces) && unshare(CLONE_NEWUSER | spaces))
-		SKIP("no namespaces: %s", strerror(errno));
+	namespace_unshare(CLONE_NEWNET | CLONE_NEWNS);
 	EXPECT_EQ(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
 	for (int i = 0; i < 2; i++)
 		EXPECT_EQ(mount("none", folders[i], "tmpfs", 0, NULL), 0);

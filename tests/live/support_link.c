@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "support_link.h"
 
+#include "namespace.h"
+
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -125,8 +126,7 @@ void join_process(pid_t process)
 
 void enter_own_network(void)
 {
-	if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
-		SKIP("no network namespace: %s", strerror(errno));
+	namespace_unshare(CLONE_NEWNET);
 	if (system("ip link set lo up 2>/dev/null") != 0)
 		SKIP("no command ip, or it may not set up interfaces");
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Numbers of the processes that share the port, and packets that are handed to their owner. */
+#include "namespace.h"
 #include "support_link.h"
 
 #include "host/member_priv.h"
@@ -253,8 +254,7 @@ TEST(descriptors_of_another_user_are_refused_and_closed)
 	int fd = receiver_on(VB_ROCE_PORT);
 	uint32_t before = open_descriptors();
 
-	if (geteuid() != 0)
-		SKIP("only root can become another user");
+	need_another_user();
 	join_process(start_process(give_as_nobody, &fd));
 	EXPECT_EQ(vb_member_take(member, taken), 0);
 	EXPECT_EQ(vb_receivers_count(), 1);

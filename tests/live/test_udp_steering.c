@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Several links of one user on one port: the destination QPN decides who gets a packet. */
+#include "namespace.h"
 #include "support_link.h"
 
 #include "base/bytes.h"
@@ -207,8 +208,7 @@ TEST(another_user_does_not_get_into_the_group)
 	struct vb_udp *udp;
 	uint16_t port;
 
-	if (geteuid() != 0)
-		SKIP("only root can become another user");
+	need_another_user();
 	udp = open_link((struct vb_udp_config){ 0 });
 	port = vb_udp_port(udp);
 	join_process(start_process(be_refused, &port));

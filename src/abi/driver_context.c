@@ -211,9 +211,13 @@ int vb_abi_context_open(struct ibv_device *device, struct ibv_context **context_
 	int error;
 	int fd = (int)syscall(SYS_memfd_create, "verbatim", FILE_CLOSE_ON_EXEC);
 
-	if (fd < 0 || fstat(fd, &file))
-		return errno;
+	if (fd < 0)
+		return vb_abi_refuse(errno, "ibv_open_device: no descriptor for %s", device->name);
 	vb_fd_own_in_place(fd);
+	if (fstat(fd, &file)) {
+		error = errno;
+		goto close_fd;
+	}
 	error = open_shared(device, &file, &opened);
 	if (error)
 		goto close_fd;

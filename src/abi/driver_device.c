@@ -129,6 +129,10 @@ int vb_abi_device_list(struct ibv_device ***list_out, int *count_out)
 		free(list);
 		return error;
 	}
+	if (!count)
+		vb_log(VB_LOG_WARN,
+		       "there are no devices: no network interface is up, has an address and is among devices = %s",
+		       *vb_abi_config()->devices ? vb_abi_config()->devices : "all");
 	*list_out = list;
 	*count_out = (int)count;
 	return 0;

@@ -133,23 +133,37 @@ static void begin_following(struct vb_adapter *adapter)
 	vb_adapter_set_host_gid(adapter, &adapter->device);
 }
 
+/* All that the program hears is an errno. */
+static vb_err report(const struct vb_adapter *adapter, vb_err err, const char *what_is_missing)
+{
+	if (err)
+		vb_log(VB_LOG_ERROR, "%s cannot be opened: %s", adapter->device.name,
+		       what_is_missing);
+	return err;
+}
+
 /* In the order in which they are made; ended in reverse by vb_adapter_close(), as far as they exist. */
 static vb_err make_parts(struct vb_adapter *adapter)
 {
 	struct vb_nic_config config = { 0 };
-	vb_err err = vb_dma_install();
+	vb_err err = report(adapter, vb_dma_install(), "no handlers of SIGSEGV and SIGBUS");
 
 	if (!err)
-		err = make_tables(adapter, &config);
+		err = report(adapter, make_tables(adapter, &config), "no room for its tables");
 	if (!err)
-		err = vb_member_join(vb_adapter_receive_buffer(adapter), &adapter->member);
+		err = report(
+			adapter,
+			vb_member_join(vb_adapter_receive_buffer(adapter), &adapter->member),
+			"no socket to receive on; `verbatim devices` says whether others hold the port");
 	if (!err)
-		err = vb_adapter_open_link(adapter);
+		err = report(adapter, vb_adapter_open_link(adapter), "no sockets to send from");
 	if (!err)
-		err = make_engine(adapter, &config);
+		err = report(adapter, make_engine(adapter, &config), "no memory for its engine");
 	if (!err)
-		err = vb_pump_create(adapter->nic, adapter->udp, adapter->member,
-				     &adapter->host_gid, &adapter->pump);
+		err = report(adapter,
+			     vb_pump_create(adapter->nic, adapter->udp, adapter->member,
+					    &adapter->host_gid, &adapter->pump),
+			     "no memory for its packets");
 	return err;
 }
 
@@ -190,11 +204,12 @@ vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **a
 	adapter->init = *init;
 	vb_adapter_init_locks(adapter);
 	begin_following(adapter);
-	err = vb_adapter_open_wake(adapter);
+	err = report(adapter, vb_adapter_open_wake(adapter), "no descriptor is left");
 	if (!err)
 		err = make_parts(adapter);
 	if (!err)
-		err = vb_adapter_start_helper(adapter);
+		err = report(adapter, vb_adapter_start_helper(adapter),
+			     "no helper thread can be started");
 	if (err) {
 		end_parts(adapter);
 		return err;

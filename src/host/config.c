@@ -55,7 +55,7 @@ static const struct setting {
 	  "check of received packets: for the IP ID they should have, for any IP ID, or none",
 	  { { "strict", VB_ICRC_STRICT }, { "solved", VB_ICRC_SOLVED }, { "off", VB_ICRC_OFF } } },
 	{ "receive_buffer", SIZE, AT(receive_buffer), 0, 1u << 30, "0",
-	  "bytes that a socket may hold; 0 is what the kernel permits", { { 0 } } },
+	  "bytes that a socket may hold; 0 is 4M, or less if the kernel permits less", { { 0 } } },
 	{ "qp_depth", NUMBER, AT(qp_depth), 0, 1u << 24, "0",
 	  "work requests in a queue of a QP at most; 0 is the adapter's own limit", { { 0 } } },
 	{ "cq_depth", NUMBER, AT(cq_depth), 0, 1u << 24, "0",

@@ -24,7 +24,7 @@ struct vb_config {
 	enum vb_log_level log;
 	char log_file[VB_CONFIG_TEXT_MAX]; /* "": stderr */
 	enum vb_icrc_mode icrc;
-	uint32_t receive_buffer; /* bytes of the socket's; 0: what the kernel permits */
+	uint32_t receive_buffer; /* bytes of the socket's; 0: a default */
 	/* What a program may ask for; 0: the engine's default. */
 	uint32_t qp_depth;
 	uint32_t cq_depth;

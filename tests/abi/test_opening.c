@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Devices that are not there or cannot be opened: the program hears an errno and says something of its own, so the log says
+ * what is missing.
+ */
+#include "harness.h"
+#include "support_device.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static struct ibv_device *find_device(void)
+{
+	struct ibv_device **list;
+	int count;
+
+	enter_own_network();
+	keep_log();
+	setenv("VERBATIM_DEVICES", "lo", 1);
+	list = ibv_get_device_list(&count);
+	EXPECT(list && count == 1);
+	return list[0];
+}
+
+TEST(when_no_interface_is_chosen_the_log_says_so)
+{
+	struct ibv_device **list;
+	int count = -1;
+
+	enter_own_network();
+	keep_log();
+	setenv("VERBATIM_DEVICES", "nosuch0", 1);
+	list = ibv_get_device_list(&count);
+	EXPECT(list && !list[0]);
+	EXPECT_EQ(count, 0);
+	EXPECT(strstr(take_log(), "devices = nosuch0"));
+}
+
+static int count_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	int count = 0;
+
+	EXPECT(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+/* Without descriptors the log has no file either, and goes to stderr. */
+static const char *read_stderr(void)
+{
+	static char text[1 << 14];
+	ssize_t length = pread(STDERR_FILENO, text, sizeof(text) - 1, 0);
+
+	EXPECT(length >= 0);
+	text[length] = 0;
+	return text;
+}
+
+static struct ibv_context *open_with_descriptors(struct ibv_device *device, rlim_t limit)
+{
+	const struct rlimit few = { limit, 4096 };
+	const struct rlimit enough = { 4096, 4096 };
+	struct ibv_context *context;
+
+	EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+	errno = 0;
+	context = ibv_open_device(device);
+	EXPECT(context || errno);
+	EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &enough), 0);
+	return context;
+}
+
+/* With one descriptor more each time, another part of the device is the first that cannot be had. */
+TEST(without_descriptors_opening_fails_with_a_reason_and_keeps_none)
+{
+	struct ibv_device *device = find_device();
+	struct ibv_context *context = NULL;
+	int before;
+
+	EXPECT_EQ(dup2(memfd_create("stderr", 0), STDERR_FILENO), STDERR_FILENO);
+	before = count_descriptors();
+	for (rlim_t limit = 4; !context; limit++) {
+		EXPECT(limit < 256);
+		EXPECT_EQ(count_descriptors(), before);
+		context = open_with_descriptors(device, limit);
+	}
+	EXPECT(strstr(read_stderr(), "ibv_open_device: no descriptor for vb_lo"));
+	EXPECT(strstr(read_stderr(), "vb_lo cannot be opened: no descriptor is left"));
+	EXPECT(strstr(read_stderr(), "vb_lo cannot be opened: no socket to receive on"));
+	EXPECT_EQ(ibv_close_device(context), 0);
+	EXPECT_EQ(count_descriptors(), before);
+}

@@ -102,16 +102,27 @@ TEST(one_of_six_processes_is_stopped_and_the_others_go_on_and_connect_anew)
 	expect_nothing_left();
 }
 
-TEST(of_64_processes_each_talks_to_each)
+static void each_talks_to_each(void)
 {
-	struct mesh_board *board;
+	struct mesh_board *board = mesh_make(MANY);
 
-	enter_own_world();
-	board = mesh_make(MANY);
 	board->message_limit = SOME_MESSAGES;
 	start_all(board);
 	mesh_await_all(board, SOME_MESSAGES, MESH_MAX);
 	mesh_end(board);
 	expect_no_failures(board, MESH_MAX);
 	expect_nothing_left();
+}
+
+TEST(of_64_processes_each_talks_to_each)
+{
+	enter_own_world();
+	each_talks_to_each();
+}
+
+TEST(of_64_processes_each_talks_to_each_with_the_receive_buffer_of_a_stock_kernel)
+{
+	enter_own_world();
+	setenv("VERBATIM_RECEIVE_BUFFER", "212992", 1);
+	each_talks_to_each();
 }

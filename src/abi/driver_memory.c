@@ -513,8 +513,10 @@ int vb_abi_dm_free(struct ibv_dm *dm)
 int vb_abi_address(const struct ibv_ah_attr *attr, struct vb_address *address)
 {
 	if (!attr->is_global)
-		return vb_abi_refuse(EINVAL,
-				     "an address without GRH: on Ethernet there is no other");
+		return vb_abi_refuse(
+			EINVAL,
+			"an address without GRH: on Ethernet there is no other. The program "
+			"must choose a GID; many have an option for its index");
 	if (attr->port_num != 1)
 		return vb_abi_refuse(EINVAL, "an address on port %u, there is only port 1",
 				     attr->port_num);

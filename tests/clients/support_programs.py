@@ -14,6 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get('VB_BUILD_RELEASE') or HERE.parent.parent / 'build')
 INSIDE = 'VB_IN_NAMESPACE'
 TIME_MAX = 300      # seconds that a program gets: far more than it needs
+HOPELESS_TIME_MAX = 10   # … and one that is not expected to do what it should
 WIRES = {'wire': 9000, 'thin': 1500}    # the interfaces between the two namespaces, by name, and their MTUs
 PLACES = {'host': ['host'], 'wire': ['wire'], 'thin': ['thin'], 'both': ['host', 'wire']}
 
@@ -39,6 +40,7 @@ class Case:
         self.program = self.words[0]
         self.why_not = expectation.removeprefix('fails:').strip() if expectation != 'pass' else ''
         self.is_quick = is_quick
+        self.seconds_max = HOPELESS_TIME_MAX if self.why_not else TIME_MAX
         self.name = f'{place} {command}'
         self.device = 'vb_' + ('lo' if place == 'host' else place)
         self.server_name = {'host': 'localhost', 'wire': '10.0.1.2', 'thin': '10.0.2.2'}[place]
@@ -140,6 +142,7 @@ class End:
 
     def __init__(self, network, case, name, directory, more=()):
         self.name = name
+        self.seconds_max = case.seconds_max
         self.path = directory / name
         environment = dict(os.environ, VERBATIM_DEVICES=case.device.removeprefix('vb_'))
         command = network.prefix(case, name) + [str(BUILD / 'verbatim'), 'run']
@@ -163,17 +166,17 @@ class End:
         return False
 
     def await_state(self, is_reached):
-        deadline = time.monotonic() + TIME_MAX
+        deadline = time.monotonic() + self.seconds_max
         while not is_reached() and self.process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
 
     def end(self):
         """Waits for it; what is wrong with how it ended."""
         try:
-            status = self.process.wait(TIME_MAX)
+            status = self.process.wait(self.seconds_max)
         except subprocess.TimeoutExpired:
             self.kill()
-            return f'the {self.name} did not end in {TIME_MAX} s'
+            return f'the {self.name} did not end in {self.seconds_max} s'
         if status < 0:
             return f'the {self.name} died of {signal.Signals(-status).name}'
         return f'the {self.name} exited with {status}' if status else ''

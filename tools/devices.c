@@ -8,6 +8,7 @@
 
 #include "host/config.h"
 #include "host/device.h"
+#include "host/port_holders.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -19,46 +20,17 @@
 #include <unistd.h>
 
 #define ROCE_PORT 4791
-#define HOLDERS_MAX 16
 #define KERNEL_DEVICES_MAX 16
 #define KERNEL_DEVICES_PATH "/sys/class/infiniband"
 
 /* Who else is there. */
 struct neighbours {
-	uid_t holders[HOLDERS_MAX]; /* other users with a socket on the RoCE port, each once */
-	uint32_t holder_count;
+	struct vb_port_holders holders; /* of the RoCE port */
 	char kernel_devices[KERNEL_DEVICES_MAX][VB_DEVICE_NAME_MAX];
 	uint32_t kernel_device_count;
 };
 
 /* --- neighbours ------------------------------------------------------------------------------- */
-
-static void add_holder(struct neighbours *neighbours, uid_t uid)
-{
-	for (uint32_t i = 0; i < neighbours->holder_count; i++)
-		if (neighbours->holders[i] == uid)
-			return;
-	if (neighbours->holder_count < HOLDERS_MAX)
-		neighbours->holders[neighbours->holder_count++] = uid;
-}
-
-/* Reads /proc/net/udp or udp6: "sl: address:port address:port state queues timer retransmits uid …" */
-static void find_holders(struct neighbours *neighbours, const char *path)
-{
-	FILE *file = fopen(path, "r");
-	char line[512];
-
-	while (file && fgets(line, sizeof(line), file)) {
-		unsigned port, uid;
-
-		if (sscanf(line, "%*u: %*[0-9A-Fa-f]:%x %*s %*s %*s %*s %*s %u", &port, &uid) ==
-			    2 &&
-		    port == ROCE_PORT && uid != geteuid())
-			add_holder(neighbours, uid);
-	}
-	if (file)
-		fclose(file);
-}
 
 static void find_kernel_devices(struct neighbours *neighbours)
 {
@@ -123,18 +95,26 @@ static void print_device(const struct vb_device *device)
 	}
 }
 
+static void print_holders(const struct vb_port_holders *holders)
+{
+	for (uint32_t i = 0; i < holders->user_count; i++) {
+		uid_t uid = holders->users[i];
+
+		printf("\nUDP port %d is held by %s (uid %u)%s.\n", ROCE_PORT, user_name(uid), uid,
+		       uid == 0 && holders->has_soft_roce ? ", perhaps the kernel's Soft-RoCE"
+							  : "");
+	}
+	if (holders->is_unshared)
+		printf("\nUDP port %d is held by a program of yours that does not share it.\n",
+		       ROCE_PORT);
+	if (vb_port_holders_are_in_the_way(holders))
+		printf("Until it is free, your programs reach only your own programs on this host. Those that run\n"
+		       "then, and those that start while any of them runs, go on so.\n");
+}
+
 static void print_neighbours(const struct neighbours *neighbours)
 {
-	for (uint32_t i = 0; i < neighbours->holder_count; i++) {
-		uid_t uid = neighbours->holders[i];
-
-		printf("\nUDP port %d is held by %s (uid %u)%s.\n"
-		       "Until it is free, your programs reach only your own programs on this host.\n",
-		       ROCE_PORT, user_name(uid), uid,
-		       uid == 0 && neighbours->kernel_device_count
-			       ? ", perhaps the kernel's Soft-RoCE"
-			       : "");
-	}
+	print_holders(&neighbours->holders);
 	if (neighbours->kernel_device_count)
 		printf("\nThe kernel has RDMA devices of its own, which `verbatim run` does not show:");
 	for (uint32_t i = 0; i < neighbours->kernel_device_count; i++)
@@ -218,6 +198,13 @@ static void print_device_json(const struct vb_device *device)
 	printf(" }");
 }
 
+static void print_holder_json(uid_t uid, bool is_first)
+{
+	printf("%s{ ", is_first ? " " : ", ");
+	print_pair("user", user_name(uid));
+	printf("\"uid\": %u }", uid);
+}
+
 static void print_json(const struct vb_device *devices, uint32_t count,
 		       const struct neighbours *neighbours)
 {
@@ -227,11 +214,10 @@ static void print_json(const struct vb_device *devices, uint32_t count,
 		print_device_json(&devices[i]);
 	}
 	printf(" ],\n  \"port\": %d,\n  \"port_held_by\": [", ROCE_PORT);
-	for (uint32_t i = 0; i < neighbours->holder_count; i++) {
-		printf("%s{ ", i ? ", " : " ");
-		print_pair("user", user_name(neighbours->holders[i]));
-		printf("\"uid\": %u }", neighbours->holders[i]);
-	}
+	for (uint32_t i = 0; i < neighbours->holders.user_count; i++)
+		print_holder_json(neighbours->holders.users[i], i == 0);
+	if (neighbours->holders.is_unshared)
+		print_holder_json(geteuid(), true);
 	printf(" ],\n  \"kernel_devices\": [");
 	for (uint32_t i = 0; i < neighbours->kernel_device_count; i++) {
 		printf("%s", i ? ", " : " ");
@@ -291,8 +277,7 @@ int command_devices(int argc, char **argv)
 	vb_config_load(&config);
 	if (vb_device_list(&config, &devices, &count))
 		return 3;
-	find_holders(&neighbours, "/proc/net/udp");
-	find_holders(&neighbours, "/proc/net/udp6");
+	vb_port_holders_find(ROCE_PORT, &neighbours.holders);
 	find_kernel_devices(&neighbours);
 	if (is_json)
 		print_json(devices, count, &neighbours);

@@ -6,6 +6,7 @@
 #include "host/dma.h"
 #include "host/log.h"
 #include "host/member.h"
+#include "host/port_holders.h"
 #include "host/pump.h"
 #include "link/fd.h"
 #include "link/udp.h"
@@ -66,6 +67,7 @@ vb_err vb_adapter_open_link(struct vb_adapter *adapter)
 		.source_count = SOURCE_PORTS,
 		.receive_buffer_length = vb_adapter_receive_buffer(adapter),
 		.is_segmenting = true,
+		.is_host_only = !vb_member_has_roce_port(adapter->member),
 	};
 	vb_err err;
 
@@ -117,6 +119,24 @@ void vb_adapter_set_host_gid(struct vb_adapter *adapter, const struct vb_device 
 	const struct vb_device_gid *first = &device->gids[0];
 
 	adapter->host_gid = first->is_host_only ? first->gid : (struct vb_gid){ 0 };
+}
+
+/* What `verbatim devices` says, too. Loopback has no others to reach. */
+static void tell_reach(const struct vb_adapter *adapter)
+{
+	struct vb_port_holders holders;
+	char text[256];
+
+	if (vb_member_has_roce_port(adapter->member) || adapter->device.is_loopback)
+		return;
+	vb_port_holders_find(VB_ROCE_PORT, &holders);
+	vb_port_holders_describe(&holders, text, sizeof(text));
+	vb_log(VB_LOG_WARN,
+	       "%s: UDP port %d is %s%s: this program reaches only programs of its user on this host",
+	       adapter->device.name, VB_ROCE_PORT, text,
+	       vb_port_holders_are_in_the_way(&holders)
+		       ? ""
+		       : " now, but was not when the first of this user's programs that run came");
 }
 
 /* From now on nothing is missed. The list that the device comes from may be old. */
@@ -214,6 +234,7 @@ vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **a
 		end_parts(adapter);
 		return err;
 	}
+	tell_reach(adapter);
 	vb_adapter_enlist(adapter);
 	*adapter_out = adapter;
 	return VB_OK;

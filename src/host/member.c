@@ -2,6 +2,8 @@
 /* What a member does for as long as it is one: packets are handed to their owners, and members that join get an answer. */
 #include "host/member_priv.h"
 
+#include "link/udp.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -36,6 +38,11 @@ uint32_t vb_member_of_qpn(vb_qpn qpn)
 const int *vb_member_receiver(const struct vb_member *member)
 {
 	return &member->receiver;
+}
+
+bool vb_member_has_roce_port(const struct vb_member *member)
+{
+	return vb_udp_receiver_port(member->receiver) == VB_ROCE_PORT;
 }
 
 int vb_member_fd(const struct vb_member *member)

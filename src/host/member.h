@@ -42,6 +42,12 @@ uint32_t vb_member_of_qpn(vb_qpn qpn);
 /* The socket to receive on; it is lent until the member leaves. */
 const int *vb_member_receiver(const struct vb_member *member);
 
+/*
+ * False when somebody else held the RoCE port as the first member came: this one cannot reach, or be reached from, other hosts.
+ * That lasts until all members are gone.
+ */
+bool vb_member_has_roce_port(const struct vb_member *member);
+
 /* Readable when somebody has handed a packet over, or joins. */
 int vb_member_fd(const struct vb_member *member);
 

@@ -9,6 +9,7 @@
 #include "host/clock.h"
 #include "host/log.h"
 #include "host/name_lock.h"
+#include "host/port_holders.h"
 #include "link/fd.h"
 #include "link/udp.h"
 
@@ -28,7 +29,13 @@ struct joining {
 	int fd; /* a mailbox for answers */
 	uint32_t next; /* the next member to ask */
 	uint32_t unanswered; /* questions */
+	bool has_number; /* already: it joins again */
 };
+
+static bool is_own(const struct joining *joining, uint32_t number)
+{
+	return joining->has_number && number == joining->member->number;
+}
 
 /* --- asking ------------------------------------------------------------------------------------- */
 
@@ -45,7 +52,11 @@ static bool ask(int fd, uid_t user, uint32_t number)
 static bool ask_next(struct joining *joining)
 {
 	while (joining->next < VB_MEMBER_COUNT) {
-		if (ask(joining->fd, joining->member->user, joining->next++)) {
+		uint32_t number = joining->next++;
+
+		if (is_own(joining, number))
+			continue;
+		if (ask(joining->fd, joining->member->user, number)) {
 			joining->unanswered++;
 			return true;
 		}
@@ -133,13 +144,20 @@ static uint16_t port_of_group(void)
 	return port ? port : VB_ROCE_PORT;
 }
 
-static vb_err open_receiver(uint32_t receive_buffer_length, int *fd_out)
+/* If others hold the port, the group has another one: any that is free, or the one that its sockets have. */
+static vb_err open_receiver(struct joining *joining, uint32_t receive_buffer_length, int *fd_out)
 {
 	struct vb_udp_config config = {
 		.port = port_of_group(),
 		.receive_buffer_length = receive_buffer_length,
 	};
+	vb_err err = vb_udp_receiver_open(&config, fd_out);
 
+	if (err != VB_EBUSY)
+		return err;
+	if (!vb_receivers_port())
+		collect_sockets(joining);
+	config.port = vb_receivers_port();
 	return vb_udp_receiver_open(&config, fd_out);
 }
 
@@ -168,9 +186,10 @@ static vb_err publish(struct vb_member *member)
 	return VB_OK;
 }
 
-static vb_err add_place(struct vb_member *member, uint32_t receive_buffer_length)
+static vb_err add_place(struct joining *joining, uint32_t receive_buffer_length)
 {
-	vb_err err = open_receiver(receive_buffer_length, &member->receiver);
+	struct vb_member *member = joining->member;
+	vb_err err = open_receiver(joining, receive_buffer_length, &member->receiver);
 
 	if (err)
 		return err;
@@ -186,15 +205,15 @@ static vb_err add_place(struct vb_member *member, uint32_t receive_buffer_length
 
 /* --- joining and leaving ------------------------------------------------------------------------ */
 
-/* How many numbers are taken. */
-static uint32_t count_members(const struct joining *joining)
+/* How many numbers others have. */
+static uint32_t count_others(const struct joining *joining)
 {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++) {
 		struct vb_mail_name name = vb_member_name(joining->member->user, i);
 
-		count += vb_mail_is_claimed(joining->fd, &name);
+		count += !is_own(joining, i) && vb_mail_is_claimed(joining->fd, &name);
 	}
 	return count;
 }
@@ -202,17 +221,31 @@ static uint32_t count_members(const struct joining *joining)
 /* A socket without a reader is worth asking for. Else a newcomer need not wait for anybody. */
 static bool has_free_places(const struct joining *joining)
 {
-	return vb_udp_receivers_on(port_of_group()) > count_members(joining);
+	return vb_udp_receivers_on(port_of_group()) > count_others(joining);
+}
+
+/* There are members, but not on the RoCE port: others held it when the first one came. The sockets tell where they are. */
+static void learn_port(struct joining *joining)
+{
+	struct vb_port_holders holders;
+
+	if (vb_receivers_port())
+		return;
+	vb_port_holders_find(VB_ROCE_PORT, &holders);
+	if ((!holders.own_count || vb_port_holders_are_in_the_way(&holders)) &&
+	    count_others(joining))
+		collect_sockets(joining);
 }
 
 static vb_err find_place(struct joining *joining, uint32_t receive_buffer_length)
 {
+	learn_port(joining);
 	if (has_free_places(joining)) {
 		collect_sockets(joining);
 		if (adopt(joining->member, receive_buffer_length))
 			return VB_OK;
 	}
-	return add_place(joining->member, receive_buffer_length);
+	return add_place(joining, receive_buffer_length);
 }
 
 /* The socket that the number has always had, if another member still holds it; else a new one, by a detour. */
@@ -221,21 +254,23 @@ static vb_err find_place_again(struct joining *joining, uint32_t receive_buffer_
 	struct vb_member *member = joining->member;
 	vb_err err;
 
-	if (has_free_places(joining))
+	if (count_others(joining))
 		collect_sockets(joining);
 	member->receiver = vb_receivers_fd(member->number);
 	if (member->receiver >= 0) {
 		vb_udp_receiver_adopt(member->receiver, receive_buffer_length);
 		return VB_OK;
 	}
-	err = open_receiver(receive_buffer_length, &member->receiver);
+	err = open_receiver(joining, receive_buffer_length, &member->receiver);
 	return err ? err : publish(member);
 }
 
 static vb_err join(struct vb_member *member, uint32_t receive_buffer_length, bool has_number)
 {
 	struct vb_mail_name name = vb_mail_name(member->user, "joining");
-	struct joining joining = { .member = member, .fd = vb_mail_open() };
+	struct joining joining = { .member = member,
+				   .fd = vb_mail_open(),
+				   .has_number = has_number };
 	int lock;
 	vb_err err;
 

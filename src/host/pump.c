@@ -7,6 +7,7 @@
 #include "host/pump.h"
 
 #include "base/bytes.h"
+#include "host/log.h"
 #include "host/member.h"
 #include "link/udp.h"
 #include "nic/nic.h"
@@ -28,6 +29,7 @@ struct vb_pump {
 	struct vb_frame handed[VB_MEMBER_BATCH]; /* to one other process, or from others */
 	uint32_t handed_count;
 	uint32_t handed_to;
+	bool has_told_of_drops;
 };
 
 vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *member,
@@ -239,6 +241,17 @@ static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)
 	return count;
 }
 
+/* Once: the program will hear it by time-outs. */
+static void tell_of_drops(struct vb_pump *pump)
+{
+	if (pump->has_told_of_drops || !vb_udp_counters(pump->udp)[VB_UDP_TX_DROP_PORT_HELD])
+		return;
+	pump->has_told_of_drops = true;
+	vb_log(VB_LOG_WARN,
+	       "packets to other hosts are dropped: UDP port %d was held by others when the first of this user's programs came",
+	       VB_ROCE_PORT);
+}
+
 static bool transmit(struct vb_pump *pump, uint64_t now_ns)
 {
 	uint32_t slot_count = vb_nic_transmit(pump->nic, now_ns, pump->slots, BATCH);
@@ -246,6 +259,7 @@ static bool transmit(struct vb_pump *pump, uint64_t now_ns)
 	if (!slot_count)
 		return false;
 	vb_udp_send(pump->udp, pump->messages, make_messages(pump, slot_count));
+	tell_of_drops(pump);
 	/* Only a message shows whether its interface segments. This one is lost to peers that want its ICRC to be right. */
 	if (vb_udp_segments_max(pump->udp) == 1)
 		vb_nic_stop_batching(pump->nic);

@@ -81,8 +81,8 @@ static vb_err open_sources(struct vb_udp *udp, const struct vb_udp_config *confi
 		struct vb_udp_source *source = &udp->sources[udp->source_count];
 		vb_err err;
 
-		source->fd = vb_udp_socket_open_sender(udp->family,
-						       config->source_ports[udp->source_count]);
+		source->fd = vb_udp_socket_open_sender(
+			udp->family, config->source_ports[udp->source_count], config->is_host_only);
 		if (source->fd < 0)
 			return vb_udp_err_of(source->fd);
 		source->port = vb_udp_socket_port(source->fd);
@@ -131,6 +131,7 @@ vb_err vb_udp_open(const struct vb_udp_config *config, struct vb_udp **udp_out)
 	udp->interface_index = config->interface_index;
 	udp->receive_buffer_length = config->receive_buffer_length;
 	udp->is_segmenting = config->is_segmenting;
+	udp->is_host_only = config->is_host_only;
 	udp->port = vb_udp_socket_port(udp->receiver);
 	udp->destination_port = config->destination_port ? config->destination_port : udp->port;
 	*udp_out = udp;

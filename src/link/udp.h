@@ -39,6 +39,7 @@ struct vb_udp_config {
 	uint32_t receive_buffer_length; /* wish, as for SO_RCVBUF; 0: the system's default */
 	uint32_t datagram_length_max; /* longer ones are dropped, coalesced ones count whole; 0: 65,535 */
 	bool is_segmenting; /* one message may be up to 64 datagrams */
+	bool is_host_only; /* what is for other hosts is dropped: there, the port is not ours */
 	bool is_ipv4_only; /* also where the machine has IPv6; without it, IPv4 is all there is */
 };
 
@@ -171,6 +172,7 @@ void vb_udp_receiver_adopt(int fd, uint32_t receive_buffer_length);
 	X(TX_DROP_TOO_LONG, "udp_tx_drop_too_long") /* for the interface */                    \
 	X(TX_DROP_NO_ROUTE, "udp_tx_drop_no_route")                                            \
 	X(TX_DROP_FORBIDDEN, "udp_tx_drop_forbidden") /* by a firewall, or a broadcast */      \
+	X(TX_DROP_PORT_HELD, "udp_tx_drop_port_held_by_others") /* see is_host_only */         \
 	X(TX_DROP_NO_ROOM, "udp_tx_drop_no_room") /* the rest of a message that was begun */   \
 	X(TX_DROP_OTHER, "udp_tx_drop_other") /* such as a source that is not ours */          \
 	X(RX_MESSAGES, "udp_rx_messages")                                                      \

@@ -18,14 +18,17 @@ bool vb_udp_address_is_zero(const struct vb_udp_address *address)
 	return memcmp(address->ip, zero, sizeof(zero)) == 0;
 }
 
+bool vb_udp_address_is_multicast(const struct vb_udp_address *address)
+{
+	return vb_udp_address_is_ipv4(address) ? address->ip[12] >> 4 == 0xe
+					       : address->ip[0] == 0xff;
+}
+
+/* What is called link-local in IPv4 is routed. */
 bool vb_udp_address_has_scope(const struct vb_udp_address *address)
 {
-	const uint8_t *ip = address->ip;
-
-	if (vb_udp_address_is_ipv4(address))
-		return ip[12] >> 4 ==
-		       0xe; /* multicast; what is called link-local there is routed */
-	return ip[0] == 0xff || (ip[0] == 0xfe && ip[1] >> 6 == 2);
+	return vb_udp_address_is_multicast(address) ||
+	       (address->ip[0] == 0xfe && address->ip[1] >> 6 == 2);
 }
 
 struct vb_udp_address vb_udp_address_from_ipv4(struct in_addr ip, uint32_t scope)

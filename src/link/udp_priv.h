@@ -73,6 +73,7 @@ struct vb_udp {
 	uint16_t port;
 	uint16_t destination_port;
 	bool is_segmenting;
+	bool is_host_only;
 	uint64_t counters[VB_UDP_COUNTER_COUNT];
 	struct vb_udp_outbox outbox;
 	struct vb_udp_inbox inbox;
@@ -81,6 +82,7 @@ struct vb_udp {
 /* udp_address.c */
 bool vb_udp_address_is_ipv4(const struct vb_udp_address *address);
 bool vb_udp_address_is_zero(const struct vb_udp_address *address);
+bool vb_udp_address_is_multicast(const struct vb_udp_address *address);
 bool vb_udp_address_has_scope(const struct vb_udp_address *address);
 struct vb_udp_address vb_udp_address_from_ipv4(struct in_addr ip, uint32_t scope);
 /* Returns the name's length; 0 if the family cannot express the address. */
@@ -88,9 +90,12 @@ socklen_t vb_udp_address_store(const struct vb_udp_address *address, uint16_t po
 			       union vb_udp_name *name);
 struct vb_udp_address vb_udp_address_load(const union vb_udp_name *name, uint16_t *port);
 
+/* udp_local.c */
+bool vb_udp_address_is_local(const struct vb_udp_address *address);
+
 /* udp_socket.c: sockets with all their options, bound; a negative errno if that fails. */
 int vb_udp_socket_open_receiver(int family, const struct vb_udp_config *config);
-int vb_udp_socket_open_sender(int family, uint16_t port);
+int vb_udp_socket_open_sender(int family, uint16_t port, bool is_host_only);
 /* For one address, that of a multicast group. */
 int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
 			     uint32_t receive_buffer_length);

@@ -11,6 +11,7 @@
 #include "link/sys.h"
 
 #include <netinet/udp.h>
+#include <string.h>
 
 /* --- headers ------------------------------------------------------------------------------------ */
 
@@ -34,20 +35,29 @@ static uint32_t scope_of(const struct vb_udp *udp, const struct vb_udp_address *
 	return address->scope ? address->scope : udp->interface_index;
 }
 
+/* 0: as the sockets do anyway. That is what keeps multicast on this host, if need be. */
+static int hop_limit_of(const struct vb_udp *udp, const struct vb_udp_message *message)
+{
+	if (message->hop_limit == VB_UDP_HOP_LIMIT_DEFAULT ||
+	    (udp->is_host_only && vb_udp_address_is_multicast(&message->destination)))
+		return 0;
+	return message->hop_limit;
+}
+
 /* Each that goes along costs time: what the sockets do anyway is left out. */
 static void append_ipv4(const struct vb_udp *udp, struct msghdr *header,
 			const struct vb_udp_message *message)
 {
 	struct in_pktinfo from = { .ipi_ifindex = (int)scope_of(udp, &message->destination) };
 	int traffic_class = message->traffic_class;
-	int hop_limit = message->hop_limit;
+	int hop_limit = hop_limit_of(udp, message);
 
 	if (vb_udp_address_is_ipv4(&message->source))
 		memcpy(&from.ipi_spec_dst, message->source.ip + 12, sizeof(from.ipi_spec_dst));
 	append_control(header, SOL_IP, IP_PKTINFO, &from, sizeof(from));
 	if (traffic_class)
 		append_control(header, SOL_IP, IP_TOS, &traffic_class, sizeof(traffic_class));
-	if (hop_limit && hop_limit != VB_UDP_HOP_LIMIT_DEFAULT)
+	if (hop_limit)
 		append_control(header, SOL_IP, IP_TTL, &hop_limit, sizeof(hop_limit));
 }
 
@@ -56,14 +66,14 @@ static void append_ipv6(const struct vb_udp *udp, struct msghdr *header,
 {
 	struct in6_pktinfo from = { .ipi6_ifindex = scope_of(udp, &message->destination) };
 	int traffic_class = message->traffic_class;
-	int hop_limit = message->hop_limit;
+	int hop_limit = hop_limit_of(udp, message);
 
 	memcpy(&from.ipi6_addr, message->source.ip, sizeof(from.ipi6_addr));
 	append_control(header, SOL_IPV6, IPV6_PKTINFO, &from, sizeof(from));
 	if (traffic_class)
 		append_control(header, SOL_IPV6, IPV6_TCLASS, &traffic_class,
 			       sizeof(traffic_class));
-	if (hop_limit && hop_limit != VB_UDP_HOP_LIMIT_DEFAULT)
+	if (hop_limit)
 		append_control(header, SOL_IPV6, IPV6_HOPLIMIT, &hop_limit, sizeof(hop_limit));
 }
 
@@ -308,7 +318,6 @@ static uint32_t send_run(struct vb_udp *udp, const struct vb_udp_message *messag
 	int result;
 
 	VB_CHECK(source_index < udp->source_count);
-	count = min32(count, VB_UDP_TX_BATCH);
 	while (filled < count && messages[filled].source_index == source_index &&
 	       fill_header(udp, filled, &messages[filled]))
 		filled++;
@@ -323,16 +332,48 @@ static uint32_t send_run(struct vb_udp *udp, const struct vb_udp_message *messag
 	return (uint32_t)result;
 }
 
+static bool may_go(const struct vb_udp *udp, const struct vb_udp_message *message)
+{
+	struct vb_udp_address destination = message->destination;
+
+	if (!memcmp(destination.ip, message->source.ip, sizeof(destination.ip)))
+		return true;
+	destination.scope = scope_of(udp, &destination);
+	return vb_udp_address_is_multicast(&destination) || vb_udp_address_is_local(&destination);
+}
+
+/* How many of the messages, from the first on, are for where we may send. Neighbours mostly go the same way. */
+static uint32_t count_that_may_go(const struct vb_udp *udp, const struct vb_udp_message *messages,
+				  uint32_t count)
+{
+	uint32_t passed = 0;
+
+	if (!udp->is_host_only)
+		return count;
+	while (passed < count && ((passed && !memcmp(messages[passed].destination.ip,
+						     messages[passed - 1].destination.ip,
+						     sizeof(messages->destination.ip))) ||
+				  may_go(udp, &messages[passed])))
+		passed++;
+	return passed;
+}
+
 uint32_t vb_udp_send(struct vb_udp *udp, const struct vb_udp_message *messages, uint32_t count)
 {
 	uint32_t taken = 0;
 
 	while (taken < count) {
 		const struct vb_udp_message *next = &messages[taken];
-		uint32_t done = next->segment_length && !udp->is_segmenting
-					? send_split(udp, next)
-					: send_run(udp, next, count - taken);
+		uint32_t passed =
+			count_that_may_go(udp, next, min32(count - taken, VB_UDP_TX_BATCH));
+		uint32_t done = 1;
 
+		if (!passed)
+			udp->counters[VB_UDP_TX_DROP_PORT_HELD]++;
+		else if (next->segment_length && !udp->is_segmenting)
+			done = send_split(udp, next);
+		else
+			done = send_run(udp, next, passed);
 		if (!done)
 			break;
 		taken += done;

@@ -81,6 +81,23 @@ static int bind_to_port(int fd, int family, uint16_t port)
 	return vb_sys_bind(fd, &name, length);
 }
 
+/*
+ * One that nobody has. Left to the kernel, a socket that shares its port may get that of another program of this user which
+ * does so, too.
+ */
+static uint16_t free_port(int family)
+{
+	int fd = vb_sys_socket(family, SOCKET_TYPE, IPPROTO_UDP);
+	uint16_t port = 0;
+
+	if (fd < 0)
+		return 0;
+	if (bind_to_port(fd, family, 0) >= 0)
+		port = vb_udp_socket_port(fd);
+	vb_sys_close(fd);
+	return port;
+}
+
 /* Beyond the system's limit where we may; else as far as it goes. */
 void vb_udp_socket_wish_receive_buffer(int fd, uint32_t length)
 {
@@ -102,7 +119,7 @@ int vb_udp_socket_open_receiver(int family, const struct vb_udp_config *config)
 	if (result < 0)
 		goto close_fd;
 	vb_udp_socket_wish_receive_buffer(fd, config->receive_buffer_length);
-	result = bind_to_port(fd, family, config->port);
+	result = bind_to_port(fd, family, config->port ? config->port : free_port(family));
 	if (result < 0)
 		goto close_fd;
 	return fd;
@@ -147,7 +164,18 @@ close_fd:
 	return result;
 }
 
-int vb_udp_socket_open_sender(int family, uint16_t port)
+/* The kernel gives a copy to members on this host all the same. */
+static int keep_multicast_here(int fd, int family)
+{
+	static const struct option options[] = {
+		{ 0, SOL_IP, IP_MULTICAST_TTL, 0, false },
+		{ AF_INET6, SOL_IPV6, IPV6_MULTICAST_HOPS, 0, false },
+	};
+
+	return set_options(fd, family, options, sizeof(options) / sizeof(options[0]));
+}
+
+int vb_udp_socket_open_sender(int family, uint16_t port, bool is_host_only)
 {
 	int fd = vb_fd_own(vb_sys_socket(family, SOCKET_TYPE, IPPROTO_UDP));
 	int result;
@@ -156,6 +184,9 @@ int vb_udp_socket_open_sender(int family, uint16_t port)
 		return fd;
 	result = set_options(fd, family, sender_options,
 			     sizeof(sender_options) / sizeof(sender_options[0]));
+	if (result < 0)
+		goto close_fd;
+	result = is_host_only ? keep_multicast_here(fd, family) : 0;
 	if (result < 0)
 		goto close_fd;
 	result = vb_udp_socket_refuse_input(fd);

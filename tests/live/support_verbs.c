@@ -4,6 +4,7 @@
 
 #include "namespace.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,7 +36,10 @@ static void connect_qp(struct program *program)
 		.ah_attr = { .is_global = 1, .port_num = 1, .grh.sgid_index = 1 },
 	};
 
-	EXPECT_EQ(ibv_query_gid(program->context, 1, 1, &attr.ah_attr.grh.dgid), 0);
+	if (program->path.address)
+		EXPECT_EQ(inet_pton(AF_INET6, program->path.address, &attr.ah_attr.grh.dgid), 1);
+	else
+		EXPECT_EQ(ibv_query_gid(program->context, 1, 1, &attr.ah_attr.grh.dgid), 0);
 	EXPECT_EQ(ibv_modify_qp(program->qp, &attr,
 				IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 					IBV_QP_ACCESS_FLAGS),
@@ -53,9 +57,21 @@ static void connect_qp(struct program *program)
 		  0);
 }
 
-static void make(struct program *program)
+static struct ibv_context *open_device(const char *name)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context = NULL;
+
+	EXPECT(list);
+	for (int i = 0; list[i] && !context; i++)
+		if (!name || !strcmp(ibv_get_device_name(list[i]), name))
+			context = ibv_open_device(list[i]);
+	ibv_free_device_list(list);
+	return context;
+}
+
+static void make(struct program *program, struct path path)
+{
 	struct ibv_qp_init_attr init = {
 		.cap = { .max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
 		.qp_type = IBV_QPT_RC,
@@ -63,10 +79,9 @@ static void make(struct program *program)
 	};
 
 	memset(program, 0, sizeof(*program));
-	EXPECT(list && list[0]);
-	program->context = ibv_open_device(list[0]);
+	program->path = path;
+	program->context = open_device(path.device);
 	EXPECT(program->context);
-	ibv_free_device_list(list);
 	program->channel = ibv_create_comp_channel(program->context);
 	program->pd = ibv_alloc_pd(program->context);
 	EXPECT(program->channel && program->pd);
@@ -83,15 +98,25 @@ static void make(struct program *program)
 
 void program_open(struct program *program)
 {
-	make(program);
+	program_open_on(program, (struct path){ 0 });
+}
+
+void program_open_on(struct program *program, struct path path)
+{
+	make(program, path);
 	connect_qp(program);
 }
 
 void program_open_with_peer(struct program *program, int exchange)
 {
+	program_open_with_peer_on(program, exchange, (struct path){ 0 });
+}
+
+void program_open_with_peer_on(struct program *program, int exchange, struct path path)
+{
 	struct place own, peer;
 
-	make(program);
+	make(program, path);
 	own = program->to;
 	EXPECT_EQ(write(exchange, &own, sizeof(own)), sizeof(own));
 	EXPECT_EQ(read(exchange, &peer, sizeof(peer)), sizeof(peer));
@@ -128,18 +153,23 @@ void program_post(struct program *program)
 	EXPECT_EQ(ibv_post_send(program->qp, &request, &bad), 0);
 }
 
-void program_round(struct program *program)
+const char *program_poll(struct program *program)
 {
 	time_t end = time(NULL) + WAIT_S;
 	struct ibv_wc completion;
 	int count;
 
-	program_post(program);
 	while ((count = ibv_poll_cq(program->cq, 1, &completion)) == 0)
 		if (time(NULL) > end)
 			FAIL("no completion in round %u", program->rounds);
 	EXPECT_EQ(count, 1);
-	EXPECT_STR(ibv_wc_status_str(completion.status), "success");
+	return ibv_wc_status_str(completion.status);
+}
+
+void program_round(struct program *program)
+{
+	program_post(program);
+	EXPECT_STR(program_poll(program), "success");
 	EXPECT_MEM(program->target, program->source, PROGRAM_LENGTH);
 }
 

@@ -19,6 +19,12 @@ struct place {
 	uint64_t address;
 };
 
+/* NULL: the first device, and to the address that it has itself. */
+struct path {
+	const char *device;
+	const char *address; /* as a GID */
+};
+
 struct program {
 	struct ibv_context *context;
 	struct ibv_comp_channel *channel;
@@ -27,6 +33,7 @@ struct program {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct place to;
+	struct path path;
 	unsigned rounds;
 	unsigned char source[PROGRAM_LENGTH];
 	unsigned char target[PROGRAM_LENGTH];
@@ -38,10 +45,14 @@ void program_enter_namespace(void);
 /* Without `exchange` it is connected to itself; else to the one at the other end of this socket. */
 void program_open(struct program *program);
 void program_open_with_peer(struct program *program, int exchange);
+void program_open_on(struct program *program, struct path path);
+void program_open_with_peer_on(struct program *program, int exchange, struct path path);
 void program_close(struct program *program);
 
 /* Waits for one event and takes one completion; returns its status. */
 enum ibv_wc_status program_wait(struct program *program);
+/* The same by polling; returns the status's name. */
+const char *program_poll(struct program *program);
 void program_post(struct program *program);
 
 /* Posts a WRITE; waits for its completion by polling; looks at the data. */

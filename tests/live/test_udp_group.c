@@ -194,6 +194,43 @@ TEST(members_on_both_ends_of_a_wire_get_a_copy)
 	expect_copies_across("fd09::1", "ff1e::1:2:3");
 }
 
+static void expect_copies_on_this_host(const char *source, const char *group)
+{
+	struct vb_udp_config config = { .port = VB_ROCE_PORT, .is_host_only = true };
+	struct vb_udp_message message;
+	char byte = 'v';
+	struct iovec iovec = { &byte, 1 };
+	struct vb_udp *sender, *neighbour, *far;
+
+	enter_end(END_B);
+	far = open_on("vb");
+	join(far, group);
+	enter_end(END_A);
+	config.interface_index = if_nametoindex("va");
+	sender = open_link(config);
+	neighbour = open_on("va");
+	join(neighbour, group);
+	message = message_of(source, group, &iovec);
+	message.hop_limit = 33;
+	send_one(sender, message);
+	send_word(neighbour, source, group); /* comes later, and first to the far end */
+	EXPECT_EQ(receive_one(neighbour).length, 1);
+	expect_word(neighbour, source, group);
+	expect_word(far, source, group);
+	expect_silence(far);
+	vb_udp_close(sender);
+	vb_udp_close(neighbour);
+	vb_udp_close(far);
+}
+
+TEST(only_members_on_this_host_get_a_copy_from_a_link_that_is_for_this_host)
+{
+	make_wire();
+	expect_copies_on_this_host("10.9.0.1", IPV4_GROUP);
+	expect_copies_on_this_host("fe80::1", IPV6_GROUP);
+	expect_copies_on_this_host("fd09::1", "ff1e::1:2:3");
+}
+
 TEST(a_link_of_ipv4_alone_knows_no_ipv6_group)
 {
 	struct vb_udp *a = open_link((struct vb_udp_config){ .is_ipv4_only = true });

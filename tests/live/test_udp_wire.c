@@ -263,3 +263,44 @@ TEST(an_ipv6_packet_without_checksum_is_taken)
 	close(fd);
 	close_wire(wire);
 }
+
+/* To our own port; whatever went on the wire would come to the other end's. */
+TEST(a_link_that_is_for_this_host_sends_nothing_to_others)
+{
+	static const struct {
+		const char *source, *own, *others;
+	} cases[] = {
+		{ "10.9.0.1", "127.0.0.1", "10.9.0.2" }, { "127.0.0.1", "10.9.0.1", "10.9.0.2" },
+		{ "10.9.0.1", "10.9.0.1", "10.9.0.77" }, { "fd09::1", "::1", "fd09::2" },
+		{ "fd09::1", "fe80::1", "fe80::2" },	 { "fe80::1", "fe80::1", "fe80::2" },
+	};
+	struct wire *wire = open_wire();
+	struct vb_udp_config config = { .destination_port = VB_ROCE_PORT,
+					.interface_index = if_nametoindex("va"),
+					.is_host_only = true };
+	struct vb_udp *host_only = open_link(config);
+
+	command("ip link set lo up");
+	command("sysctl -q -w net.ipv4.ip_nonlocal_bind=1"); /* must make no difference */
+	command("ip route add default dev va");
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct vb_udp_message messages[] = {
+			message_on(wire, cases[i].source, cases[i].own, 100),
+			message_on(wire, cases[i].source, cases[i].others, 100),
+			message_on(wire, cases[i].source, cases[i].others, 100),
+			message_on(wire, cases[i].source, cases[i].own, 100),
+		};
+		struct vb_udp_datagram got[2];
+
+		EXPECT_EQ(vb_udp_send(host_only, messages, 4), 4);
+		for (uint32_t k = 0; k < 2; k++) {
+			got[k] = receive_one(wire->a);
+			EXPECT_MEM(got[k].destination.ip, messages[0].destination.ip, 16);
+		}
+		expect_count(host_only, TX_DROP_PORT_HELD, 2 * (i + 1));
+		expect_count(host_only, TX_DATAGRAMS, 2 * (i + 1));
+	}
+	expect_silence(wire->b);
+	vb_udp_close(host_only);
+	close_wire(wire);
+}

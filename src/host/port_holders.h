@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who has sockets on the RoCE port. Processes of one user share it, but if another user has it, or the kernel's Soft-RoCE, or
+ * a program that does not share it, then ours cannot have it: they use another port among themselves, and reach this host only.
+ */
+#ifndef VB_HOST_PORT_HOLDERS_H
+#define VB_HOST_PORT_HOLDERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define VB_PORT_HOLDERS_MAX 16
+
+struct vb_port_holders {
+	uid_t users[VB_PORT_HOLDERS_MAX]; /* others than this one, each once */
+	uint32_t user_count;
+	uint32_t own_count; /* sockets of this user … */
+	bool is_unshared; /* … one of which is a program's that does not share the port */
+	bool has_soft_roce; /* the kernel's module is there: what is root's may be its socket */
+};
+
+/* In the network namespace of this thread. Takes a millisecond. */
+void vb_port_holders_find(uint16_t port, struct vb_port_holders *holders_out);
+
+bool vb_port_holders_are_in_the_way(const struct vb_port_holders *holders);
+
+/* "held by uid 0 and uid 1001", "held by a program of this user that does not share it", "free". */
+void vb_port_holders_describe(const struct vb_port_holders *holders, char *text, size_t size);
+
+#endif

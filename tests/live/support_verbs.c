@@ -5,7 +5,10 @@
 #include "namespace.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -198,4 +201,33 @@ void program_round_with_event(struct program *program)
 	program_post(program);
 	EXPECT_STR(ibv_wc_status_str(program_wait(program)), "success");
 	EXPECT_MEM(program->target, program->source, PROGRAM_LENGTH);
+}
+
+static int log_fd;
+
+void program_keep_log(const char *level)
+{
+	char path[64];
+
+	log_fd = memfd_create("log", 0);
+	EXPECT(log_fd >= 0);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), log_fd);
+	setenv("VERBATIM_LOG", level, 1);
+	setenv("VERBATIM_LOG_FILE", path, 1);
+}
+
+const char *program_read_log(void)
+{
+	static char text[1 << 16];
+	ssize_t length = pread(log_fd, text, sizeof(text) - 1, 0);
+
+	EXPECT(length >= 0);
+	text[length] = 0;
+	return text;
+}
+
+void program_expect_in_log(const char *part)
+{
+	if (!strstr(program_read_log(), part))
+		FAIL("'%s' is not in the log: %s", part, program_read_log());
 }

@@ -60,4 +60,9 @@ void program_round(struct program *program);
 /* The same, waiting for the event of the completion. */
 void program_round_with_event(struct program *program);
 
+/* What programs log from now on, those of child processes too. */
+void program_keep_log(const char *level);
+const char *program_read_log(void);
+void program_expect_in_log(const char *part);
+
 #endif

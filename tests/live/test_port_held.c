@@ -14,9 +14,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -27,7 +25,6 @@
 #define DESCRIPTORS 8192
 
 static struct program program;
-static int log_fd;
 
 /* --- who holds the port ------------------------------------------------------------------------- */
 
@@ -74,34 +71,6 @@ static void end_holder(pid_t pid)
 {
 	EXPECT_EQ(kill(pid, SIGKILL), 0);
 	EXPECT_EQ(waitpid(pid, NULL, 0), pid);
-}
-
-/* In the log, level by level, from now on. */
-static void keep_log(const char *level)
-{
-	char path[64];
-
-	log_fd = memfd_create("log", 0);
-	EXPECT(log_fd >= 0);
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), log_fd);
-	setenv("VERBATIM_LOG", level, 1);
-	setenv("VERBATIM_LOG_FILE", path, 1);
-}
-
-static const char *read_log(void)
-{
-	static char text[1 << 16];
-	ssize_t length = pread(log_fd, text, sizeof(text) - 1, 0);
-
-	EXPECT(length >= 0);
-	text[length] = 0;
-	return text;
-}
-
-static void expect_in_log(const char *part)
-{
-	if (!strstr(read_log(), part))
-		FAIL("'%s' is not in the log: %s", part, read_log());
 }
 
 static uint32_t own_sockets_on_port(void)
@@ -225,17 +194,17 @@ static void expect_that_others_are_not_reached(enum holder holder, const char *w
 {
 	char line[256];
 
-	keep_log("debug");
+	program_keep_log("debug");
 	enter_network(holder);
 	program_open_on(&program, (struct path){ "vb_d0", "::ffff:10.0.0.9" });
 	snprintf(line, sizeof(line), "warn: vb_d0: UDP port 4791 is held by %s", who);
-	expect_in_log(line);
+	program_expect_in_log(line);
 	program_post(&program);
 	EXPECT_STR(program_poll(&program), "transport retry counter exceeded");
-	expect_in_log("warn: packets to other hosts are dropped");
+	program_expect_in_log("warn: packets to other hosts are dropped");
 	program_close(&program);
-	expect_in_log("vb_d0: udp_tx_drop_port_held_by_others ");
-	EXPECT(!strstr(read_log(), "udp_tx_datagrams"));
+	program_expect_in_log("vb_d0: udp_tx_drop_port_held_by_others ");
+	EXPECT(!strstr(program_read_log(), "udp_tx_datagrams"));
 }
 
 TEST(nothing_is_sent_to_other_hosts_while_another_user_has_the_port)
@@ -255,7 +224,7 @@ static void expect_that_newcomers_join_until_all_are_gone(enum holder holder)
 	pid_t pid;
 	struct peer first;
 
-	keep_log("warn");
+	program_keep_log("warn");
 	pid = enter_network(holder);
 	first = start_peer(path);
 	program_open_with_peer_on(&program, first.exchange, path);
@@ -264,7 +233,7 @@ static void expect_that_newcomers_join_until_all_are_gone(enum holder holder)
 	end_holder(pid);
 	exchange_on(path, path); /* with a new one; the first is still there */
 	EXPECT_EQ(own_sockets_on_port(), 0);
-	expect_in_log("vb_d0: UDP port 4791 is free now, but was not");
+	program_expect_in_log("vb_d0: UDP port 4791 is free now, but was not");
 	end_peer(first);
 	program_open(&program);
 	EXPECT_EQ(own_sockets_on_port(), 1);
@@ -288,7 +257,7 @@ TEST(a_group_on_another_port_has_places_for_all)
 	struct path path = { .device = "vb_d0" };
 	struct peer peers[PEERS];
 
-	keep_log("info");
+	program_keep_log("info");
 	enter_network(ANOTHER_PROGRAM);
 	for (int i = 0; i < PEERS; i++) {
 		peers[i] = start_peer(path);
@@ -298,7 +267,7 @@ TEST(a_group_on_another_port_has_places_for_all)
 	}
 	for (int i = 0; i < PEERS; i++)
 		end_peer(peers[i]);
-	EXPECT(!strstr(read_log(), "packets take a detour"));
+	EXPECT(!strstr(program_read_log(), "packets take a detour"));
 }
 
 /* The others still have the sockets that it had, and send to them. */

@@ -5,6 +5,8 @@
  */
 #include "support_verbs.h"
 
+#include "host/member.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -315,6 +318,55 @@ TEST(who_waits_for_an_event_hears_that_the_peer_was_killed)
 	program_enter_namespace();
 	for (int i = 0; i < (test_is_thorough() ? 100 : 5); i++)
 		write_to_one_who_is_killed();
+}
+
+/* Takes the number of one who was killed, and goes on until it is told to end. */
+static void be_successor(int exchange, uint32_t killed_qpn)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	program_open(&another);
+	EXPECT_EQ(another.qp->qp_num >> VB_MEMBER_QPN_SHIFT, killed_qpn >> VB_MEMBER_QPN_SHIFT);
+	EXPECT(another.qp->qp_num != killed_qpn); /* by chance, once in 65,536 times */
+	EXPECT_EQ(write(exchange, "r", 1), 1);
+	while (recv(exchange, &(char){ 0 }, 1, MSG_DONTWAIT) < 0)
+		program_round(&another);
+	program_close(&another);
+	EXPECT_EQ(write(exchange, "e", 1), 1);
+	_exit(0);
+}
+
+/* Its peers do not know that it is gone, and send to QPs that it had. */
+TEST(packets_for_a_killed_process_do_not_disturb_who_takes_its_number)
+{
+	int pair[2];
+	pid_t pid;
+
+	program_keep_log("debug");
+	program_enter_namespace();
+	EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	pid = fork();
+	EXPECT(pid >= 0);
+	if (!pid)
+		be_written_to(pair[1]);
+	program_open_with_peer(&program, pair[0]);
+	program_post(&program);
+	EXPECT_STR(program_poll(&program), "success");
+	EXPECT_EQ(kill(pid, SIGKILL), 0);
+	EXPECT_EQ(waitpid(pid, NULL, 0), pid);
+	pid = fork();
+	EXPECT(pid >= 0);
+	if (!pid)
+		be_successor(pair[1], program.to.qpn);
+	EXPECT_EQ(read(pair[0], &(char){ 0 }, 1), 1);
+	program_post(&program);
+	EXPECT_STR(program_poll(&program), "transport retry counter exceeded");
+	EXPECT_EQ(write(pair[0], "e", 1), 1);
+	EXPECT_EQ(read(pair[0], &(char){ 0 }, 1), 1);
+	EXPECT_EQ(waitpid(pid, NULL, 0), pid);
+	program_expect_in_log("vb_d0: dropped no_such_qp ");
+	EXPECT(!strstr(program_read_log(), "dropped not_from_the_peer"));
+	EXPECT(!strstr(program_read_log(), "dropped qp_state"));
+	program_close(&program);
 }
 
 /* --- closing ------------------------------------------------------------------------------------ */

@@ -32,7 +32,7 @@
 	(512u << 10) /* bytes on their way: the kernel counts about as much again for its buffers */
 #define RECEIVE_BUFFER (4 << 20)
 #define RUN_NS 1500000000ull
-#define SILENCE_NS 500000000ull
+#define SILENCE_NS 3000000000ull
 #define IDLE_MAX 64u
 #define OVERHEAD (VB_BTH_SIZE + 4u)
 

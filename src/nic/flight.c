@@ -28,7 +28,8 @@ static struct vb_flight *find(struct vb_nic *nic, const struct vb_gid *gid, vb_q
 void vb_flight_enter(struct vb_qp *qp)
 {
 	vb_flight_leave(qp);
-	if (!qp->nic->config.flight_bytes_max || !vb_qp_is_reliable(qp))
+	/* Without a timeout nobody learns that its packets were lost, and they would be on their way for ever. */
+	if (!qp->nic->config.flight_bytes_max || !vb_qp_is_reliable(qp) || !qp->attr.timeout)
 		return;
 	qp->flight = find(qp->nic, &qp->flow.destination, qp->peer);
 	qp->packet_bytes = (1u << qp->mtu_shift) + VB_FLIGHT_PACKET_OVERHEAD;

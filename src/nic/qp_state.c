@@ -259,8 +259,6 @@ static void apply(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask
 	if (mask & (ADDRESS | DEST))
 		qp->flow.source_port =
 			vb_nic_source_port(qp->nic, own->address.flow_label, qp->number, qp->peer);
-	if (mask & (ADDRESS | DEST | MTU))
-		vb_flight_enter(qp);
 	if (mask & RQ_PSN) {
 		own->rq_psn.v = attr->rq_psn.v & VB_PSN_MASK;
 		qp->responder.expected = own->rq_psn;
@@ -284,6 +282,8 @@ static void apply(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask
 		qp->requester.retries_left = own->retry_count = attr->retry_count;
 	if (mask & RNR)
 		qp->requester.rnr_retries_left = own->rnr_retry = attr->rnr_retry;
+	if (mask & (ADDRESS | DEST | MTU | TIMEOUT))
+		vb_flight_enter(qp);
 }
 
 static void enter(struct vb_qp *qp, enum vb_qp_state to)

@@ -168,3 +168,21 @@ TEST(what_is_sent_again_after_a_timeout_counts_once)
 	EXPECT_EQ(transmit(p), PACKETS);
 	EXPECT_EQ(transmit(p), 0);
 }
+
+/* Its packets may be lost, and nobody would ever know. */
+TEST(rc_a_qp_that_waits_for_ever_is_no_part_of_the_bound)
+{
+	struct pair *p = pair_with_bound();
+	struct vb_qp_attr attr = { .timeout = 0 };
+	struct vb_qp *patient = qp_to(p, near(p, 1));
+
+	attr.state = VB_STATE_SQD;
+	EXPECT_EQ(vb_qp_modify(patient, &attr, VB_ATTR_STATE), VB_OK);
+	EXPECT_EQ(vb_qp_modify(patient, &attr, VB_ATTR_TIMEOUT | VB_ATTR_STATE), VB_OK);
+	attr.state = VB_STATE_RTS;
+	EXPECT_EQ(vb_qp_modify(patient, &attr, VB_ATTR_STATE), VB_OK);
+	post_from(p, patient, PACKETS);
+	EXPECT_EQ(transmit(p), PACKETS);
+	post_write(p, A, 2, MTU);
+	EXPECT_EQ(transmit(p), 1);
+}

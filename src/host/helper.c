@@ -12,11 +12,17 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/*
+ * The first pause is short: some programs poll for a moment only and then wait for data in memory, which come by nobody else. Each
+ * pause is twice as long as the one before, for as long as the program polls on.
+ */
+#define FIRST_PAUSE_NS 50000u
 #define PAUSE_NS 1000000u
-#define POLLED_RECENTLY_NS 200000u /* a program that polls does so every few microseconds */
+#define POLLED_RECENTLY_NS 50000u /* a program that polls does so every few microseconds */
 /*
  * After traffic the helper sleeps no longer than this: a deadline that the next request brings is then mostly a later one, and
  * nobody needs to wake it for each request.
@@ -75,6 +81,7 @@ struct look {
 	uint32_t count;
 	uint64_t moves;
 	uint64_t until_ns;
+	uint64_t pause_ns; /* how long the next pause is */
 	uint64_t checked_ns; /* that the program has left us our descriptors */
 };
 
@@ -135,7 +142,8 @@ static void pause_while_polled(struct vb_adapter *adapter, struct look *look)
 	look->count = 2;
 	/* Perhaps somebody who arms a CQ saw us before we said that we pause. */
 	if (is_polled(adapter))
-		sleep_until(adapter, look, vb_clock_now() + PAUSE_NS);
+		sleep_until(adapter, look, vb_clock_now() + look->pause_ns);
+	look->pause_ns = look->pause_ns < PAUSE_NS / 2 ? 2 * look->pause_ns : PAUSE_NS;
 }
 
 static void check(struct vb_adapter *adapter, struct look *look)
@@ -151,8 +159,9 @@ static void check(struct vb_adapter *adapter, struct look *look)
 static void *help(void *argument)
 {
 	struct vb_adapter *adapter = argument;
-	struct look look = { 0 };
+	struct look look = { .pause_ns = FIRST_PAUSE_NS };
 
+	prctl(PR_SET_TIMERSLACK, 1); /* of this thread: short pauses shall be short */
 	while (!atomic_load_explicit(&adapter->is_closing, memory_order_acquire)) {
 		bool has_looked;
 
@@ -165,6 +174,7 @@ static void *help(void *argument)
 			pause_while_polled(adapter, &look);
 			continue;
 		}
+		look.pause_ns = FIRST_PAUSE_NS;
 		if (has_waiters(adapter))
 			look.count = 2;
 		sleep_until(adapter, &look, look.until_ns);

@@ -14,9 +14,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+static struct ibv_device **list;
+
 static struct ibv_device *find_device(void)
 {
-	struct ibv_device **list;
 	int count;
 
 	enter_own_network();
@@ -29,7 +30,6 @@ static struct ibv_device *find_device(void)
 
 TEST(when_no_interface_is_chosen_the_log_says_so)
 {
-	struct ibv_device **list;
 	int count = -1;
 
 	enter_own_network();
@@ -39,6 +39,7 @@ TEST(when_no_interface_is_chosen_the_log_says_so)
 	EXPECT(list && !list[0]);
 	EXPECT_EQ(count, 0);
 	EXPECT(strstr(take_log(), "devices = nosuch0"));
+	ibv_free_device_list(list);
 }
 
 static int count_descriptors(void)
@@ -97,4 +98,5 @@ TEST(without_descriptors_opening_fails_with_a_reason_and_keeps_none)
 	EXPECT(strstr(read_stderr(), "vb_lo cannot be opened: no socket to receive on"));
 	EXPECT_EQ(ibv_close_device(context), 0);
 	EXPECT_EQ(count_descriptors(), before);
+	ibv_free_device_list(list);
 }

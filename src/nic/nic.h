@@ -112,7 +112,7 @@ void vb_nic_expire(struct vb_nic *nic, uint64_t now_ns);
 uint64_t vb_nic_deadline(struct vb_nic *nic);
 
 /*
- * True if vb_nic_transmit() might have something: packets, doorbells not looked at yet, or completions that come with
+ * True if vb_nic_transmit() might have something, also after a call that changes or ends an object: packets, doorbells not looked at yet, or completions that come with
  * the next call after the packets, when the link is done with the spans: of UC and UD requests, and of QPs that end because
  * their CQ overran.
  */

@@ -398,6 +398,7 @@ void vb_channel_set_state(struct vb_world *world, struct vb_channel_end *end,
 	vb_world_note(world, end->node, "moves QP to",
 		      world->nodes[end->node]->qps[end->qp]->number.v, state);
 	VB_CHECK(vb_qp_modify(vb_channel_qp(world, end), &attr, mask) == VB_OK);
+	vb_world_plan_pump(world, end->node, 0); /* what it gives up may let others send */
 }
 
 void vb_channel_reset(struct vb_world *world, struct vb_channel *channel)
@@ -435,4 +436,5 @@ void vb_channel_destroy_end(struct vb_world *world, struct vb_channel *channel, 
 	if (!vb_node_remove_qp(node, end->qp))
 		vb_model_report(&world->model, VB_MODEL_NONE, "a QP can be destroyed in any state",
 				1, 0);
+	vb_world_plan_pump(world, end->node, 0);
 }

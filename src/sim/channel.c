@@ -398,7 +398,9 @@ void vb_channel_set_state(struct vb_world *world, struct vb_channel_end *end,
 	vb_world_note(world, end->node, "moves QP to",
 		      world->nodes[end->node]->qps[end->qp]->number.v, state);
 	VB_CHECK(vb_qp_modify(vb_channel_qp(world, end), &attr, mask) == VB_OK);
-	vb_world_plan_pump(world, end->node, 0); /* what it gives up may let others send */
+	/* What it gives up may let others send. */
+	if (vb_nic_has_work(world->nodes[end->node]->nic))
+		vb_world_plan_pump(world, end->node, 0);
 }
 
 void vb_channel_reset(struct vb_world *world, struct vb_channel *channel)
@@ -436,5 +438,6 @@ void vb_channel_destroy_end(struct vb_world *world, struct vb_channel *channel, 
 	if (!vb_node_remove_qp(node, end->qp))
 		vb_model_report(&world->model, VB_MODEL_NONE, "a QP can be destroyed in any state",
 				1, 0);
-	vb_world_plan_pump(world, end->node, 0);
+	if (vb_nic_has_work(node->nic))
+		vb_world_plan_pump(world, end->node, 0);
 }

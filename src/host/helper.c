@@ -22,7 +22,7 @@
  */
 #define FIRST_PAUSE_NS 50000u
 #define PAUSE_NS 1000000u
-#define POLLED_RECENTLY_NS 50000u /* a program that polls does so every few microseconds */
+#define POLLED_RECENTLY_NS 200000u /* a program that polls does so every few microseconds */
 /*
  * After traffic the helper sleeps no longer than this: a deadline that the next request brings is then mostly a later one, and
  * nobody needs to wake it for each request.

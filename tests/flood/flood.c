@@ -27,6 +27,7 @@
 
 #define FRAME_MAX 2048u
 #define SAMPLES 256u
+#define SAMPLES_WAIT_S 60
 #define BATCH 64u
 #define FORGED 4u /* of a batch */
 #define PAUSE_NS 1000000l
@@ -109,11 +110,13 @@ static void take_samples(struct flood *flood)
 	}
 }
 
+/* The other end's flood may come in all the while: it is no sample. */
 static void await_samples(struct flood *flood)
 {
 	struct pollfd ready = { .fd = flood->fd, .events = POLLIN };
+	time_t end = time(NULL) + SAMPLES_WAIT_S;
 
-	for (int i = 0; i < 1000 && flood->sample_count < SAMPLES; i++) {
+	while (time(NULL) < end && flood->sample_count < SAMPLES) {
 		poll(&ready, 1, 100);
 		take_samples(flood);
 	}

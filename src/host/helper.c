@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The helper thread. While somebody polls it looks once a millisecond; while somebody waits on the sockets it sees
+ * The helper thread. While somebody polls it pauses, at most a millisecond; while somebody waits on the sockets it sees
  * only to deadlines; else it waits on the sockets itself. It says when it will look next, and whoever needs it
  * earlier, or finds that it no longer waits for the right thing, wakes it. An idle adapter's helper hardly ever wakes.
  */

@@ -89,6 +89,22 @@ static void run_in_child(void (*run)(void))
 
 /* --- fork --------------------------------------------------------------------------------------- */
 
+/* The parent's program goes on meanwhile, undisturbed. */
+static void run_child_beside_rounds(void (*run)(void))
+{
+	int said;
+	pid_t pid;
+
+	skip_with_sanitizer();
+	begin();
+	pid = begin_child(run, &said);
+	for (int i = 0; i < 500; i++)
+		program_round(&program);
+	expect_end(said);
+	EXPECT_EQ(waitpid(pid, NULL, 0), pid);
+	end();
+}
+
 static void expect_refusals(void)
 {
 	struct ibv_send_wr send = { .opcode = IBV_WR_RDMA_WRITE }, *bad_send;
@@ -113,17 +129,7 @@ static void expect_refusals(void)
 
 TEST(a_forked_child_is_refused_while_its_parent_goes_on)
 {
-	int said;
-	pid_t pid;
-
-	skip_with_sanitizer();
-	begin();
-	pid = begin_child(expect_refusals, &said);
-	for (int i = 0; i < 500; i++)
-		program_round(&program);
-	expect_end(said);
-	EXPECT_EQ(waitpid(pid, NULL, 0), pid);
-	end();
+	run_child_beside_rounds(expect_refusals);
 }
 
 /* They concern nobody else: the child's copy of the adapter holds them. */
@@ -144,17 +150,7 @@ static void make_memory_objects(void)
 
 TEST(a_forked_child_may_make_memory_objects_of_its_own)
 {
-	int said;
-	pid_t pid;
-
-	skip_with_sanitizer();
-	begin();
-	pid = begin_child(make_memory_objects, &said);
-	for (int i = 0; i < 500; i++)
-		program_round(&program);
-	expect_end(said);
-	EXPECT_EQ(waitpid(pid, NULL, 0), pid);
-	end();
+	run_child_beside_rounds(make_memory_objects);
 }
 
 static void use_another(void)

@@ -74,7 +74,7 @@ struct rig *rig_create(const struct rig_setup *setup)
 	BENCH_CHECK(rig);
 	rig->setup = *setup;
 	if (!rig->setup.batch)
-		rig->setup.batch = RIG_BATCH;
+		rig->setup.batch = RIG_ROUND;
 	rig->slots = calloc(rig->setup.batch, sizeof(*rig->slots));
 	rig->frames = calloc(rig->setup.batch, sizeof(*rig->frames));
 	rig->parts = calloc((size_t)rig->setup.batch * PARTS_MAX, sizeof(*rig->parts));
@@ -177,7 +177,7 @@ static void make_frame(const struct vb_slot *slot, struct vb_frame *frame, struc
 	};
 }
 
-static void carry(struct rig *rig, uint64_t now_ns, enum side from)
+static uint32_t hand_over(struct rig *rig, uint64_t now_ns, enum side from)
 {
 	struct vb_nic *sender = rig->node[from].nic;
 	uint32_t count = vb_nic_transmit(sender, now_ns, rig->slots, rig->setup.batch);
@@ -185,6 +185,18 @@ static void carry(struct rig *rig, uint64_t now_ns, enum side from)
 	for (uint32_t i = 0; i < count; i++)
 		make_frame(&rig->slots[i], &rig->frames[i], &rig->parts[(size_t)i * PARTS_MAX]);
 	vb_nic_receive(rig->node[!from].nic, now_ns, rig->frames, count);
+	return count;
+}
+
+static void carry(struct rig *rig, uint64_t now_ns, enum side from)
+{
+	uint32_t count = 0;
+	uint32_t more;
+
+	do {
+		more = hand_over(rig, now_ns, from);
+		count += more;
+	} while (more == rig->setup.batch && count < RIG_ROUND);
 }
 
 void rig_pump(struct rig *rig)

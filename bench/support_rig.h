@@ -14,7 +14,7 @@
 #include "nic/qp.h"
 #include "nic/rings.h"
 
-#define RIG_BATCH 64 /* slots that a transmit call is offered */
+#define RIG_ROUND 64 /* packets that go one way before it is the other way's turn */
 
 enum side { A, B };
 
@@ -24,7 +24,7 @@ struct rig_setup {
 	uint32_t recv_depth;
 	uint32_t cq_depth;
 	uint32_t qp_row_count;
-	uint32_t batch; /* 0: RIG_BATCH */
+	uint32_t batch; /* packets that are handed over at a time; 0: RIG_ROUND */
 	uint64_t memory_length; /* registered at each node */
 };
 
@@ -62,7 +62,7 @@ void rig_bring_up(struct rig *rig, enum side side, struct vb_qp *qp, vb_qpn peer
 struct rig_link rig_connect(struct rig *rig);
 void rig_disconnect(struct rig_link *link);
 
-/* One batch each way, and the timers. */
+/* One round each way, and the timers. */
 void rig_pump(struct rig *rig);
 
 /* Ends the program if an adapter dropped, refused or repeated anything. */

@@ -68,9 +68,11 @@ bool vb_dma_read(void *to, vb_dma_addr from, size_t length)
 bool vb_dma_write(vb_dma_addr to, const void *from, size_t length)
 {
 	vb_guard_expect_fault();
-	if (length > VB_TOUCH_MAX)
-		return write_long(to, from, length);
-	return vb_touch_write(pointer(to), from, length);
+	if (length <= VB_TOUCH_MAX)
+		return vb_touch_write(pointer(to), from, length);
+	if (vb_touch_can_write_long(pointer(to), length))
+		return vb_touch_write_long(pointer(to), from, length);
+	return write_long(to, from, length);
 }
 
 bool vb_dma_crc32(uint32_t *crc, vb_dma_addr from, size_t length)

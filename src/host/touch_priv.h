@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Short copies to and from application memory, for which even a guard would cost too much. Each is a few
- * instructions of which one may fault; a row of a table in the executable (struct vb_touch_row) names it and
- * where to go on, and the signal handler looks its own address up there. So a copy that succeeds pays
- * nothing. Only x86-64 has this; elsewhere, and for sanitizers, who must see every access, nothing is short.
+ * Copies to and from application memory that are a few instructions, for which even a guard would cost too much: short ones,
+ * and long ones that the CPU's string copy makes. One of the instructions may fault; a row of a table in the
+ * executable (struct vb_touch_row) names it and where to go on, and the signal handler looks its own address up
+ * there. So a copy that succeeds pays nothing. Only x86-64 has this; elsewhere, and for sanitizers, who must see
+ * every access, no copy is of this kind.
  */
 #ifndef VB_HOST_TOUCH_PRIV_H
 #define VB_HOST_TOUCH_PRIV_H
@@ -19,6 +20,18 @@ struct vb_touch_row {
 #ifdef VB_GUARD_IS_PLAIN
 
 enum { VB_TOUCH_MAX = 0 };
+
+static inline bool vb_touch_can_write_long(const uint8_t *to, size_t length)
+{
+	(void)to, (void)length;
+	return false;
+}
+
+static inline bool vb_touch_write_long(uint8_t *to, const uint8_t *from, size_t length)
+{
+	(void)to, (void)from, (void)length;
+	return true;
+}
 
 static inline bool vb_touch_read(uint8_t *to, const uint8_t *from, size_t length)
 {
@@ -145,6 +158,28 @@ static inline bool vb_touch_write(uint8_t *to, const uint8_t *from, size_t lengt
 		       vb_touch_store_2(to + length - 2, from + length - 2);
 	return !length || (vb_touch_write_any(to, from, length - 1) &&
 			   vb_touch_store_1(to + length - 1, from + length - 1));
+}
+
+/* From this length on the string copy is ahead of memcpy: it need not read the lines that it overwrites. */
+enum { VB_TOUCH_LONG_MIN = 2048 };
+
+static inline bool vb_touch_can_write_long(const uint8_t *to, size_t length)
+{
+	return length >= VB_TOUCH_LONG_MIN && ((uintptr_t)to + length) % 8 == 0 && length % 8 == 0;
+}
+
+/* The string copy shows its words in any order, but all of them before the last one, which is stored after it. */
+static inline bool vb_touch_write_long(uint8_t *to, const uint8_t *from, size_t length)
+{
+	__asm__ goto(
+		"movq\t%0, %%rdi\n\tmovq\t%1, %%rsi\n\tmovq\t%2, %%rcx\n1:\trep movsq" VB_TOUCH_ROW
+		:
+		: "r"(to), "r"(from), "r"(length / 8 - 1)
+		: "rdi", "rsi", "rcx", "memory"
+		: fault);
+	return vb_touch_store_8(to + length - 8, from + length - 8);
+fault:
+	return false;
 }
 
 #endif

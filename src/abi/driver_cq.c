@@ -40,7 +40,7 @@ static uint32_t take(struct vb_abi_cq *cq, struct vb_completion *completions, ui
 		vb_adapter_on_poll(adapter);
 		return count;
 	}
-	vb_adapter_poll(adapter);
+	vb_adapter_poll(adapter, cq->cq);
 	return vb_cq_poll(cq->cq, completions, capacity);
 }
 

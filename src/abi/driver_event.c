@@ -24,7 +24,7 @@ static bool is_nonblocking(int fd)
 static int wait_for(struct vb_abi_context *context, int fd)
 {
 	if (is_nonblocking(fd)) {
-		vb_adapter_poll(context->adapter);
+		vb_adapter_poll(context->adapter, NULL);
 		return EAGAIN;
 	}
 	return vb_adapter_wait(context->adapter, fd);

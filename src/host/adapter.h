@@ -54,8 +54,8 @@ void vb_adapter_leave(struct vb_adapter *adapter);
 /* Somebody looked for completions and found some. */
 void vb_adapter_on_poll(struct vb_adapter *adapter);
 
-/* Somebody found none: drives the engine a little, unless another thread does so already. */
-void vb_adapter_poll(struct vb_adapter *adapter);
+/* Somebody found none in `cq` (or NULL): drives the engine a little, unless another thread does so already. */
+void vb_adapter_poll(struct vb_adapter *adapter, const struct vb_cq *cq);
 
 /* Something was posted. */
 void vb_adapter_kick(struct vb_adapter *adapter);

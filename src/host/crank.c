@@ -9,6 +9,7 @@
 #include "host/clock.h"
 #include "host/dma.h"
 #include "host/pump.h"
+#include "nic/cq.h"
 #include "nic/rings.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@
 #define TURNS_AT_ONCE 16u
 #define POSTS_AT_ONCE 8u /* in a row: so many are sent one by one */
 #define POSTS_TOGETHER 64u
-#define IDLE_POLLS_MAX 64u
+#define IDLE_POLLS_MAX 128u
 #define LAST_POLLS 4u /* that a program may do between arming a CQ and going to sleep */
 #define HELPER_RETURNS_NS 10000000u /* after a waiting thread has left */
 
@@ -34,6 +35,16 @@ static void tell_events(struct vb_adapter *adapter)
 		for (uint32_t i = 0; i < count; i++)
 			adapter->init.on_event(adapter->init.owner, &events[i]);
 	} while (count == EVENTS_AT_ONCE);
+}
+
+/* As the owner, before it drives. */
+static uint64_t begin_drive(struct vb_adapter *adapter)
+{
+	uint64_t now_ns = vb_clock_now();
+
+	atomic_store_explicit(&adapter->driven_ns, now_ns, memory_order_relaxed);
+	vb_dma_begin(now_ns);
+	return now_ns;
 }
 
 /* As the owner, when something may have moved. Returns when to look again. */
@@ -51,7 +62,7 @@ uint64_t vb_adapter_drive(struct vb_adapter *adapter)
 {
 	uint32_t turns = 0;
 
-	vb_dma_begin();
+	begin_drive(adapter);
 	while (turns < TURNS_AT_ONCE && adapter->pump &&
 	       vb_pump_turn(adapter->pump, vb_clock_now()))
 		turns++;
@@ -70,13 +81,43 @@ static void end_row(struct vb_adapter *adapter)
 				      memory_order_relaxed);
 }
 
-/* For somebody who polls: one round, for he comes again himself. */
-static uint64_t drive_polled(struct vb_adapter *adapter)
+/*
+ * Whether the answer to what has just come can wait for what the program does next: it has found what it polls for, and mostly
+ * posts then, and both go out together. Never twice in a row: a program that only receives must answer, too.
+ */
+static bool can_put_off(struct vb_adapter *adapter, const struct vb_cq *cq)
 {
-	bool has_moved;
+	adapter->has_put_off = !adapter->has_put_off && cq && vb_cq_waiting(cq);
+	return adapter->has_put_off;
+}
 
-	vb_dma_begin();
-	has_moved = adapter->pump && vb_pump_turn(adapter->pump, vb_clock_now());
+/* A program that has armed a CQ looks once more and then sleeps: that is no polling which the helper may rely on. */
+static void note_poll(struct vb_adapter *adapter, uint64_t now_ns)
+{
+	if (!atomic_load_explicit(&adapter->polls_uncounted, memory_order_relaxed))
+		atomic_store_explicit(&adapter->polled_ns, now_ns, memory_order_relaxed);
+}
+
+/* What it found came when somebody last drove: to ask for the time would cost as much as the whole look. */
+void vb_adapter_on_poll(struct vb_adapter *adapter)
+{
+	note_poll(adapter, atomic_load_explicit(&adapter->driven_ns, memory_order_relaxed));
+}
+
+/* For somebody who polls: one round, for he comes again himself. */
+static uint64_t drive_polled(struct vb_adapter *adapter, const struct vb_cq *cq)
+{
+	uint64_t now = vb_clock_now();
+	bool has_moved = false;
+
+	note_poll(adapter, now);
+
+	vb_dma_begin(now);
+	if (adapter->pump) {
+		has_moved = vb_pump_glance(adapter->pump, now);
+		if (!can_put_off(adapter, cq))
+			has_moved |= vb_pump_send(adapter->pump, now);
+	}
 	vb_dma_end();
 	end_row(adapter);
 	return settle(adapter, has_moved, has_moved);
@@ -85,10 +126,10 @@ static uint64_t drive_polled(struct vb_adapter *adapter)
 /* For somebody who has posted: what has come in is not his concern, unless he cannot send before. */
 static uint64_t drive_posted(struct vb_adapter *adapter)
 {
-	uint64_t now = vb_clock_now();
+	uint64_t now = begin_drive(adapter);
 	uint32_t turns = 0;
 
-	vb_dma_begin();
+	adapter->has_put_off = false;
 	while (turns < TURNS_AT_ONCE && adapter->pump && vb_pump_send(adapter->pump, now))
 		turns++;
 	vb_dma_end();
@@ -96,14 +137,14 @@ static uint64_t drive_posted(struct vb_adapter *adapter)
 }
 
 /* Drives unless another thread does; what is posted while it does so is not left behind. */
-static void try_drive(struct vb_adapter *adapter, bool is_polling)
+static void try_drive(struct vb_adapter *adapter, bool is_polling, const struct vb_cq *cq)
 {
 	do {
 		uint64_t deadline_ns;
 
 		if (pthread_mutex_trylock(&adapter->owner))
 			return; /* its owner looks at the doorbells after it has let go */
-		deadline_ns = is_polling ? drive_polled(adapter) : drive_posted(adapter);
+		deadline_ns = is_polling ? drive_polled(adapter, cq) : drive_posted(adapter);
 		pthread_mutex_unlock(&adapter->owner);
 		vb_adapter_wake_helper_before(adapter, deadline_ns);
 	} while (vb_nic_is_rung(adapter->nic));
@@ -121,14 +162,7 @@ void vb_adapter_leave(struct vb_adapter *adapter)
 	pthread_mutex_unlock(&adapter->owner);
 	vb_adapter_wake_helper_before(adapter, deadline_ns);
 	if (vb_nic_is_rung(adapter->nic))
-		try_drive(adapter, false);
-}
-
-/* A program that has armed a CQ looks once more and then sleeps: that is no polling which the helper may rely on. */
-void vb_adapter_on_poll(struct vb_adapter *adapter)
-{
-	if (!atomic_load_explicit(&adapter->polls_uncounted, memory_order_relaxed))
-		atomic_store_explicit(&adapter->polled_ns, vb_clock_now(), memory_order_relaxed);
+		try_drive(adapter, false, NULL);
 }
 
 static void count_vain_poll(struct vb_adapter *adapter)
@@ -139,11 +173,10 @@ static void count_vain_poll(struct vb_adapter *adapter)
 		atomic_store_explicit(&adapter->polls_uncounted, left - 1, memory_order_relaxed);
 }
 
-void vb_adapter_poll(struct vb_adapter *adapter)
+void vb_adapter_poll(struct vb_adapter *adapter, const struct vb_cq *cq)
 {
-	vb_adapter_on_poll(adapter);
+	try_drive(adapter, true, cq);
 	count_vain_poll(adapter);
-	try_drive(adapter, true);
 	/* Perhaps the one we wait for waits for our CPU. */
 	if (atomic_fetch_add_explicit(&adapter->idle_polls, 1, memory_order_relaxed) >=
 	    IDLE_POLLS_MAX)
@@ -168,7 +201,7 @@ static bool can_wait(struct vb_adapter *adapter)
 void vb_adapter_kick(struct vb_adapter *adapter)
 {
 	if (!can_wait(adapter))
-		try_drive(adapter, false);
+		try_drive(adapter, false, NULL);
 }
 
 void vb_adapter_expect_sleep(struct vb_adapter *adapter)

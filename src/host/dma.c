@@ -19,9 +19,9 @@ vb_err vb_dma_install(void)
 	return vb_signal_install();
 }
 
-void vb_dma_begin(void)
+void vb_dma_begin(uint64_t now_ns)
 {
-	vb_guard_is_untried = true;
+	vb_guard_is_untried = vb_signal_may_be_blocked(now_ns);
 }
 
 void vb_dma_end(void)

@@ -20,9 +20,10 @@ VB_MUST_USE vb_err vb_dma_install(void);
 /*
  * Around what copies in a thread of the program: it may have blocked SIGSEGV and SIGBUS, and then a fault
  * ends the process in spite of our handlers. The first copy in between unblocks them, which is a system call; the
- * end gives the mask back. Not to be nested. Copies outside survive only where these signals are not blocked.
+ * end gives the mask back. A thread that was found without them blocked a moment before `now_ns` is taken at its word
+ * (see signals_priv.h). Not to be nested. Copies outside survive only where these signals are not blocked.
  */
-void vb_dma_begin(void);
+void vb_dma_begin(uint64_t now_ns);
 void vb_dma_end(void);
 
 /*

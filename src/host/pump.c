@@ -15,6 +15,8 @@
 #define BATCH 64u
 #define PARTS_MAX (VB_SGE_MAX + 2) /* of a slot */
 #define UNREACHABLE_AT_ONCE 16u
+#define GLANCES_WITHOUT_MEMBERS \
+	8u /* packets by way of another process are few: most looks are for the wire's */
 
 struct vb_pump {
 	struct vb_nic *nic;
@@ -30,6 +32,7 @@ struct vb_pump {
 	uint32_t handed_count;
 	uint32_t handed_to;
 	bool has_told_of_drops;
+	uint32_t glances; /* since we last looked for packets from other processes */
 };
 
 vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *member,
@@ -126,6 +129,7 @@ static bool receive_from_members(struct vb_pump *pump, uint64_t now_ns)
 {
 	uint32_t count = vb_member_take(pump->member, pump->handed);
 
+	pump->glances = 0;
 	if (count)
 		vb_nic_receive(pump->nic, now_ns, pump->handed, count);
 	return count;
@@ -254,8 +258,10 @@ static void tell_of_drops(struct vb_pump *pump)
 
 static bool transmit(struct vb_pump *pump, uint64_t now_ns)
 {
-	uint32_t slot_count = vb_nic_transmit(pump->nic, now_ns, pump->slots, BATCH);
+	uint32_t slot_count = 0;
 
+	if (vb_nic_has_work(pump->nic))
+		slot_count = vb_nic_transmit(pump->nic, now_ns, pump->slots, BATCH);
 	if (!slot_count)
 		return false;
 	vb_udp_send(pump->udp, pump->messages, make_messages(pump, slot_count));
@@ -271,14 +277,29 @@ bool vb_pump_send(struct vb_pump *pump, uint64_t now_ns)
 	return transmit(pump, now_ns);
 }
 
+static void let_timers_fire(struct vb_pump *pump, uint64_t now_ns)
+{
+	if (vb_nic_deadline(pump->nic) <= now_ns)
+		vb_nic_expire(pump->nic, now_ns);
+}
+
 bool vb_pump_turn(struct vb_pump *pump, uint64_t now_ns)
 {
 	bool moved = receive_from_wire(pump, now_ns);
 
 	moved |= receive_from_members(pump, now_ns);
-	if (vb_nic_deadline(pump->nic) <= now_ns)
-		vb_nic_expire(pump->nic, now_ns);
+	let_timers_fire(pump, now_ns);
 	return transmit(pump, now_ns) || moved;
+}
+
+bool vb_pump_glance(struct vb_pump *pump, uint64_t now_ns)
+{
+	bool moved = receive_from_wire(pump, now_ns);
+
+	if (++pump->glances > GLANCES_WITHOUT_MEMBERS)
+		moved |= receive_from_members(pump, now_ns);
+	let_timers_fire(pump, now_ns);
+	return moved;
 }
 
 void vb_pump_on_wake(struct vb_pump *pump)

@@ -32,6 +32,12 @@ void vb_pump_destroy(struct vb_pump *pump);
 /* As the engine's owner: one round of receiving, timers and sending. True if any packet moved. */
 bool vb_pump_turn(struct vb_pump *pump, uint64_t now_ns);
 
+/*
+ * As the engine's owner: receives what may have come, for somebody who will look again soon. True if any packet moved. What is
+ * to be sent waits for vb_pump_send().
+ */
+bool vb_pump_glance(struct vb_pump *pump, uint64_t now_ns);
+
 /* As the engine's owner: only sends, for when something was posted. True if any packet went out. */
 bool vb_pump_send(struct vb_pump *pump, uint64_t now_ns);
 

@@ -53,7 +53,26 @@ static VB_GUARD_THREAD struct {
 	mask64 held; /* unblocked by us: the program has them blocked */
 	mask64 came; /* of those, the ones in `sent` */
 	struct sent sent[2]; /* SIGSEGV, SIGBUS */
+	uint64_t now_ns; /* when it began */
+	uint64_t open_ns; /* when both were last found unblocked, or 0 … */
+	unsigned mask_changes; /* … and how many changes of masks there had been */
 } own;
+
+/*
+ * How long a thread that has none of both blocked is taken not to have blocked them since: for as long as a longjmp() or the
+ * like may go unnoticed; and where calls that change masks go unnoticed, too.
+ */
+#define MASK_HOLDS_NS 200000u
+#define MASK_HOLDS_UNWATCHED_NS 20000u
+
+/* Calls of the program that change masks, counted by the preloaded library where it is there. */
+static const unsigned no_changes;
+static const unsigned *mask_changes = &no_changes;
+
+static uint64_t mask_holds_ns(void)
+{
+	return mask_changes == &no_changes ? MASK_HOLDS_UNWATCHED_NS : MASK_HOLDS_NS;
+}
 
 /* --- masks ------------------------------------------------------------------------------------- */
 
@@ -125,9 +144,18 @@ static void send_kept(int signal)
 	send_again(signal, &info);
 }
 
+bool vb_signal_may_be_blocked(uint64_t now_ns)
+{
+	own.now_ns = now_ns;
+	return !own.open_ns || now_ns - own.open_ns > mask_holds_ns() ||
+	       own.mask_changes != __atomic_load_n(mask_changes, __ATOMIC_ACQUIRE);
+}
+
 void vb_signal_admit_faults(void)
 {
 	mask64 old = 0;
+
+	own.mask_changes = __atomic_load_n(mask_changes, __ATOMIC_ACQUIRE);
 
 	/* One that is pending comes within the call, and only the call says which were blocked. */
 	own.held = FAULTS;
@@ -135,6 +163,7 @@ void vb_signal_admit_faults(void)
 	change_mask(SIG_UNBLOCK, FAULTS, &old);
 	fence();
 	own.held = old & FAULTS;
+	own.open_ns = own.held ? 0 : own.now_ns;
 }
 
 void vb_signal_dismiss_faults(void)
@@ -308,9 +337,12 @@ static void take_program_calls(void)
 {
 	int (**hook)(int, const struct sigaction *, struct sigaction *) =
 		dlsym(RTLD_DEFAULT, "vb_shim_sigaction");
+	const unsigned *changes = dlsym(RTLD_DEFAULT, "vb_shim_mask_changes");
 
 	if (hook)
 		__atomic_store_n(hook, vb_signal_action, __ATOMIC_RELEASE);
+	if (changes)
+		mask_changes = changes;
 }
 
 static void prepare(void)

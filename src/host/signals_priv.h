@@ -7,10 +7,17 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <ucontext.h>
 
 /* Makes the handlers ours; what was there before is the program's. Repeated, it takes back what we lost. */
 VB_MUST_USE vb_err vb_signal_install(void);
+
+/*
+ * Whether the program may have one of both signals blocked in this thread. No, if it had not a few microseconds ago and has not
+ * changed a mask since, as far as the preloaded library sees its calls. Only then is the system call spared.
+ */
+bool vb_signal_may_be_blocked(uint64_t now_ns);
 
 /* Unblocks both signals in this thread and remembers which of them the program had blocked … */
 void vb_signal_admit_faults(void);

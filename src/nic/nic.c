@@ -278,7 +278,7 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 		uint32_t turn_end = min32(capacity, count + TURN_PACKETS);
 
 		vb_link_remove(&qp->active);
-		while (count < turn_end && vb_qp_emit(qp, &slots[count])) {
+		while (count < turn_end && vb_qp_emit(qp, &slots[count], count + 1 == turn_end)) {
 			nic->counters.counts[VB_COUNTER_TX_BYTES] += slots[count].length;
 			count++;
 		}

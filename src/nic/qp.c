@@ -355,10 +355,15 @@ void vb_qp_on_timer(struct vb_qp *qp)
 		vb_rc_on_timer(qp);
 }
 
-/* Replies and requests take turns: a peer that reads without end must not keep us from sending. */
-static bool emit_reliable(struct vb_qp *qp, struct vb_slot *slot)
+/*
+ * Responses and requests take turns: a peer that reads without end must not keep us from sending. An ACK lets the
+ * requests of this turn go first: shorter than they are, it can be the last segment of their batch.
+ */
+static bool emit_reliable(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn)
 {
-	if (qp->has_replied && vb_rc_emit_request(qp, slot)) {
+	bool can_wait = !ends_turn && vb_rc_owes_mere_ack(&qp->responder);
+
+	if ((qp->has_replied || can_wait) && vb_rc_emit_request(qp, slot)) {
 		qp->has_replied = false;
 		return true;
 	}
@@ -366,13 +371,13 @@ static bool emit_reliable(struct vb_qp *qp, struct vb_slot *slot)
 	return qp->has_replied || vb_rc_emit_request(qp, slot);
 }
 
-bool vb_qp_emit(struct vb_qp *qp, struct vb_slot *slot)
+bool vb_qp_emit(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn)
 {
 	switch ((enum vb_qp_type)qp->type) {
 	case VB_QP_RC:
 	case VB_QP_XRC_SEND:
 	case VB_QP_XRC_RECV:
-		return emit_reliable(qp, slot);
+		return emit_reliable(qp, slot, ends_turn);
 	case VB_QP_UC:
 		return vb_uc_emit(qp, slot);
 	case VB_QP_UD:

@@ -223,7 +223,8 @@ void vb_qp_schedule(struct vb_qp *qp); /* may have something to send */
 void vb_qp_ring(struct vb_qp *qp); /* the doorbell; any thread */
 void vb_qp_on_doorbell(struct vb_qp *qp);
 void vb_qp_on_timer(struct vb_qp *qp);
-bool vb_qp_emit(struct vb_qp *qp, struct vb_slot *slot); /* one packet, if there is one to send */
+/* One packet, if there is one to send; with ends_turn it is the QP's last for now. */
+bool vb_qp_emit(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn);
 void vb_qp_publish(struct vb_qp *qp); /* brings the row up to date with the QP */
 void vb_qp_set_state(struct vb_qp *qp, enum vb_qp_state state);
 void vb_qp_reset(struct vb_qp *qp); /* as new, its completions gone */

@@ -27,6 +27,7 @@ void vb_rc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 void vb_rc_refuse(struct vb_qp *qp, enum vb_verdict verdict, vb_psn psn);
 
 /* rc_reply.c */
+bool vb_rc_owes_mere_ack(const struct vb_responder *responder); /* and nothing that is more urgent */
 bool vb_rc_emit_reply(struct vb_qp *qp, struct vb_slot *slot);
 
 /* rc_resource.c */

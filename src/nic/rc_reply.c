@@ -145,6 +145,11 @@ static void conclude_refusal(struct vb_qp *qp)
 	vb_qp_enter_error(qp);
 }
 
+bool vb_rc_owes_mere_ack(const struct vb_responder *responder)
+{
+	return responder->reply == VB_REPLY_ACK && !responder->resources_pending;
+}
+
 bool vb_rc_emit_reply(struct vb_qp *qp, struct vb_slot *slot)
 {
 	struct vb_responder *responder = &qp->responder;

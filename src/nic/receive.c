@@ -63,7 +63,8 @@ static uint32_t crc_of(struct vb_nic *nic, const struct vb_frame *frame, uint32_
 					  frame->head.data);
 
 	if (in_head > VB_BTH_SIZE)
-		crc = vb_crc32(crc, frame->head.data + VB_BTH_SIZE, in_head - VB_BTH_SIZE);
+		crc = vb_icrc_memo_add(&nic->icrc_received, crc, frame->head.data + VB_BTH_SIZE,
+				       in_head - VB_BTH_SIZE);
 	left -= in_head;
 	for (uint32_t i = 0; left; i++) {
 		uint32_t part = min32(frame->rest[i].length, left);

@@ -86,7 +86,8 @@ static uint32_t begin_icrc(struct vb_nic *nic, const struct vb_slot *slot)
 					  slot->head);
 
 	if (slot->head_length > VB_BTH_SIZE)
-		crc = vb_crc32(crc, slot->head + VB_BTH_SIZE, slot->head_length - VB_BTH_SIZE);
+		crc = vb_icrc_memo_add(&nic->icrc_sent, crc, slot->head + VB_BTH_SIZE,
+				       slot->head_length - VB_BTH_SIZE);
 	return crc;
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The functions of the C library by which a program sets handlers of signals. This library stands before the
+ * The functions of the C library by which a program sets handlers of signals and masks. This library stands before the
  * C library in every process that `verbatim run` started, however libibverbs came into it. Once a program has
  * opened an adapter, what it wants of SIGSEGV and SIGBUS goes to libibverbs, which must have the first handlers of
- * both (docs/adr/0001); everything else goes where it would have gone. siginterrupt() is left as it is.
+ * both (docs/adr/0001); everything else goes where it would have gone. siginterrupt() is left as it is. Changes of masks
+ * are counted only.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,11 +16,16 @@
 #pragma GCC visibility push(default)
 
 typedef int vb_shim_action(int number, const struct sigaction *action, struct sigaction *old);
+typedef int mask_setter(int how, const sigset_t *set, sigset_t *old);
 typedef __sighandler_t handler_setter(int number, __sighandler_t handler);
 
 /* libibverbs finds it by its name and stores its function here, once. */
 extern vb_shim_action *vb_shim_sigaction;
 vb_shim_action *vb_shim_sigaction;
+
+/* How often the program has set a mask of signals, in any thread. libibverbs looks at it. */
+extern unsigned vb_shim_mask_changes;
+unsigned vb_shim_mask_changes;
 
 /* Old names that headers no longer have. */
 __sighandler_t bsd_signal(int number, __sighandler_t handler);
@@ -124,6 +130,29 @@ int sigignore(int number)
 	if (!take)
 		return ((int (*)(int))find_next(&found, "sigignore"))(number);
 	return exchange(take, number, SIG_IGN, 0, false) == SIG_ERR ? -1 : 0;
+}
+
+/* A mask is its thread's own, so that thread sees the count that goes with it. */
+static int count_change(int result)
+{
+	__atomic_fetch_add(&vb_shim_mask_changes, 1, __ATOMIC_RELEASE);
+	return result;
+}
+
+int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+	static void *found;
+	mask_setter *next = (mask_setter *)find_next(&found, "sigprocmask");
+
+	return count_change(next(how, set, old));
+}
+
+int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+	static void *found;
+	mask_setter *next = (mask_setter *)find_next(&found, "pthread_sigmask");
+
+	return count_change(next(how, set, old));
 }
 
 /* Blocks the signal for SIG_HOLD; for all others sets the handler and unblocks it. */

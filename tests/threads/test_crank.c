@@ -361,7 +361,7 @@ TEST(what_a_program_posted_before_it_stopped_polling_is_sent)
 		uint32_t done = 0;
 
 		while (now_seconds() < polled_seconds) /* the helper pauses now */
-			vb_adapter_poll(adapter);
+			vb_adapter_poll(adapter, NULL);
 		for (uint32_t k = 0; k < SEND_DEPTH; k++)
 			post(&line);
 		while (done < SEND_DEPTH) {
@@ -399,7 +399,7 @@ static void poll_for(struct line *line, double seconds)
 	struct vb_completion completion;
 
 	while (now_seconds() < end_seconds) {
-		vb_adapter_poll(adapter);
+		vb_adapter_poll(adapter, NULL);
 		(void)vb_cq_poll(line->cq, &completion, 1);
 	}
 }
@@ -470,7 +470,7 @@ TEST(the_helper_wakes_once_a_millisecond_while_a_program_polls)
 
 		post(&line);
 		while (!vb_cq_poll(line.cq, &completion, 1))
-			vb_adapter_poll(adapter);
+			vb_adapter_poll(adapter, NULL);
 		vb_adapter_on_poll(adapter);
 		rounds++;
 	}

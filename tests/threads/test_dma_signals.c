@@ -199,7 +199,7 @@ TEST(a_copy_in_the_programs_own_handler_survives)
 	own.is_expected = 1;
 	if (!sigsetjmp(own.back, 0)) /* leaves the handler, but not its mask */
 		touch(gone);
-	vb_dma_begin();
+	vb_dma_begin(0);
 	expect_no_access(gone);
 	vb_dma_end();
 	EXPECT_EQ(pthread_sigmask(SIG_BLOCK, NULL, &seen), 0);
@@ -388,7 +388,7 @@ static void *copy_in_thread(void *argument)
 {
 	sigset_t seen;
 
-	vb_dma_begin();
+	vb_dma_begin(0);
 	expect_no_access(argument);
 	vb_dma_end();
 	EXPECT_EQ(pthread_sigmask(SIG_BLOCK, NULL, &seen), 0);
@@ -421,12 +421,12 @@ static void expect_copies_to_leave_the_mask(uint8_t *at, const sigset_t *mask)
 
 	EXPECT_EQ(pthread_sigmask(SIG_SETMASK, mask, NULL), 0);
 	before = mask_now();
-	vb_dma_begin();
+	vb_dma_begin(0);
 	expect_no_access(at);
 	expect_no_access(at);
 	vb_dma_end();
 	EXPECT_EQ(mask_now(), before);
-	vb_dma_begin();
+	vb_dma_begin(0);
 	vb_dma_end();
 	EXPECT_EQ(mask_now(), before);
 }
@@ -458,7 +458,7 @@ static void block_and_touch(void *at)
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	vb_dma_begin();
+	vb_dma_begin(0);
 	expect_no_access(at);
 	touch(at);
 }
@@ -498,7 +498,7 @@ static void expect_pending(int number, void (*send)(int number), bool is_sent_be
 
 		if (is_sent_before)
 			send(number);
-		vb_dma_begin();
+		vb_dma_begin(0);
 		expect_no_access(gone);
 		if (!is_sent_before)
 			send(number);
@@ -530,7 +530,7 @@ TEST(a_signal_that_is_sent_while_nobody_blocks_it_comes_at_once)
 {
 	install();
 	handle(SIGSEGV, note, 0);
-	vb_dma_begin();
+	vb_dma_begin(0);
 	expect_no_access(missing());
 	raise(SIGSEGV);
 	EXPECT_EQ(own.count, 1);

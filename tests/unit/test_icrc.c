@@ -207,6 +207,24 @@ TEST(a_remembered_beginning_is_right_for_any_psn_and_ip_id)
 	}
 }
 
+TEST(few_bytes_by_the_tables_give_the_same_crc)
+{
+	struct vb_icrc_memo memo;
+	struct vb_prng prng;
+	uint8_t bytes[80];
+
+	vb_prng_init(&prng, 15);
+	vb_icrc_memo_init(&memo);
+	for (uint32_t length = 0; length <= sizeof(bytes); length++) {
+		uint32_t crc = (uint32_t)vb_prng_next(&prng);
+
+		for (uint32_t i = 0; i < length; i++)
+			bytes[i] = (uint8_t)vb_prng_next(&prng);
+		EXPECT_EQ(vb_icrc_memo_add(&memo, crc, bytes, length),
+			  vb_crc32(crc, bytes, length));
+	}
+}
+
 TEST(a_remembered_beginning_is_forgotten_when_anything_that_is_covered_changes)
 {
 	struct vb_icrc_memo memo;

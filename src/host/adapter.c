@@ -23,7 +23,9 @@
 #define SOURCE_PORTS 4u
 #define STEERING_MASK 0xffu
 #define RECEIVE_BUFFER (4u << 20)
-#define FLIGHT_PACKETS 64u /* of a QP: what a stock receive buffer takes, with a few QPs at once */
+/* Of a QP: what a stock receive buffer takes, with a few QPs at once. */
+#define FLIGHT_PACKETS 256u
+#define FLIGHT_WINDOW (256u << 10)
 
 static vb_err make_tables(struct vb_adapter *adapter, struct vb_nic_config *config)
 {
@@ -96,6 +98,7 @@ static vb_err make_engine(struct vb_adapter *adapter, struct vb_nic_config *conf
 	config->reads_max = adapter->init.config->reads;
 	config->port_mtu = device->path_mtu;
 	config->flight_packets_max = FLIGHT_PACKETS;
+	config->flight_window_max = FLIGHT_WINDOW;
 	config->source_port_count = SOURCE_PORTS;
 	memcpy(config->source_ports, adapter->source_ports, sizeof(config->source_ports));
 	config->batch_segments_max = vb_udp_segments_max(adapter->udp);

@@ -20,7 +20,7 @@
 #define EVENTS_AT_ONCE 32u
 #define TURNS_AT_ONCE 16u
 #define POSTS_AT_ONCE 8u /* in a row: so many are sent one by one */
-#define POSTS_TOGETHER 64u
+#define POSTS_TOGETHER 32u
 #define IDLE_POLLS_MAX 128u
 #define LAST_POLLS 4u /* that a program may do between arming a CQ and going to sleep */
 #define HELPER_RETURNS_NS 10000000u /* after a waiting thread has left */

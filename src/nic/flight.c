@@ -25,9 +25,21 @@ static struct vb_flight *find(struct vb_nic *nic, const struct vb_gid *gid, vb_q
 	return &nic->flights[hash >> HASH_SHIFT];
 }
 
+/* How many packets of the QP's MTU it may have out. */
+static uint32_t window_of(const struct vb_qp *qp)
+{
+	const struct vb_nic_config *config = &qp->nic->config;
+
+	if (!config->flight_window_max)
+		return config->flight_packets_max;
+	return min32(config->flight_packets_max,
+		     max32(config->flight_window_max >> qp->mtu_shift, 1));
+}
+
 void vb_flight_enter(struct vb_qp *qp)
 {
 	vb_flight_leave(qp);
+	qp->flight_packets_max = window_of(qp);
 	/* Without a timeout nobody learns that its packets were lost, and they would be on their way for ever. */
 	if (!qp->nic->config.flight_bytes_max || !vb_qp_is_reliable(qp) || !qp->attr.timeout)
 		return;

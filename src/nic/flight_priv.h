@@ -28,7 +28,7 @@ struct vb_flight {
 
 void vb_flight_init(struct vb_flight *flight);
 
-/* The QP's receiver, MTU and timeout are known now. */
+/* The QP's receiver, MTU and timeout are known now: so is what it may have out, alone and with others. */
 void vb_flight_enter(struct vb_qp *qp);
 /* It has nothing on its way any more and waits for nothing. */
 void vb_flight_leave(struct vb_qp *qp);

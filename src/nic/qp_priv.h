@@ -129,6 +129,7 @@ struct vb_qp {
 	struct vb_link waiting; /* … in which it may stand in line, … */
 	uint32_t flight_bytes; /* … and what it has in there … */
 	uint32_t packet_bytes; /* … in packets of so much */
+	uint32_t flight_packets_max; /* how many it may have out by itself */
 
 	struct vb_queue sq;
 	struct vb_requester requester;

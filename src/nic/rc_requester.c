@@ -75,7 +75,7 @@ static bool waits_for_credits(const struct vb_requester *requester, const struct
 
 uint32_t vb_rc_flight_max(const struct vb_qp *qp)
 {
-	return qp->nic->config.flight_packets_max - qp->requester.flight_cut;
+	return qp->flight_packets_max - qp->requester.flight_cut;
 }
 
 static uint32_t packets_in_flight(const struct vb_requester *requester)

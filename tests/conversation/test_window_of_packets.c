@@ -71,6 +71,36 @@ TEST(rc_after_a_timeout_each_ack_that_moves_on_lets_one_packet_more_be_out)
 		    "WRITE_MIDDLE psn=11 len=256 ack", "WRITE_MIDDLE psn=12 len=256 ack");
 }
 
+/* How many packets go out at once with a window of 1,024 bytes. */
+static uint32_t packets_out_with(uint32_t mtu)
+{
+	struct setup setup = setup_of(VB_QP_RC, mtu);
+	setup.flight_window_max = 1024;
+	struct pair *p = pair_connect(&setup);
+	struct vb_slot *slots = calloc(64, sizeof(*slots));
+	uint32_t count;
+
+	post_write(p, A, 1, 0x4000);
+	count = vb_nic_transmit(p->node[A].nic, p->now_ns, slots, 64);
+	free(slots);
+	return count;
+}
+
+TEST(rc_a_window_of_bytes_is_many_small_packets)
+{
+	EXPECT_EQ(packets_out_with(256), 4);
+}
+
+TEST(rc_a_window_of_bytes_is_few_large_packets)
+{
+	EXPECT_EQ(packets_out_with(512), 2);
+}
+
+TEST(rc_a_window_of_bytes_is_at_least_one_packet)
+{
+	EXPECT_EQ(packets_out_with(4096), 1);
+}
+
 TEST(rc_a_long_message_asks_for_acks_on_its_way)
 {
 	struct setup setup = setup_of(VB_QP_RC, 256);

@@ -199,3 +199,56 @@ TEST(rc_a_responder_in_RTR_answers_and_raises_COMM_EST_once)
 	expect_no_event(p, B);
 	expect_completions(p, A, "wr=2 SUCCESS WRITE");
 }
+
+/* What B has to send next, as opcodes; in one call, as a link asks for it. */
+static void expect_opcodes(struct pair *p, uint32_t capacity, uint32_t from,
+			   const enum vb_packet_op *ops, uint32_t count)
+{
+	struct vb_slot *slots = calloc(capacity, sizeof(*slots));
+
+	EXPECT_EQ(vb_nic_transmit(p->node[B].nic, p->now_ns, slots, capacity), from + count);
+	for (uint32_t i = 0; i < count; i++)
+		EXPECT_EQ(slots[from + i].head[0], VB_OPCODE(VB_SERVICE_RC, ops[i]));
+	free(slots);
+}
+
+TEST(rc_an_ack_lets_the_requests_of_its_qp_go_first)
+{
+	static const enum vb_packet_op ops[] = { VB_OP_WRITE_ONLY, VB_OP_WRITE_ONLY,
+						 VB_OP_ACKNOWLEDGE };
+	struct pair *p = pair_connect_rc(1024);
+
+	post_write(p, A, 1, 8);
+	send_all(p, A);
+	deliver(p);
+	post_write(p, B, 2, 8);
+	post_write(p, B, 3, 8);
+	expect_opcodes(p, 8, 0, ops, 3);
+}
+
+TEST(rc_an_ack_goes_out_though_there_is_no_end_of_requests)
+{
+	static const enum vb_packet_op ops[] = { VB_OP_WRITE_MIDDLE, VB_OP_ACKNOWLEDGE };
+	struct pair *p = pair_connect_rc(256);
+
+	post_write(p, A, 1, 8);
+	send_all(p, A);
+	deliver(p);
+	post_write(p, B, 2, 0x8000);
+	expect_opcodes(p, 32, 30, ops, 2);
+}
+
+TEST(rc_a_nak_does_not_wait_for_requests)
+{
+	static const enum vb_packet_op ops[] = { VB_OP_ACKNOWLEDGE, VB_OP_WRITE_ONLY };
+	struct pair *p = pair_connect_rc(1024);
+
+	post_write(p, A, 1, 8);
+	send_all(p, A);
+	lose(p);
+	post_write(p, A, 2, 8);
+	send_all(p, A);
+	deliver(p);
+	post_write(p, B, 3, 8);
+	expect_opcodes(p, 8, 0, ops, 2);
+}

@@ -82,6 +82,9 @@ struct vb_adapter {
  */
 uint64_t vb_adapter_drive(struct vb_adapter *adapter);
 
+/* As the owner: sends what the last poll left to the program's next call. */
+void vb_adapter_send_put_off(struct vb_adapter *adapter);
+
 /* As the owner: the sockets have woken somebody; what to wait on for them. */
 void vb_adapter_on_wake(struct vb_adapter *adapter);
 uint32_t vb_adapter_fds(const struct vb_adapter *adapter, struct pollfd fds[VB_PUMP_FDS_MAX]);

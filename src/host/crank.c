@@ -63,6 +63,7 @@ uint64_t vb_adapter_drive(struct vb_adapter *adapter)
 	uint32_t turns = 0;
 
 	begin_drive(adapter);
+	adapter->has_put_off = false;
 	while (turns < TURNS_AT_ONCE && adapter->pump &&
 	       vb_pump_turn(adapter->pump, vb_clock_now()))
 		turns++;
@@ -150,9 +151,17 @@ static void try_drive(struct vb_adapter *adapter, bool is_polling, const struct 
 	} while (vb_nic_is_rung(adapter->nic));
 }
 
+void vb_adapter_send_put_off(struct vb_adapter *adapter)
+{
+	if (adapter->has_put_off)
+		(void)drive_posted(adapter);
+}
+
+/* What the caller is about to do may end a QP that owes its peer an answer. */
 void vb_adapter_enter(struct vb_adapter *adapter)
 {
 	pthread_mutex_lock(&adapter->owner);
+	vb_adapter_send_put_off(adapter);
 }
 
 void vb_adapter_leave(struct vb_adapter *adapter)

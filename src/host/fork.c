@@ -3,7 +3,8 @@
  * fork(). The parent goes on as if nothing had happened. The child has a copy of the engines but no helper threads, and
  * gives up all descriptors at once: sockets that it kept would outlive its parent. When a verb asks for
  * such an adapter, the child takes it over if its parent is gone, as programs that become daemons expect, and
- * else it is unusable. The number among the members is the token: who has it drives.
+ * else it is unusable. The number among the members is the token: who has it drives. And exit(): a program that has all it
+ * waited for may end before the peer has its answers.
  */
 #include "host/adapter_priv.h"
 
@@ -130,4 +131,19 @@ bool vb_adapter_is_usable(struct vb_adapter *adapter)
 		vb_log(VB_LOG_WARN, "%s: belongs to the parent process, which still uses it",
 		       adapter->device.name);
 	return is_usable;
+}
+
+static __attribute__((destructor)) void on_exit_of_process(void)
+{
+	if (pthread_mutex_trylock(&all_lock))
+		return; /* another thread opens or closes a device and will never end */
+	for (struct vb_link *link = all.next; link != &all; link = link->next) {
+		struct vb_adapter *adapter = VB_CONTAINER(link, struct vb_adapter, link);
+
+		if (adapter->is_inherited || pthread_mutex_trylock(&adapter->owner))
+			continue; /* whoever has it sends */
+		vb_adapter_send_put_off(adapter);
+		pthread_mutex_unlock(&adapter->owner);
+	}
+	pthread_mutex_unlock(&all_lock);
 }

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages of the connection manager. Fields that tshark shows are checked by the golden tests; here are those that it does
+ * not show, at offsets taken from the tables of IBA volume 1, chapter 12.6, and what must be refused.
+ */
+#include "harness.h"
+
+#include "base/bytes.h"
+#include "base/prng.h"
+#include "wire/mad.h"
+#include "wire/service.h"
+
+#include <string.h>
+
+#define BODY VB_MAD_HEADER_SIZE
+
+static const enum vb_mad_kind all_kinds[VB_MAD_KIND_COUNT] = {
+	VB_MAD_REQ,  VB_MAD_MRA,      VB_MAD_REJ,      VB_MAD_REP, VB_MAD_RTU, VB_MAD_DREQ,
+	VB_MAD_DREP, VB_MAD_SIDR_REQ, VB_MAD_SIDR_REP, VB_MAD_LAP, VB_MAD_APR,
+};
+
+static void stored(uint8_t bytes[VB_MAD_SIZE], const struct vb_mad *mad)
+{
+	memset(bytes, 0xa5, VB_MAD_SIZE);
+	vb_mad_store(bytes, mad);
+}
+
+TEST(the_common_header_is_that_of_the_connection_manager)
+{
+	struct vb_mad mad = { .kind = VB_MAD_RTU,
+			      .transaction = 0x1122334455667788,
+			      .modifier = 0x99aabbcc };
+	static const uint8_t expected[VB_MAD_HEADER_SIZE] = {
+		1,    7,    2,	  3,	0,    0,    0, 0, 0x11, 0x22, 0x33, 0x44,
+		0x55, 0x66, 0x77, 0x88, 0x00, 0x14, 0, 0, 0x99, 0xaa, 0xbb, 0xcc,
+	};
+	uint8_t bytes[VB_MAD_SIZE];
+
+	stored(bytes, &mad);
+	EXPECT_MEM(bytes, expected, sizeof(expected));
+}
+
+TEST(private_data_ends_with_the_message)
+{
+	static const uint32_t sizes[VB_MAD_KIND_COUNT] = { 92,	222, 148, 196, 224, 220,
+							   224, 216, 136, 168, 148 };
+
+	for (uint32_t i = 0; i < VB_MAD_KIND_COUNT; i++) {
+		struct vb_mad mad = { .kind = all_kinds[i] };
+		uint8_t bytes[VB_MAD_SIZE];
+
+		EXPECT_EQ(vb_mad_private_size(mad.kind), sizes[i]);
+		memset(mad.private_data, 0x5a, sizes[i]);
+		stored(bytes, &mad);
+		EXPECT_EQ(bytes[VB_MAD_SIZE - sizes[i]], 0x5a);
+		EXPECT_EQ(bytes[VB_MAD_SIZE - 1], 0x5a);
+		EXPECT_EQ(bytes[VB_MAD_SIZE - sizes[i] - 1], 0);
+	}
+}
+
+TEST(an_mra_says_about_which_message_and_for_how_long)
+{
+	struct vb_mad mad = { .kind = VB_MAD_MRA,
+			      .local_id = 0x01020304,
+			      .remote_id = 0x05060708,
+			      .mra = { .about = VB_MAD_ABOUT_REP, .service_timeout = 24 } };
+	uint8_t bytes[VB_MAD_SIZE];
+
+	stored(bytes, &mad);
+	EXPECT_EQ(load32(bytes + BODY), 0x01020304);
+	EXPECT_EQ(load32(bytes + BODY + 4), 0x05060708);
+	EXPECT_EQ(bytes[BODY + 8], 1 << 6);
+	EXPECT_EQ(bytes[BODY + 9], 24 << 3);
+}
+
+TEST(ece_is_in_the_modifier_and_in_fields_that_were_reserved)
+{
+	struct vb_mad req = { .kind = VB_MAD_REQ, .req.vendor = { 0x11, 0x22, 0x33 } };
+	struct vb_mad rep = { .kind = VB_MAD_REP, .rep.vendor = { 0x11, 0x22, 0x33 } };
+	struct vb_mad sidr = { .kind = VB_MAD_SIDR_REP, .sidr_rep.vendor = { 0x11, 0x22, 0x33 } };
+	uint8_t bytes[VB_MAD_SIZE];
+
+	stored(bytes, &req);
+	EXPECT_EQ(load32(bytes + BODY + 4), 0x00112233);
+	stored(bytes, &rep);
+	EXPECT_EQ(bytes[BODY + 15], 0x11);
+	EXPECT_EQ(bytes[BODY + 19], 0x22);
+	EXPECT_EQ(bytes[BODY + 23], 0x33);
+	stored(bytes, &sidr);
+	EXPECT_EQ(load16(bytes + BODY + 6), 0x1122);
+	EXPECT_EQ(bytes[BODY + 11], 0x33);
+}
+
+TEST(a_sidr_request_has_its_id_pkey_and_service)
+{
+	struct vb_mad mad = { .kind = VB_MAD_SIDR_REQ,
+			      .local_id = 0x01020304,
+			      .sidr_req = { .pkey = 0xffff, .service = 0x1111d71 } };
+	uint8_t bytes[VB_MAD_SIZE];
+
+	stored(bytes, &mad);
+	EXPECT_EQ(load32(bytes + BODY), 0x01020304);
+	EXPECT_EQ(load16(bytes + BODY + 4), 0xffff);
+	EXPECT_EQ(load64(bytes + BODY + 8), 0x1111d71);
+}
+
+TEST(a_sidr_reply_names_the_request)
+{
+	struct vb_mad mad = { .kind = VB_MAD_SIDR_REP,
+			      .remote_id = 0x01020304,
+			      .sidr_rep = { .status = VB_MAD_SIDR_NO_QP,
+					    .info_length = 5,
+					    .qpn = { 0xabcdef },
+					    .service = 0x1111d71,
+					    .qkey = 0x01234567,
+					    .info = { 1, 2, 3 } } };
+	uint8_t bytes[VB_MAD_SIZE];
+
+	stored(bytes, &mad);
+	EXPECT_EQ(load32(bytes + BODY), 0x01020304);
+	EXPECT_EQ(bytes[BODY + 4], 3);
+	EXPECT_EQ(bytes[BODY + 5], 5);
+	EXPECT_EQ(load24(bytes + BODY + 8), 0xabcdef);
+	EXPECT_EQ(load64(bytes + BODY + 12), 0x1111d71);
+	EXPECT_EQ(load32(bytes + BODY + 20), 0x01234567);
+	EXPECT_EQ(bytes[BODY + 24], 1);
+}
+
+TEST(an_alternate_path_has_another_order_in_a_lap)
+{
+	struct vb_mad mad = {
+		.kind = VB_MAD_LAP,
+		.lap = { .remote_qpn = { 0x123456 },
+			 .remote_response_timeout = 20,
+			 .alternate = { .local_lid = 0x0102,
+					.remote_lid = 0x0304,
+					.flow_label = 0xabcde,
+					.traffic_class = 0x11,
+					.hop_limit = 0x22,
+					.packet_rate = 0x3f,
+					.service_level = 0x5,
+					.is_subnet_local = 1,
+					.ack_timeout = 17 } },
+	};
+	uint8_t bytes[VB_MAD_SIZE];
+
+	stored(bytes, &mad);
+	EXPECT_EQ(load24(bytes + BODY + 12), 0x123456);
+	EXPECT_EQ(bytes[BODY + 15], 20 << 3);
+	EXPECT_EQ(load32(bytes + BODY + 20), 0x01020304);
+	EXPECT_EQ(load24(bytes + BODY + 56), 0xabcde0);
+	EXPECT_EQ(load32(bytes + BODY + 59), 0x11223f58);
+	EXPECT_EQ(bytes[BODY + 63], 17 << 3);
+}
+
+TEST(an_apr_has_a_status_and_information)
+{
+	struct vb_mad mad = { .kind = VB_MAD_APR,
+			      .apr = { .info_length = 2, .status = 7, .info = { 0xaa, 0xbb } } };
+	uint8_t bytes[VB_MAD_SIZE];
+
+	stored(bytes, &mad);
+	EXPECT_EQ(load16(bytes + BODY + 8), 0x0207);
+	EXPECT_EQ(load16(bytes + BODY + 12), 0xaabb);
+}
+
+/* Reserved bits are lost at the first parse; from then on nothing may change any more. */
+TEST(what_is_parsed_and_stored_parses_to_the_same)
+{
+	struct vb_prng prng;
+
+	vb_prng_init(&prng, 1);
+	for (uint32_t i = 0; i < 200 * VB_MAD_KIND_COUNT; i++) {
+		uint8_t random[VB_MAD_SIZE], once[VB_MAD_SIZE], twice[VB_MAD_SIZE];
+		struct vb_mad mad = { .kind = all_kinds[i % VB_MAD_KIND_COUNT] };
+
+		vb_mad_store(once, &mad);
+		for (uint32_t j = 0; j < VB_MAD_SIZE; j++)
+			random[j] = (uint8_t)vb_prng_next(&prng);
+		memcpy(random, once, 4);
+		memcpy(random + 16, once + 16, 2);
+		EXPECT_EQ(vb_mad_parse(random, VB_MAD_SIZE, &mad), VB_MAD_PARSED);
+		vb_mad_store(once, &mad);
+		EXPECT_EQ(vb_mad_parse(once, VB_MAD_SIZE, &mad), VB_MAD_PARSED);
+		vb_mad_store(twice, &mad);
+		EXPECT_MEM(once, twice, VB_MAD_SIZE);
+	}
+}
+
+static enum vb_mad_parsing parsing_with(uint32_t offset, uint8_t value, uint32_t length)
+{
+	struct vb_mad mad = { .kind = VB_MAD_REQ };
+	uint8_t bytes[VB_MAD_SIZE];
+
+	vb_mad_store(bytes, &mad);
+	bytes[offset] = value;
+	return vb_mad_parse(bytes, length, &mad);
+}
+
+TEST(what_is_no_message_of_the_connection_manager_is_refused)
+{
+	EXPECT_EQ(parsing_with(0, 1, VB_MAD_SIZE), VB_MAD_PARSED);
+	EXPECT_EQ(parsing_with(0, 1, VB_MAD_SIZE - 1), VB_MAD_BAD_LENGTH);
+	EXPECT_EQ(parsing_with(0, 1, 0), VB_MAD_BAD_LENGTH);
+	EXPECT_EQ(parsing_with(0, 2, VB_MAD_SIZE), VB_MAD_BAD_CLASS);
+	EXPECT_EQ(parsing_with(1, 3, VB_MAD_SIZE), VB_MAD_BAD_CLASS);
+	EXPECT_EQ(parsing_with(3, 1, VB_MAD_SIZE), VB_MAD_BAD_CLASS);
+	EXPECT_EQ(parsing_with(2, 1, VB_MAD_SIZE), VB_MAD_BAD_VERSION);
+	EXPECT_EQ(parsing_with(17, 0x0f, VB_MAD_SIZE), VB_MAD_BAD_KIND);
+	EXPECT_EQ(parsing_with(17, 0x1b, VB_MAD_SIZE), VB_MAD_BAD_KIND);
+	EXPECT_EQ(parsing_with(16, 1, VB_MAD_SIZE), VB_MAD_BAD_KIND);
+}
+
+TEST(a_timeout_is_4096_ns_times_a_power_of_two)
+{
+	EXPECT_EQ(vb_mad_timeout_ns(0), 4096);
+	EXPECT_EQ(vb_mad_timeout_ns(20), 4294967296);
+	EXPECT_EQ(vb_mad_timeout_ns(31), 8796093022208);
+}
+
+TEST(a_message_in_words)
+{
+	struct vb_mad mad = { .kind = VB_MAD_REJ,
+			      .remote_id = 0x2a,
+			      .rej = { .about = VB_MAD_ABOUT_REQ,
+				       .reason = VB_MAD_INVALID_SERVICE_ID } };
+	char text[80];
+
+	EXPECT_EQ(vb_mad_describe(&mad, text, sizeof(text)), strlen(text));
+	EXPECT_STR(text, "REJ local=0x0 remote=0x2a of REQ: invalid service ID");
+	EXPECT_EQ(vb_mad_describe(&mad, text, 8), 52);
+	EXPECT_STR(text, "REJ loc");
+	EXPECT_EQ(vb_mad_describe(&mad, NULL, 0), 52);
+	EXPECT_STR(vb_mad_reason_describe(34), "unknown");
+	EXPECT_STR(vb_mad_reason_describe(65535), "unknown");
+}
+
+TEST(a_port_is_a_service)
+{
+	EXPECT_EQ(vb_service_id(VB_SERVICE_SPACE_TCP, 7471), 0x01061d2f);
+	EXPECT_EQ(vb_service_id(VB_SERVICE_SPACE_UDP, 0xffff), 0x0111ffff);
+	EXPECT_EQ(vb_service_port(0x01061d2f), 7471);
+	EXPECT(vb_service_is_ip(0x01061d2f));
+	EXPECT(vb_service_is_ip(vb_service_id(VB_SERVICE_SPACE_IB, 1)));
+	EXPECT(!vb_service_is_ip(vb_service_id(VB_SERVICE_SPACE_IPOIB, 1)));
+	EXPECT(!vb_service_is_ip(0x1000000001061d2f));
+}
+
+TEST(addresses_in_front_of_private_data)
+{
+	struct vb_service_ip v4 = { .source_port = 0x1234,
+				    .source = vb_gid_from_ipv4(0x0a000001),
+				    .destination = vb_gid_from_ipv4(0x0a000002) };
+	struct vb_service_ip v6 = { .source = { { 0xfe, 0x80, [15] = 1 } },
+				    .destination = { { 0xfe, 0x80, [15] = 2 } } };
+	struct vb_service_ip parsed;
+	uint8_t bytes[VB_SERVICE_IP_SIZE];
+
+	memset(bytes, 0xff, sizeof(bytes));
+	vb_service_ip_store(bytes, &v4);
+	EXPECT_EQ(load32(bytes), 0x00401234);
+	EXPECT_EQ(load64(bytes + 4) | load32(bytes + 12), 0);
+	EXPECT_EQ(load32(bytes + 16), 0x0a000001);
+	EXPECT_EQ(load32(bytes + 32), 0x0a000002);
+	EXPECT(vb_service_ip_parse(bytes, &parsed));
+	EXPECT_MEM(&parsed, &v4, sizeof(v4));
+	vb_service_ip_store(bytes, &v6);
+	EXPECT_EQ(load32(bytes), 0x00600000);
+	EXPECT(vb_service_ip_parse(bytes, &parsed));
+	EXPECT_MEM(&parsed, &v6, sizeof(v6));
+	bytes[1] = 0x50;
+	EXPECT(!vb_service_ip_parse(bytes, &parsed));
+	bytes[1] = 0x60;
+	bytes[0] = 1;
+	EXPECT(!vb_service_ip_parse(bytes, &parsed));
+}

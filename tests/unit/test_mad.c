@@ -126,6 +126,19 @@ TEST(a_sidr_reply_names_the_request)
 	EXPECT_EQ(bytes[BODY + 24], 1);
 }
 
+TEST(a_flow_label_has_20_bits_and_a_packet_rate_6)
+{
+	struct vb_mad mad = { .kind = VB_MAD_REQ,
+			      .req = { .primary = { .flow_label = 0xabcde, .packet_rate = 0x2a },
+				       .alternate = { .flow_label = 0x54321,
+						      .packet_rate = 0x15 } } };
+	uint8_t bytes[VB_MAD_SIZE];
+
+	stored(bytes, &mad);
+	EXPECT_EQ(load32(bytes + BODY + 88), 0xabcde02a);
+	EXPECT_EQ(load32(bytes + BODY + 132), 0x54321015);
+}
+
 TEST(an_alternate_path_has_another_order_in_a_lap)
 {
 	struct vb_mad mad = {

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The messages that end a connection, or keep it from beginning: REJ, DREQ, DREP. */
+#include "mgmt/cm_priv.h"
+
+#include "base/bytes.h"
+
+static void keep_closing(struct vb_cm_connection *connection, const struct vb_cm_arrival *arrival)
+{
+	memcpy(connection->closing, arrival->bytes, VB_MAD_SIZE);
+	connection->has_closing = true;
+}
+
+/* --- REJ -------------------------------------------------------------------------------------- */
+
+/*
+ * A REJ for a REQ comes from somebody who has no ID for us to know. One for a time-out comes from somebody who may not
+ * know ours. All others must name both.
+ */
+static struct vb_cm_connection *find_rejected(const struct vb_cm *cm, const struct vb_mad *mad,
+					      bool *is_known)
+{
+	struct vb_cm_key key = { mad->local_id, load64(mad->rej.info) };
+	struct vb_cm_connection *connection;
+	bool is_pair;
+
+	if (mad->rej.reason == VB_MAD_TIMEOUT) {
+		connection = vb_cm_index_find(cm, VB_CM_BY_REMOTE_ID, key);
+		if (connection) {
+			*is_known = true;
+			return connection;
+		}
+	}
+	connection = vb_cm_find_receiver(cm, mad, &is_pair);
+	*is_known = connection;
+	/* The REP that a time-out is about may never have come. */
+	if (connection && (mad->rej.about == VB_MAD_ABOUT_REQ || mad->rej.reason == VB_MAD_TIMEOUT))
+		return connection->self.remote_id ? NULL : connection;
+	return is_pair ? connection : NULL;
+}
+
+/* The request of a program that has not even seen it. */
+static void withdraw(struct vb_cm_connection *connection)
+{
+	vb_cm_close(connection);
+	connection->is_orphan = true;
+	connection->events = 0;
+	vb_link_remove(&connection->talking);
+	vb_cm_settle(connection);
+}
+
+static void on_rejected(struct vb_cm_connection *connection, const struct vb_cm_arrival *arrival)
+{
+	switch ((enum vb_cm_state)connection->self.state) {
+	case VB_CM_REQ_RCVD:
+	case VB_CM_MRA_REQ_SENT:
+		if (connection->is_unseen) {
+			withdraw(connection);
+			return;
+		}
+		vb_cm_close(connection);
+		break;
+	case VB_CM_REQ_SENT:
+	case VB_CM_MRA_REQ_RCVD:
+	case VB_CM_REP_SENT:
+	case VB_CM_MRA_REP_RCVD:
+		if (arrival->mad->rej.reason == VB_MAD_STALE_CONNECTION)
+			vb_cm_enter_timewait(connection, arrival->now_ns);
+		else
+			vb_cm_close(connection);
+		break;
+	case VB_CM_REP_RCVD:
+	case VB_CM_MRA_REP_SENT:
+	case VB_CM_CONNECTED:
+		vb_cm_enter_timewait(connection, arrival->now_ns);
+		break;
+	case VB_CM_DREQ_SENT:
+		vb_cm_enter_timewait(connection, arrival->now_ns);
+		keep_closing(connection, arrival);
+		vb_cm_note_event(connection, VB_CM_DISCONNECTED);
+		return;
+	case VB_CM_IDLE:
+	case VB_CM_DREQ_RCVD:
+	case VB_CM_TIMEWAIT:
+	case VB_CM_SIDR_REQ_SENT:
+	case VB_CM_SIDR_REQ_RCVD:
+	case VB_CM_CLOSED:
+		connection->cm->counters.ignored++;
+		return;
+	}
+	keep_closing(connection, arrival);
+	vb_cm_note_event(connection, VB_CM_REJECTED);
+	vb_cm_settle(connection);
+}
+
+bool vb_cm_on_rej(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
+{
+	bool is_known;
+	struct vb_cm_connection *connection = find_rejected(cm, arrival->mad, &is_known);
+
+	if (connection)
+		on_rejected(connection, arrival);
+	else
+		cm->counters.ignored += is_known;
+	return is_known;
+}
+
+/* --- DREQ and DREP ---------------------------------------------------------------------------- */
+
+static void send_drep(struct vb_cm_connection *connection, uint64_t transaction)
+{
+	struct vb_mad mad = vb_cm_compose(&connection->self, VB_MAD_DREP);
+
+	if (connection->has_answer && connection->answer_kind == VB_MAD_DREP) {
+		vb_cm_send_again(connection);
+		return;
+	}
+	mad.transaction = transaction;
+	vb_cm_send_answer(connection, &mad);
+}
+
+static void on_disconnect(struct vb_cm_connection *connection, const struct vb_cm_arrival *arrival)
+{
+	keep_closing(connection, arrival);
+	connection->self.transaction = arrival->mad->transaction;
+	vb_cm_stop_request(connection);
+	vb_cm_set_state(connection, VB_CM_DREQ_RCVD);
+	vb_cm_note_event(connection, VB_CM_DISCONNECTED);
+}
+
+bool vb_cm_on_dreq(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
+{
+	bool is_pair;
+	struct vb_cm_connection *connection = vb_cm_find_receiver(cm, arrival->mad, &is_pair);
+
+	if (!connection)
+		return false;
+	if (!is_pair) {
+		vb_cm_refuse_arrival(cm, arrival);
+		return true;
+	}
+	if (arrival->mad->dreq.remote_qpn.v != connection->local_qpn.v) {
+		cm->counters.ignored++;
+		return true;
+	}
+	switch ((enum vb_cm_state)connection->self.state) {
+	case VB_CM_REP_SENT:
+	case VB_CM_MRA_REP_RCVD:
+	case VB_CM_CONNECTED:
+		on_disconnect(connection, arrival);
+		break;
+	case VB_CM_DREQ_SENT:
+		/* Both at once: this program has said its word already. */
+		on_disconnect(connection, arrival);
+		vb_cm_enter_timewait(connection, arrival->now_ns);
+		send_drep(connection, arrival->mad->transaction);
+		break;
+	case VB_CM_TIMEWAIT:
+	case VB_CM_CLOSED:
+		cm->counters.duplicates++;
+		send_drep(connection, arrival->mad->transaction);
+		break;
+	case VB_CM_DREQ_RCVD:
+		cm->counters.duplicates++;
+		break;
+	case VB_CM_IDLE:
+	case VB_CM_REQ_SENT:
+	case VB_CM_MRA_REQ_RCVD:
+	case VB_CM_REQ_RCVD:
+	case VB_CM_MRA_REQ_SENT:
+	case VB_CM_REP_RCVD:
+	case VB_CM_MRA_REP_SENT:
+	case VB_CM_SIDR_REQ_SENT:
+	case VB_CM_SIDR_REQ_RCVD:
+		cm->counters.ignored++;
+		break;
+	}
+	return true;
+}
+
+bool vb_cm_on_drep(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
+{
+	bool is_pair;
+	struct vb_cm_connection *connection = vb_cm_find_receiver(cm, arrival->mad, &is_pair);
+
+	if (!connection)
+		return false;
+	if (!is_pair || connection->self.state != VB_CM_DREQ_SENT) {
+		cm->counters.ignored++;
+		return true;
+	}
+	keep_closing(connection, arrival);
+	vb_cm_enter_timewait(connection, arrival->now_ns);
+	vb_cm_note_event(connection, VB_CM_DISCONNECTED);
+	return true;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Listeners: which one a request is for, and how many of its requests wait. A program has a few of them, so they
+ * are a list.
+ */
+#include "mgmt/cm_priv.h"
+
+#include <stdlib.h>
+
+#define ALL_FAMILIES (VB_CM_IPV4 | VB_CM_IPV6 | VB_CM_RAW)
+
+static uint32_t family_of_address(const struct vb_gid *address)
+{
+	return vb_gid_is_ipv4(address) ? VB_CM_IPV4 : VB_CM_IPV6;
+}
+
+static uint32_t family_of(const struct vb_cm_meaning *meaning)
+{
+	return vb_service_is_ip(meaning->service) ? family_of_address(&meaning->address)
+						  : VB_CM_RAW;
+}
+
+struct vb_cm_listener *vb_cm_listener_find(const struct vb_cm *cm,
+					   const struct vb_cm_meaning *meaning)
+{
+	uint32_t family = family_of(meaning);
+	struct vb_cm_listener *for_any = NULL;
+
+	for (struct vb_link *link = cm->listeners.next; link != &cm->listeners; link = link->next) {
+		struct vb_cm_listener *listener = VB_CONTAINER(link, struct vb_cm_listener, link);
+
+		if (listener->service.id != meaning->service || !(listener->service.takes & family))
+			continue;
+		if (vb_gid_is_zero(&listener->service.address))
+			for_any = listener;
+		else if (vb_gid_equal(&listener->service.address, &meaning->address))
+			return listener;
+	}
+	return for_any;
+}
+
+bool vb_cm_has_listener(const struct vb_cm *cm, const struct vb_cm_meaning *meaning)
+{
+	return meaning->has_service && vb_cm_listener_find(cm, meaning);
+}
+
+static bool is_valid(const struct vb_cm_service *service)
+{
+	if (!service->takes || service->takes & ~ALL_FAMILIES)
+		return false;
+	return vb_gid_is_zero(&service->address) ||
+	       service->takes & family_of_address(&service->address);
+}
+
+static bool is_taken(const struct vb_cm *cm, const struct vb_cm_service *service)
+{
+	for (struct vb_link *link = cm->listeners.next; link != &cm->listeners; link = link->next) {
+		struct vb_cm_listener *other = VB_CONTAINER(link, struct vb_cm_listener, link);
+
+		if (other->service.id == service->id && other->service.takes & service->takes &&
+		    vb_gid_equal(&other->service.address, &service->address))
+			return true;
+	}
+	return false;
+}
+
+vb_err vb_cm_listen(struct vb_cm *cm, const struct vb_cm_service *service, uint32_t backlog,
+		    void *owner, struct vb_cm_listener **listener_out)
+{
+	struct vb_cm_listener *listener;
+
+	if (!is_valid(service))
+		return VB_EINVAL;
+	if (is_taken(cm, service))
+		return VB_EBUSY;
+	if (cm->listener_count == cm->config.listener_max)
+		return VB_ENOSPC;
+	listener = calloc(1, sizeof(*listener));
+	if (!listener)
+		return VB_ENOMEM;
+	*listener = (struct vb_cm_listener){
+		.cm = cm,
+		.service = *service,
+		.backlog = backlog ? backlog : 1,
+		.owner = owner,
+	};
+	vb_link_init(&listener->waiting);
+	vb_link_append(&cm->listeners, &listener->link);
+	cm->listener_count++;
+	*listener_out = listener;
+	return VB_OK;
+}
+
+bool vb_cm_listener_admit(struct vb_cm_listener *listener, struct vb_cm_connection *connection)
+{
+	if (listener->waiting_count == listener->backlog)
+		return false;
+	listener->waiting_count++;
+	connection->listener = listener;
+	vb_link_append(&listener->waiting, &connection->waiting);
+	return true;
+}
+
+void vb_cm_listener_release(struct vb_cm_connection *connection)
+{
+	if (!connection->listener)
+		return;
+	connection->listener->waiting_count--;
+	connection->listener = NULL;
+	vb_link_remove(&connection->waiting);
+}
+
+void vb_cm_listener_destroy(struct vb_cm_listener *listener, uint64_t now_ns)
+{
+	while (vb_link_is_linked(&listener->waiting)) {
+		struct vb_cm_connection *connection =
+			VB_CONTAINER(listener->waiting.next, struct vb_cm_connection, waiting);
+
+		vb_cm_listener_release(connection);
+		if (connection->is_unseen)
+			vb_cm_connection_destroy(connection, now_ns);
+	}
+	vb_link_remove(&listener->link);
+	listener->cm->listener_count--;
+	free(listener);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two connection managers that talk, for tests: a client with one connection, and a server that listens. Nothing is
+ * delivered by itself; a test says which messages it expects, and whether they arrive. Messages are compared as words:
+ * "REQ", "REJ of REQ: invalid service ID", "MRA of REP".
+ */
+#ifndef VB_TESTS_CONVERSATION_SUPPORT_CM_H
+#define VB_TESTS_CONVERSATION_SUPPORT_CM_H
+
+#include "mgmt/cm.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MADS_MAX 32
+#define PORT 7471
+#define CLIENT_QPN ((vb_qpn){ 0x11 })
+#define SERVER_QPN ((vb_qpn){ 0x22 })
+#define CLIENT_GUID 0xc1c1c1c1c1c1c1c1
+#define SERVER_GUID 0x5e5e5e5e5e5e5e5e
+
+enum { CLIENT, SERVER };
+
+struct talk {
+	uint64_t now_ns;
+	struct vb_cm *cm[2];
+	struct vb_cm_row rows[2][8];
+	struct vb_cm_listener *listener;
+	struct vb_cm_connection *connection[2];
+	struct vb_cm_mad mads[MADS_MAX]; /* taken by expect_mads(), not delivered yet */
+	uint32_t mad_count;
+	struct vb_cm_event event; /* the last one taken */
+	struct vb_cm_meaning meant; /* of the last MAD that was nobody's */
+};
+
+/* Machines, the listener (backlog 2, any IPv4 address) and the client's connection. */
+struct talk *talk_begin(void);
+void talk_end(struct talk *talk);
+
+struct vb_cm_request talk_request(void); /* that the client sends by default; 3 retries */
+struct vb_cm_reply talk_reply(void);
+struct vb_service_ip talk_ip(void);
+struct vb_flow talk_flow(int from);
+
+void connect_client(struct talk *talk);
+void accept_server(struct talk *talk);
+void establish_client(struct talk *talk);
+void disconnect_from(struct talk *talk, int side);
+
+/* All the way until both are connected, with all messages taken and delivered. */
+struct talk *talk_connected(void);
+
+/* These MADs and no others are there to be sent; they are held until one of the next two. */
+#define expect_mads(talk, side, ...) \
+	expect_mads_at(__FILE__, __LINE__, talk, side, (const char *const[]){ __VA_ARGS__, NULL })
+#define expect_silence_of(talk, side) \
+	expect_mads_at(__FILE__, __LINE__, talk, side, (const char *const[]){ NULL })
+void expect_mads_at(const char *file, int line, struct talk *talk, int side,
+		    const char *const *words);
+/* The held MADs arrive at that side: it must take them. */
+void deliver(struct talk *talk, int to);
+/* The same, and they stay held, to arrive once more. */
+void deliver_copies(struct talk *talk, int to);
+void lose(struct talk *talk);
+/* They arrive and must be nobody's; with `is_refused` they are answered as such. */
+void deliver_to_nobody(struct talk *talk, int to, bool is_refused);
+
+/* Both at once: the side has this to say, and the other one hears it. */
+#define say(talk, from, ...)                          \
+	do {                                          \
+		expect_mads(talk, from, __VA_ARGS__); \
+		deliver(talk, !(from));               \
+	} while (0)
+
+#define expect_events(talk, side, ...) \
+	expect_events_at(__FILE__, __LINE__, talk, side, (const char *const[]){ __VA_ARGS__, NULL })
+#define expect_no_events(talk, side) \
+	expect_events_at(__FILE__, __LINE__, talk, side, (const char *const[]){ NULL })
+void expect_events_at(const char *file, int line, struct talk *talk, int side,
+		      const char *const *words);
+
+#define expect_state(talk, side, state) \
+	EXPECT_STR(vb_cm_state_describe(vb_cm_connection_state((talk)->connection[side])), state)
+
+/* The time of that machine's next deadline comes. */
+void wait_for(struct talk *talk, int side);
+void wait_ns(struct talk *talk, uint64_t ns);
+
+/* The MAD that is held, parsed. */
+struct vb_mad held(const struct talk *talk, uint32_t index);
+
+#endif

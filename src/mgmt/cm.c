@@ -16,7 +16,9 @@ static bool is_valid(const struct vb_cm_config *config)
 {
 	if (!config->connection_max || config->id_prefix_bits > PREFIX_BITS_MAX)
 		return false;
-	return !(config->id_prefix >> config->id_prefix_bits);
+	/* There are more IDs than connections. */
+	return !(config->id_prefix >> config->id_prefix_bits) &&
+	       config->connection_max <= UINT32_MAX >> config->id_prefix_bits;
 }
 
 vb_err vb_cm_create(const struct vb_cm_config *config, struct vb_cm **cm_out)

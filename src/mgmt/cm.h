@@ -113,7 +113,7 @@ struct vb_cm_config {
 		rows; /* connection_max of them, zeroed, or NULL; the caller's, for as long as the machine */
 };
 
-/* VB_EINVAL: nothing may be connected, or the prefix does not fit its bits. */
+/* VB_EINVAL: nothing may be connected, the prefix does not fit its bits, or connections do not fit the other bits. */
 VB_MUST_USE vb_err vb_cm_create(const struct vb_cm_config *config, struct vb_cm **cm_out);
 
 /* Frees everything at once and sends nothing. Who wants peers to know destroys the connections and takes the MADs first. */

@@ -13,28 +13,24 @@ static void keep_closing(struct vb_cm_connection *connection, const struct vb_cm
 /* --- REJ -------------------------------------------------------------------------------------- */
 
 /*
- * A REJ for a REQ comes from somebody who has no ID for us to know. One for a time-out comes from somebody who may not
- * know ours. All others must name both.
+ * As long as our REQ is not answered, whoever names our ID speaks of it, be it that its REJ has overtaken its REP. After that a
+ * REJ must name both IDs, or it is about an older try. One for a time-out comes from somebody who may not know ours.
  */
 static struct vb_cm_connection *find_rejected(const struct vb_cm *cm, const struct vb_mad *mad,
 					      bool *is_known)
 {
 	struct vb_cm_key key = { mad->local_id, load64(mad->rej.info) };
-	struct vb_cm_connection *connection;
-	bool is_pair;
+	struct vb_cm_connection *connection = NULL;
+	bool is_pair = true;
 
-	if (mad->rej.reason == VB_MAD_TIMEOUT) {
+	if (mad->rej.reason == VB_MAD_TIMEOUT)
 		connection = vb_cm_index_find(cm, VB_CM_BY_REMOTE_ID, key);
-		if (connection) {
-			*is_known = true;
-			return connection;
-		}
-	}
-	connection = vb_cm_find_receiver(cm, mad, &is_pair);
+	if (!connection)
+		connection = vb_cm_find_receiver(cm, mad, &is_pair);
 	*is_known = connection;
-	/* The REP that a time-out is about may never have come. */
-	if (connection && (mad->rej.about == VB_MAD_ABOUT_REQ || mad->rej.reason == VB_MAD_TIMEOUT))
-		return connection->self.remote_id ? NULL : connection;
+	if (connection && (connection->self.state == VB_CM_REQ_SENT ||
+			   connection->self.state == VB_CM_MRA_REQ_RCVD))
+		return connection;
 	return is_pair ? connection : NULL;
 }
 

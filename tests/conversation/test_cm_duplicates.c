@@ -233,6 +233,25 @@ TEST(a_rej_for_the_req_that_comes_after_the_rep_is_ignored)
 	talk_end(talk);
 }
 
+TEST(a_rej_that_overtakes_its_rep_ends_the_attempt)
+{
+	struct talk *talk = talk_requested();
+	struct vb_cm_mad rep;
+
+	accept_server(talk);
+	expect_mads(talk, SERVER, "REP");
+	rep = talk->mads[0];
+	vb_cm_connection_destroy(talk->connection[SERVER], talk->now_ns);
+	say(talk, SERVER, "REJ of other: consumer defined");
+	expect_events(talk, CLIENT, "REJECTED");
+	talk->mads[0] = rep;
+	talk->mad_count = 1;
+	deliver(talk, CLIENT);
+	expect_no_events(talk, CLIENT);
+	say(talk, CLIENT, "REJ of REP: invalid communication ID");
+	talk_end(talk);
+}
+
 TEST(a_request_with_a_qp_that_is_connected_is_stale_and_ends_the_old_connection)
 {
 	struct talk *talk = talk_connected();

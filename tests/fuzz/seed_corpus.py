@@ -242,10 +242,86 @@ def codec_seeds():
     yield 'capture', bytes([4, 0]) + bytes(8) + bytes(33)
 
 
+# --- fuzz_mad ------------------------------------------------------------------------------------
+
+
+def mad_seeds():
+    for kind in range(11):
+        yield f'mad-{kind:02}', bytes([255, 1]) + bytes(17) + bytes([kind]) + bytes(range(238))
+    yield 'short', bytes([255, 0, 1, 7, 2, 3]) + bytes(100)
+    yield 'ipv6', bytes([9, 1]) + bytes(17) + bytes([7]) + bytes(22) + bytes([0, 0x60]) + bytes(range(34))
+
+
+# --- fuzz_cm -------------------------------------------------------------------------------------
+
+CLIENT, SERVER = 0, 1           # machine and slot in one byte
+ARRIVES = bytes([20, 0])
+LOST = bytes([14, 0])
+DOUBLED = bytes([15, 0])
+WAIT = bytes([12])
+
+
+def connect(slot=CLIENT, qpn=3, transport=0):
+    return bytes([0, slot, transport, qpn, 16, 20, 3, 1])
+
+
+def resolve(slot=CLIENT):
+    return bytes([1, slot, 0, 3, 16, 20, 3, 1])
+
+
+def decide(what, slot, value=4):
+    return bytes([2 + what, slot, value, 0, 28, 0])
+
+
+def accept(slot=SERVER):
+    return decide(0, slot)
+
+
+def establish(slot=CLIENT):
+    return decide(2, slot)
+
+
+def disconnect(slot):
+    return decide(3, slot)
+
+
+def destroy(slot):
+    return bytes([9, slot])
+
+
+def cm_seeds():
+    up = connect() + ARRIVES + accept() + ARRIVES + establish() + ARRIVES
+    down = disconnect(CLIENT) + ARRIVES + disconnect(SERVER) + ARRIVES + WAIT + WAIT
+    yield 'connect', up + down
+    yield 'connect-xrc', connect(transport=2) + ARRIVES + accept() + ARRIVES + establish() + ARRIVES + down
+    yield 'reject', connect() + ARRIVES + decide(1, SERVER) + ARRIVES
+    yield 'reject-answer', connect() + ARRIVES + accept() + ARRIVES + decide(1, CLIENT) + ARRIVES
+    yield 'slow-server', connect() + DOUBLED + ARRIVES + ARRIVES + WAIT + ARRIVES + accept() + ARRIVES
+    yield 'slow-client', connect() + ARRIVES + accept() + DOUBLED + ARRIVES + ARRIVES + establish() + ARRIVES + down
+    yield 'rtu-lost', connect() + ARRIVES + accept() + ARRIVES + establish() + LOST + WAIT + ARRIVES + ARRIVES + down
+    yield 'data-first', connect() + ARRIVES + accept() + ARRIVES + decide(5, SERVER) + down
+    yield 'all-lost', connect() + (LOST + WAIT) * 5
+    yield 'rep-lost', connect() + ARRIVES + accept() + (LOST + WAIT) * 9
+    yield 'crossing', up + disconnect(CLIENT) + disconnect(SERVER) + ARRIVES * 4 + WAIT
+    yield 'destroyed', up + destroy(CLIENT) + ARRIVES + destroy(SERVER) + ARRIVES + WAIT
+    yield 'destroyed-early', connect() + ARRIVES + destroy(CLIENT) + ARRIVES
+    yield 'destroyed-answer', connect() + ARRIVES + accept() + destroy(SERVER) + ARRIVES * 3
+    yield 'stale', up + connect(slot=2) + ARRIVES * 5
+    yield 'no-listener', bytes([11, 1]) + connect() + ARRIVES + bytes([1]) + ARRIVES
+    yield 'listener-goes', connect() + ARRIVES + bytes([11, 1]) + ARRIVES
+    yield 'farewell', up + b''.join(bytes([13, i]) for i in range(8)) + ARRIVES * 4
+    yield 'sidr', resolve() + ARRIVES + decide(4, SERVER) + ARRIVES
+    yield 'sidr-lost', resolve() + (LOST + WAIT) * 5
+    for kind in range(11):
+        yield f'invented-{kind:02}', up + bytes([18, 1, kind, CLIENT, SERVER, 0]) * 2 + down
+        yield f'invented-to-client-{kind:02}', up + bytes([18, 0, kind, SERVER, CLIENT, 1, 8, 64]) * 2 + down
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    for target, seeds in (('codec', codec_seeds), ('receive', receive_seeds), ('rings', rings_seeds)):
+    for target, seeds in (('codec', codec_seeds), ('receive', receive_seeds), ('rings', rings_seeds),
+                          ('mad', mad_seeds), ('cm', cm_seeds)):
         directory = pathlib.Path(sys.argv[1]) / target
         directory.mkdir(parents=True, exist_ok=True)
         for name, data in seeds():

@@ -88,7 +88,7 @@ enum vb_cm_state {
 
 /*
  * One connection, for the eyes of other processes of the host: what is needed to tell its peer that it is over
- * (vb_cm_farewell()). It holds no pointers. A row whose generation is odd is being written.
+ * (vb_cm_farewell()). It holds no pointers. A row whose generation is odd is being written, or was when its process died.
  */
 struct vb_cm_row {
 	uint32_t generation;
@@ -148,8 +148,14 @@ enum vb_cm_verdict vb_cm_receive(struct vb_cm *cm, const struct vb_flow *flow, v
 void vb_cm_refuse(struct vb_cm *cm, const struct vb_flow *flow, vb_qpn source, const uint8_t *bytes,
 		  uint32_t length);
 
-/* Tells the peer of a connection of a dead process that it is over, by a DREQ or REJ as its state demands. */
+/*
+ * Tells the peer of a connection of a dead process that it is over, by a DREQ, DREP or REJ as its state demands, once. What is in
+ * the row is not trusted.
+ */
 void vb_cm_farewell(struct vb_cm *cm, const struct vb_cm_row *row);
+
+/* Nobody hears messages at that address (its port is closed): for what waits for it, all retries are used up. */
+void vb_cm_on_unreachable(struct vb_cm *cm, const struct vb_gid *address, uint64_t now_ns);
 
 /* A MAD to be sent. */
 struct vb_cm_mad {
@@ -202,6 +208,13 @@ void vb_cm_listener_destroy(struct vb_cm_listener *listener, uint64_t now_ns);
 
 /* True if it would take this; a VB_CM_NOT_MINE of another process may be for this one. */
 bool vb_cm_has_listener(const struct vb_cm *cm, const struct vb_cm_meaning *meaning);
+
+/*
+ * True if a listener that would have taken this was destroyed not longer than that ago (of the last few). Some programs
+ * close and listen again between connections: their peers should not hear of it.
+ */
+bool vb_cm_had_listener(const struct vb_cm *cm, const struct vb_cm_meaning *meaning,
+			uint64_t now_ns, uint64_t ago_ns);
 
 /* --- connections ------------------------------------------------------------------------------ */
 
@@ -293,8 +306,6 @@ void vb_cm_on_communication(struct vb_cm_connection *connection, uint64_t now_ns
 /* CONNECTED: a DREQ; DREQ_RCVD: a DREP. private_data may be NULL. */
 VB_MUST_USE vb_err vb_cm_disconnect(struct vb_cm_connection *connection,
 				    const struct vb_cm_private *private_data, uint64_t now_ns);
-/* The peer cannot be reached at all (its port is closed): as if all retries had been used up. */
-void vb_cm_on_unreachable(struct vb_cm_connection *connection, uint64_t now_ns);
 
 /* How a QP of this connection is to be set. Valid once both sides have spoken (REQ_RCVD and REP_RCVD on). */
 struct vb_cm_qp {

@@ -77,6 +77,38 @@ struct vb_mad vb_cm_compose_dreq(const struct vb_cm *cm, const struct vb_cm_row 
 	return mad;
 }
 
+bool vb_cm_compose_parting(const struct vb_cm *cm, const struct vb_cm_row *row, struct vb_mad *mad)
+{
+	switch ((enum vb_cm_state)row->state) {
+	case VB_CM_REQ_SENT:
+	case VB_CM_MRA_REQ_RCVD:
+		*mad = vb_cm_compose_rej(cm, row, VB_MAD_TIMEOUT);
+		return true;
+	case VB_CM_REQ_RCVD:
+	case VB_CM_MRA_REQ_SENT:
+	case VB_CM_REP_SENT:
+	case VB_CM_MRA_REP_RCVD:
+	case VB_CM_REP_RCVD:
+	case VB_CM_MRA_REP_SENT:
+		*mad = vb_cm_compose_rej(cm, row, VB_MAD_CONSUMER_DEFINED);
+		return true;
+	case VB_CM_CONNECTED:
+	case VB_CM_DREQ_SENT:
+		*mad = vb_cm_compose_dreq(cm, row);
+		return true;
+	case VB_CM_DREQ_RCVD:
+		*mad = vb_cm_compose(row, VB_MAD_DREP);
+		return true;
+	case VB_CM_IDLE:
+	case VB_CM_TIMEWAIT:
+	case VB_CM_SIDR_REQ_SENT:
+	case VB_CM_SIDR_REQ_RCVD:
+	case VB_CM_CLOSED:
+		break;
+	}
+	return false;
+}
+
 vb_err vb_cm_put_private(struct vb_mad *mad, const struct vb_cm_private *private_data)
 {
 	return vb_cm_put_private_ip(mad, NULL, private_data);

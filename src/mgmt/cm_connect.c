@@ -223,6 +223,13 @@ static void send_drep(struct vb_cm_connection *connection, const struct vb_mad *
 	vb_cm_send_answer(connection, mad);
 }
 
+static void send_dreq(struct vb_cm_connection *connection, const struct vb_mad *mad,
+		      uint64_t now_ns)
+{
+	vb_cm_set_state(connection, VB_CM_DREQ_SENT);
+	vb_cm_send_request(connection, mad, now_ns);
+}
+
 vb_err vb_cm_disconnect(struct vb_cm_connection *connection,
 			const struct vb_cm_private *private_data, uint64_t now_ns)
 {
@@ -232,8 +239,7 @@ vb_err vb_cm_disconnect(struct vb_cm_connection *connection,
 	if (connection->self.state == VB_CM_CONNECTED) {
 		if (vb_cm_put_private(&dreq, private_data) != VB_OK)
 			return VB_EINVAL;
-		vb_cm_set_state(connection, VB_CM_DREQ_SENT);
-		vb_cm_send_request(connection, &dreq, now_ns);
+		send_dreq(connection, &dreq, now_ns);
 		return VB_OK;
 	}
 	if (connection->self.state != VB_CM_DREQ_RCVD ||
@@ -245,46 +251,23 @@ vb_err vb_cm_disconnect(struct vb_cm_connection *connection,
 
 static void part(struct vb_cm_connection *connection, uint64_t now_ns)
 {
-	const struct vb_cm_row *self = &connection->self;
+	struct vb_cm_sidr refusal = { .status = VB_MAD_SIDR_REJECTED };
 	struct vb_mad mad;
 
-	switch ((enum vb_cm_state)self->state) {
-	case VB_CM_REQ_SENT:
-	case VB_CM_MRA_REQ_RCVD:
-		mad = vb_cm_compose_rej(connection->cm, self, VB_MAD_TIMEOUT);
-		reject(connection, &mad, now_ns);
-		break;
-	case VB_CM_REQ_RCVD:
-	case VB_CM_MRA_REQ_SENT:
-	case VB_CM_REP_SENT:
-	case VB_CM_MRA_REP_RCVD:
-	case VB_CM_REP_RCVD:
-	case VB_CM_MRA_REP_SENT:
-		mad = vb_cm_compose_rej(connection->cm, self, VB_MAD_CONSUMER_DEFINED);
-		reject(connection, &mad, now_ns);
-		break;
-	case VB_CM_CONNECTED:
-		mad = vb_cm_compose_dreq(connection->cm, self);
-		vb_cm_set_state(connection, VB_CM_DREQ_SENT);
-		vb_cm_send_request(connection, &mad, now_ns);
-		break;
-	case VB_CM_DREQ_RCVD:
-		mad = vb_cm_compose(self, VB_MAD_DREP);
-		send_drep(connection, &mad, now_ns);
-		break;
-	case VB_CM_SIDR_REQ_SENT:
+	if (connection->self.state == VB_CM_DREQ_SENT)
+		return; /* goes on until the DREP */
+	if (vb_cm_compose_parting(connection->cm, &connection->self, &mad)) {
+		if (mad.kind == VB_MAD_REJ)
+			reject(connection, &mad, now_ns);
+		else if (mad.kind == VB_MAD_DREQ)
+			send_dreq(connection, &mad, now_ns);
+		else
+			send_drep(connection, &mad, now_ns);
+	} else if (connection->self.state == VB_CM_SIDR_REQ_SENT) {
 		vb_cm_close(connection);
-		break;
-	case VB_CM_SIDR_REQ_RCVD:
-		if (vb_cm_answer(connection, &(struct vb_cm_sidr){ .status = VB_MAD_SIDR_REJECTED },
-				 now_ns) != VB_OK)
-			vb_cm_close(connection);
-		break;
-	case VB_CM_DREQ_SENT: /* goes on until the DREP */
-	case VB_CM_TIMEWAIT:
-	case VB_CM_IDLE:
-	case VB_CM_CLOSED:
-		break;
+	} else if (connection->self.state == VB_CM_SIDR_REQ_RCVD &&
+		   vb_cm_answer(connection, &refusal, now_ns) != VB_OK) {
+		vb_cm_close(connection);
 	}
 }
 

@@ -20,21 +20,26 @@ static uint32_t family_of(const struct vb_cm_meaning *meaning)
 						  : VB_CM_RAW;
 }
 
+static bool takes(const struct vb_cm_service *service, const struct vb_cm_meaning *meaning)
+{
+	return service->id == meaning->service && service->takes & family_of(meaning) &&
+	       (vb_gid_is_zero(&service->address) ||
+		vb_gid_equal(&service->address, &meaning->address));
+}
+
 struct vb_cm_listener *vb_cm_listener_find(const struct vb_cm *cm,
 					   const struct vb_cm_meaning *meaning)
 {
-	uint32_t family = family_of(meaning);
 	struct vb_cm_listener *for_any = NULL;
 
 	for (struct vb_link *link = cm->listeners.next; link != &cm->listeners; link = link->next) {
 		struct vb_cm_listener *listener = VB_CONTAINER(link, struct vb_cm_listener, link);
 
-		if (listener->service.id != meaning->service || !(listener->service.takes & family))
+		if (!takes(&listener->service, meaning))
 			continue;
-		if (vb_gid_is_zero(&listener->service.address))
-			for_any = listener;
-		else if (vb_gid_equal(&listener->service.address, &meaning->address))
+		if (!vb_gid_is_zero(&listener->service.address))
 			return listener;
+		for_any = listener;
 	}
 	return for_any;
 }
@@ -91,14 +96,16 @@ vb_err vb_cm_listen(struct vb_cm *cm, const struct vb_cm_service *service, uint3
 	return VB_OK;
 }
 
-bool vb_cm_listener_admit(struct vb_cm_listener *listener, struct vb_cm_connection *connection)
+bool vb_cm_listener_is_full(const struct vb_cm_listener *listener)
 {
-	if (listener->waiting_count == listener->backlog)
-		return false;
+	return listener->waiting_count == listener->backlog;
+}
+
+void vb_cm_listener_admit(struct vb_cm_listener *listener, struct vb_cm_connection *connection)
+{
 	listener->waiting_count++;
 	connection->listener = listener;
 	vb_link_append(&listener->waiting, &connection->waiting);
-	return true;
 }
 
 void vb_cm_listener_release(struct vb_cm_connection *connection)
@@ -108,6 +115,28 @@ void vb_cm_listener_release(struct vb_cm_connection *connection)
 	connection->listener->waiting_count--;
 	connection->listener = NULL;
 	vb_link_remove(&connection->waiting);
+}
+
+static void remember(const struct vb_cm_listener *listener, uint64_t now_ns)
+{
+	struct vb_cm *cm = listener->cm;
+
+	cm->closed[cm->closed_next] = (struct vb_cm_closed){ listener->service, now_ns };
+	cm->closed_next = (cm->closed_next + 1) % VB_CM_CLOSED_LISTENERS;
+}
+
+bool vb_cm_had_listener(const struct vb_cm *cm, const struct vb_cm_meaning *meaning,
+			uint64_t now_ns, uint64_t ago_ns)
+{
+	if (!meaning->has_service)
+		return false;
+	for (uint32_t i = 0; i < VB_CM_CLOSED_LISTENERS; i++) {
+		const struct vb_cm_closed *closed = &cm->closed[i];
+
+		if (takes(&closed->service, meaning) && now_ns - closed->time_ns <= ago_ns)
+			return true;
+	}
+	return false;
 }
 
 void vb_cm_listener_destroy(struct vb_cm_listener *listener, uint64_t now_ns)
@@ -120,6 +149,7 @@ void vb_cm_listener_destroy(struct vb_cm_listener *listener, uint64_t now_ns)
 		if (connection->is_unseen)
 			vb_cm_connection_destroy(connection, now_ns);
 	}
+	remember(listener, now_ns);
 	vb_link_remove(&listener->link);
 	listener->cm->listener_count--;
 	free(listener);

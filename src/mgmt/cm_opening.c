@@ -57,17 +57,14 @@ static struct vb_cm_qp qp_from_req(const struct vb_mad_req *req, enum vb_cm_tran
 struct vb_cm_connection *vb_cm_take_in(struct vb_cm *cm, const struct vb_cm_arrival *arrival,
 				       struct vb_cm_listener *listener)
 {
-	struct vb_cm_connection *connection = vb_cm_connection_make(cm);
+	struct vb_cm_connection *connection =
+		vb_cm_listener_is_full(listener) ? NULL : vb_cm_connection_make(cm);
 
-	if (connection && !vb_cm_listener_admit(listener, connection)) {
-		connection->is_orphan = true;
-		vb_cm_settle(connection);
-		connection = NULL;
-	}
 	if (!connection) {
 		cm->counters.over_backlog++;
 		return NULL;
 	}
+	vb_cm_listener_admit(listener, connection);
 	connection->is_unseen = true;
 	connection->self.remote_id = arrival->mad->local_id;
 	connection->self.transaction = arrival->mad->transaction;

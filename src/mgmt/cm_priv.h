@@ -13,6 +13,7 @@
 #include "mgmt/cm.h"
 
 #define VB_CM_REFUSALS 64 /* answers without a connection that wait to be taken */
+#define VB_CM_CLOSED_LISTENERS 8 /* the last ones, remembered */
 #define VB_CM_HOP_LIMIT 64
 #define VB_CM_RETRY_NS_MIN 1000000u /* whatever a peer asks for */
 
@@ -44,6 +45,12 @@ struct vb_cm_listener {
 	struct vb_link waiting; /* connections whose request the program has not decided */
 	struct vb_link link; /* in the machine's list */
 	void *owner;
+};
+
+/* A listener that is gone. */
+struct vb_cm_closed {
+	struct vb_cm_service service;
+	uint64_t time_ns;
 };
 
 struct vb_cm_connection {
@@ -98,6 +105,8 @@ struct vb_cm {
 	struct vb_link sending;
 	struct vb_link talking;
 	struct vb_timers timers;
+	struct vb_cm_closed closed[VB_CM_CLOSED_LISTENERS]; /* ring */
+	uint32_t closed_next;
 	struct vb_cm_mad refusals[VB_CM_REFUSALS]; /* ring */
 	uint32_t refusal_first;
 	uint32_t refusal_count;
@@ -133,8 +142,8 @@ struct vb_cm_connection *vb_cm_index_find(const struct vb_cm *cm, enum vb_cm_ind
 
 struct vb_cm_listener *vb_cm_listener_find(const struct vb_cm *cm,
 					   const struct vb_cm_meaning *meaning);
-/* False if its backlog is full. */
-bool vb_cm_listener_admit(struct vb_cm_listener *listener, struct vb_cm_connection *connection);
+bool vb_cm_listener_is_full(const struct vb_cm_listener *listener);
+void vb_cm_listener_admit(struct vb_cm_listener *listener, struct vb_cm_connection *connection);
 void vb_cm_listener_release(struct vb_cm_connection *connection);
 
 /* --- cm_state.c: what every change consists of ------------------------------------------------ */
@@ -162,6 +171,8 @@ struct vb_mad vb_cm_compose_rej(const struct vb_cm *cm, const struct vb_cm_row *
 				uint16_t reason);
 struct vb_mad vb_cm_compose_mra(const struct vb_cm_row *row, enum vb_mad_about about);
 struct vb_mad vb_cm_compose_dreq(const struct vb_cm *cm, const struct vb_cm_row *row);
+/* What the peer must hear when this end goes away: REJ, DREQ or DREP. False: nothing. */
+bool vb_cm_compose_parting(const struct vb_cm *cm, const struct vb_cm_row *row, struct vb_mad *mad);
 VB_MUST_USE vb_err vb_cm_put_private(struct vb_mad *mad, const struct vb_cm_private *private_data);
 /* With addresses in front if there are any. */
 VB_MUST_USE vb_err vb_cm_put_private_ip(struct vb_mad *mad, const struct vb_service_ip *ip,

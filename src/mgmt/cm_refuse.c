@@ -88,32 +88,6 @@ void vb_cm_farewell(struct vb_cm *cm, const struct vb_cm_row *row)
 {
 	struct vb_mad mad;
 
-	switch ((enum vb_cm_state)row->state) {
-	case VB_CM_REQ_SENT:
-	case VB_CM_MRA_REQ_RCVD:
-		mad = vb_cm_compose_rej(cm, row, VB_MAD_TIMEOUT);
-		break;
-	case VB_CM_REQ_RCVD:
-	case VB_CM_MRA_REQ_SENT:
-	case VB_CM_REP_SENT:
-	case VB_CM_MRA_REP_RCVD:
-	case VB_CM_REP_RCVD:
-	case VB_CM_MRA_REP_SENT:
-		mad = vb_cm_compose_rej(cm, row, VB_MAD_CONSUMER_DEFINED);
-		break;
-	case VB_CM_CONNECTED:
-	case VB_CM_DREQ_SENT:
-		mad = vb_cm_compose_dreq(cm, row);
-		break;
-	case VB_CM_DREQ_RCVD:
-		mad = vb_cm_compose(row, VB_MAD_DREP);
-		break;
-	case VB_CM_IDLE:
-	case VB_CM_TIMEWAIT:
-	case VB_CM_SIDR_REQ_SENT:
-	case VB_CM_SIDR_REQ_RCVD:
-	case VB_CM_CLOSED:
-		return;
-	}
-	vb_cm_send_refusal(cm, &row->flow, row->peer_qpn, &mad);
+	if (row->generation % 2 == 0 && vb_cm_compose_parting(cm, row, &mad))
+		vb_cm_send_refusal(cm, &row->flow, row->peer_qpn, &mad);
 }

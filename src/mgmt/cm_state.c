@@ -6,22 +6,22 @@
  */
 #include "mgmt/cm_priv.h"
 
+/* For readers of other processes: odd while it is being written, and never even with half of it. */
 static void publish(const struct vb_cm_connection *connection)
 {
 	struct vb_cm_row *row = connection->cm->config.rows;
-	uint32_t generation;
+	struct vb_cm_row content = connection->self;
 
 	if (!row)
 		return;
 	row += connection->slot;
-	generation = row->generation;
-	__atomic_store_n(&row->generation, generation + 1, __ATOMIC_RELAXED);
+	content.generation = row->generation + 1;
+	if (content.state == VB_CM_TIMEWAIT || content.state == VB_CM_CLOSED)
+		content.state = VB_CM_IDLE; /* its peer needs no word any more */
+	__atomic_store_n(&row->generation, content.generation, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	*row = connection->self;
-	if (row->state == VB_CM_TIMEWAIT || row->state == VB_CM_CLOSED)
-		row->state = VB_CM_IDLE; /* its peer needs no word any more */
-	row->generation = generation + 1;
-	__atomic_store_n(&row->generation, generation + 2, __ATOMIC_RELEASE);
+	*row = content;
+	__atomic_store_n(&row->generation, content.generation + 1, __ATOMIC_RELEASE);
 }
 
 void vb_cm_set_state(struct vb_cm_connection *connection, enum vb_cm_state state)
@@ -161,9 +161,16 @@ void vb_cm_give_up(struct vb_cm_connection *connection, uint64_t now_ns)
 	}
 }
 
-void vb_cm_on_unreachable(struct vb_cm_connection *connection, uint64_t now_ns)
+void vb_cm_on_unreachable(struct vb_cm *cm, const struct vb_gid *address, uint64_t now_ns)
 {
-	vb_cm_give_up(connection, now_ns);
+	for (uint32_t i = 0; i < cm->config.connection_max; i++) {
+		struct vb_cm_connection *connection = cm->slots[i];
+
+		if (!connection || !vb_gid_equal(&connection->self.flow.destination, address))
+			continue;
+		vb_cm_give_up(connection, now_ns);
+		vb_cm_settle(connection);
+	}
 }
 
 /* --- time ------------------------------------------------------------------------------------- */

@@ -262,3 +262,10 @@ void wait_ns(struct talk *talk, uint64_t ns)
 	vb_cm_expire(talk->cm[CLIENT], talk->now_ns);
 	vb_cm_expire(talk->cm[SERVER], talk->now_ns);
 }
+
+void lose_peer(struct talk *talk, int side)
+{
+	struct vb_flow flow = talk_flow(side);
+
+	vb_cm_on_unreachable(talk->cm[side], &flow.destination, talk->now_ns);
+}

@@ -86,6 +86,9 @@ void expect_events_at(const char *file, int line, struct talk *talk, int side,
 void wait_for(struct talk *talk, int side);
 void wait_ns(struct talk *talk, uint64_t ns);
 
+/* Nobody hears messages at the other side any more. */
+void lose_peer(struct talk *talk, int side);
+
 /* The MAD that is held, parsed. */
 struct vb_mad held(const struct talk *talk, uint32_t index);
 

@@ -207,7 +207,7 @@ TEST(a_call_in_the_wrong_state_is_refused_and_changes_nothing)
 	EXPECT_EQ(vb_cm_disconnect(connection, NULL, 0), VB_EINVAL);
 	EXPECT_EQ(vb_cm_reject(connection, &rejection, 0), VB_EINVAL);
 	vb_cm_on_communication(connection, 0);
-	vb_cm_on_unreachable(connection, 0);
+	lose_peer(talk, CLIENT);
 	connect_client(talk);
 	EXPECT_EQ(vb_cm_connect(connection, &request, 0), VB_EINVAL);
 	EXPECT_EQ(vb_cm_disconnect(connection, NULL, 0), VB_EINVAL);

@@ -300,6 +300,20 @@ TEST(a_disconnect_that_a_dead_process_was_asked_for_is_answered)
 	talk_end(talk);
 }
 
+TEST(a_row_that_was_being_written_or_is_rubbish_has_no_last_words)
+{
+	struct talk *talk = talk_connected();
+	struct vb_cm_row row = row_of(talk, SERVER);
+
+	row.generation++;
+	vb_cm_farewell(talk->cm[SERVER], &row);
+	row.generation++;
+	row.state = 0xee;
+	vb_cm_farewell(talk->cm[SERVER], &row);
+	expect_silence_of(talk, SERVER);
+	talk_end(talk);
+}
+
 TEST(nobody_is_to_be_told_about_what_is_over)
 {
 	struct talk *talk = talk_connected();

@@ -293,6 +293,22 @@ TEST(a_request_that_was_seen_outlives_its_listener)
 	talk_end(talk);
 }
 
+TEST(a_listener_that_has_just_gone_is_remembered_for_a_while)
+{
+	struct talk *talk = talk_begin();
+	struct vb_cm_meaning other;
+
+	vb_cm_listener_destroy(talk->listener, talk->now_ns);
+	EXPECT(!reached(talk, PORT + 1, talk_flow(CLIENT).destination));
+	other = talk->meant;
+	EXPECT(!reached(talk, PORT, talk_flow(CLIENT).destination));
+	EXPECT(!vb_cm_has_listener(talk->cm[SERVER], &talk->meant));
+	EXPECT(vb_cm_had_listener(talk->cm[SERVER], &talk->meant, talk->now_ns + 500, 500));
+	EXPECT(!vb_cm_had_listener(talk->cm[SERVER], &talk->meant, talk->now_ns + 501, 500));
+	EXPECT(!vb_cm_had_listener(talk->cm[SERVER], &other, talk->now_ns, 500));
+	talk_end(talk);
+}
+
 /* --- UD --------------------------------------------------------------------------------------- */
 
 static void resolve(struct talk *talk)

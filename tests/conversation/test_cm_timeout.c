@@ -127,7 +127,7 @@ TEST(an_rtu_after_the_peer_gave_up_is_answered_with_the_rej)
 	establish_client(talk);
 	expect_mads(talk, CLIENT, "RTU");
 	rtu = talk->mads[0];
-	vb_cm_on_unreachable(talk->connection[SERVER], talk->now_ns);
+	lose_peer(talk, SERVER);
 	expect_events(talk, SERVER, "UNREACHABLE");
 	expect_mads(talk, SERVER, "REJ of other: timeout");
 	talk->mads[0] = rtu;
@@ -145,7 +145,7 @@ TEST(a_rep_that_comes_after_the_client_gave_up_is_answered_with_a_rej)
 	connect_client(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
-	vb_cm_on_unreachable(talk->connection[CLIENT], talk->now_ns);
+	lose_peer(talk, CLIENT);
 	expect_events(talk, CLIENT, "UNREACHABLE");
 	expect_mads(talk, CLIENT, "REJ of other: timeout");
 	lose(talk);
@@ -167,7 +167,7 @@ TEST(a_client_that_never_heard_of_the_rep_learns_that_the_server_gave_up)
 	accept_server(talk);
 	expect_mads(talk, SERVER, "REP");
 	lose(talk);
-	vb_cm_on_unreachable(talk->connection[SERVER], talk->now_ns);
+	lose_peer(talk, SERVER);
 	say(talk, SERVER, "REJ of other: timeout");
 	expect_events(talk, CLIENT, "REJECTED");
 	expect_state(talk, CLIENT, "CLOSED");
@@ -185,12 +185,30 @@ TEST(a_req_that_comes_again_after_the_server_gave_up_is_stale)
 	deliver(talk, SERVER);
 	expect_events(talk, SERVER, "REQUEST");
 	accept_server(talk);
-	vb_cm_on_unreachable(talk->connection[SERVER], talk->now_ns);
+	lose_peer(talk, SERVER);
 	expect_mads(talk, SERVER, "REJ of other: timeout");
 	talk->mads[0] = req;
 	deliver(talk, SERVER);
 	say(talk, SERVER, "REJ of REQ: stale connection");
 	expect_events(talk, CLIENT, "REJECTED");
+	talk_end(talk);
+}
+
+TEST(a_peer_that_cannot_be_reached_ends_only_what_waits_for_it)
+{
+	struct talk *talk = talk_connected();
+	struct vb_cm_connection *waiting;
+	struct vb_cm_request request = talk_request();
+	struct vb_flow elsewhere = talk_flow(SERVER);
+
+	EXPECT_EQ(vb_cm_connection_create(talk->cm[CLIENT], NULL, &waiting), VB_OK);
+	EXPECT_EQ(vb_cm_connect(waiting, &request, talk->now_ns), VB_OK);
+	vb_cm_on_unreachable(talk->cm[CLIENT], &elsewhere.destination, talk->now_ns);
+	expect_no_events(talk, CLIENT);
+	lose_peer(talk, CLIENT);
+	expect_events(talk, CLIENT, "UNREACHABLE");
+	EXPECT(talk->event.connection == waiting);
+	expect_state(talk, CLIENT, "CONNECTED");
 	talk_end(talk);
 }
 

@@ -138,11 +138,8 @@ static vb_err decide(struct fuzz *fuzz, struct vb_cm_connection *connection, uin
 		return vb_cm_disconnect(connection, &private_data, fuzz->now_ns);
 	case 4:
 		return vb_cm_answer(connection, &sidr, fuzz->now_ns);
-	case 5:
-		vb_cm_on_communication(connection, fuzz->now_ns);
-		return VB_OK;
 	default:
-		vb_cm_on_unreachable(connection, fuzz->now_ns);
+		vb_cm_on_communication(connection, fuzz->now_ns);
 		return VB_OK;
 	}
 }
@@ -192,6 +189,13 @@ static void receive(struct fuzz *fuzz, uint32_t machine, const struct vb_cm_mad 
 	REQUIRE(!vb_cm_has_listener(fuzz->cm[machine], &meant));
 	if (input_bool(&fuzz->input))
 		vb_cm_refuse(fuzz->cm[machine], &flow, VB_MAD_QPN, mad->bytes, VB_MAD_SIZE);
+}
+
+static void lose_peer(struct fuzz *fuzz, uint32_t machine)
+{
+	struct vb_gid peer = gid_of(!machine);
+
+	vb_cm_on_unreachable(fuzz->cm[machine], &peer, fuzz->now_ns);
 }
 
 static uint32_t receiver_of(const struct vb_cm_mad *mad)
@@ -302,7 +306,7 @@ static void step(struct fuzz *fuzz)
 {
 	uint32_t what = input_below(&fuzz->input, 24);
 
-	if (what < 9)
+	if (what < 8)
 		call(fuzz, what);
 	else if (what < 11)
 		destroy(fuzz);
@@ -310,6 +314,8 @@ static void step(struct fuzz *fuzz)
 		listen_or_not(fuzz, input_bool(&fuzz->input));
 	else if (what == 12)
 		wait(fuzz);
+	else if (what == 13 && input_bool(&fuzz->input))
+		lose_peer(fuzz, input_bool(&fuzz->input));
 	else if (what == 13)
 		vb_cm_farewell(fuzz->cm[0],
 			       &fuzz->rows[1][input_below(&fuzz->input, CONNECTIONS_MAX)]);

@@ -286,7 +286,7 @@ def disconnect(slot):
 
 
 def destroy(slot):
-    return bytes([9, slot])
+    return bytes([8, slot])
 
 
 def cm_seeds():
@@ -309,7 +309,7 @@ def cm_seeds():
     yield 'stale', up + connect(slot=2) + ARRIVES * 5
     yield 'no-listener', bytes([11, 1]) + connect() + ARRIVES + bytes([1]) + ARRIVES
     yield 'listener-goes', connect() + ARRIVES + bytes([11, 1]) + ARRIVES
-    yield 'farewell', up + b''.join(bytes([13, i]) for i in range(8)) + ARRIVES * 4
+    yield 'farewell', up + b''.join(bytes([13, 0, i]) for i in range(8)) + ARRIVES * 4
     yield 'sidr', resolve() + ARRIVES + decide(4, SERVER) + ARRIVES
     yield 'sidr-lost', resolve() + (LOST + WAIT) * 5
     for kind in range(11):

@@ -88,6 +88,7 @@ void cm_program_listen(struct cm_world *world, uint32_t process)
 			continue;
 		if (vb_dice_chance(&world->prng, 1, 2))
 			service.address = cm_address(self->host);
+		self->listening_ns[port] = world->now_ns;
 		must(world,
 		     vb_cm_listen(self->cm, &service, 2 + (uint32_t)vb_prng_below(&world->prng, 8),
 				  NULL, &self->listeners[port]),
@@ -151,7 +152,7 @@ void cm_program_connect(struct cm_world *world, uint32_t attempt)
 {
 	uint32_t process = (uint32_t)vb_prng_below(&world->prng, world->process_count);
 	uint32_t host = (uint32_t)vb_prng_below(&world->prng, world->host_count);
-	uint16_t port = (uint16_t)(PORT_FIRST + vb_prng_below(&world->prng, CM_PORTS));
+	uint32_t port = (uint32_t)vb_prng_below(&world->prng, CM_PORTS);
 	struct cm_end *end;
 
 	world->client_ends[attempt] = END_NONE;
@@ -160,12 +161,15 @@ void cm_program_connect(struct cm_world *world, uint32_t attempt)
 	end = add_end(world, process, attempt);
 	world->client_ends[attempt] = index_of(world, end);
 	end->phase = CM_ASKING;
+	end->host = host;
+	end->port = port;
+	end->asked_ns = world->now_ns;
 	end->is_sidr = vb_dice_chance(&world->prng, 1, 6);
 	must(world,
 	     vb_cm_connection_create(world->processes[process].cm, owner_of(world, end),
 				     &end->connection),
 	     "a connection");
-	ask(world, end, vb_service_id(VB_SERVICE_SPACE_TCP, port), host);
+	ask(world, end, vb_service_id(VB_SERVICE_SPACE_TCP, (uint16_t)(PORT_FIRST + port)), host);
 	if (vb_dice_chance(&world->prng, 1, 10))
 		plan_decision(world, end, vb_prng_below(&world->prng, 5 * SECOND));
 }
@@ -272,6 +276,15 @@ static void on_sidr_response(struct cm_world *world, struct cm_end *end,
 		cm_violate(world, "resolved to another QP than was sent");
 }
 
+/*
+ * So little has gone wrong that every attempt must come to a decision of the programs. One of the tries may be spent without a loss:
+ * the MRA of a slow program answers only the second one.
+ */
+static bool is_bearable(const struct cm_world *world)
+{
+	return world->lost_count < RETRIES_MIN && !world->death_count;
+}
+
 static void on_unreachable(struct cm_world *world, struct cm_end *end)
 {
 	uint64_t over_backlog = 0;
@@ -280,8 +293,24 @@ static void on_unreachable(struct cm_world *world, struct cm_end *end)
 		if (world->processes[i].cm)
 			over_backlog += vb_cm_counters(world->processes[i].cm)->over_backlog;
 	/* A SIDR_REQ has no MRA: it runs out of retries when the program is slow. */
-	if (world->mood == CM_CALM && !over_backlog && !end->is_sidr)
-		cm_violate(world, "unreachable in a world without faults");
+	if (is_bearable(world) && !over_backlog && !end->is_sidr)
+		cm_violate(world, "unreachable with %u losses", world->lost_count);
+	be_over(world, end);
+}
+
+/* "No such service" must not come from a process that did not ask the one that listens. */
+static void on_rejected(struct cm_world *world, struct cm_end *end, uint16_t reason)
+{
+	world->coverage->stale += reason == VB_MAD_STALE_CONNECTION;
+	if (reason == VB_MAD_STALE_CONNECTION && is_bearable(world))
+		cm_violate(world, "stale although nobody was started anew");
+	for (uint32_t i = end->host; i < world->process_count; i += world->host_count) {
+		const struct cm_process *process = &world->processes[i];
+
+		if (reason == VB_MAD_INVALID_SERVICE_ID && process->listeners[end->port] &&
+		    process->listening_ns[end->port] < end->asked_ns)
+			cm_violate(world, "rejected although process %u listens", i);
+	}
 	be_over(world, end);
 }
 
@@ -366,8 +395,7 @@ void cm_program_on_event(struct cm_world *world, uint32_t process, const struct 
 		on_established(world, end);
 		break;
 	case VB_CM_REJECTED:
-		world->coverage->stale += event->message.rej.reason == VB_MAD_STALE_CONNECTION;
-		be_over(world, end);
+		on_rejected(world, end, event->message.rej.reason);
 		break;
 	case VB_CM_UNREACHABLE:
 		on_unreachable(world, end);

@@ -33,6 +33,7 @@ struct cm_process {
 	uint32_t next_qpn;
 	uint64_t wake_ns; /* the earliest that is on the agenda */
 	struct vb_cm_listener *listeners[CM_PORTS];
+	uint64_t listening_ns[CM_PORTS]; /* since when */
 	struct vb_cm_row rows[CM_CONNECTIONS_MAX];
 };
 
@@ -60,6 +61,9 @@ struct cm_end {
 	vb_qpn qpn;
 	vb_psn psn;
 	vb_qpn peer_qpn;
+	uint32_t host; /* a client's: whom it asked, for which port, and when */
+	uint32_t port;
+	uint64_t asked_ns;
 	uint32_t peer_end; /* that the client established with; CM_ENDS_MAX: none */
 	bool was_up;
 	bool is_deserted; /* its own program ended it before it was up */

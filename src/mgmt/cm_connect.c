@@ -249,6 +249,13 @@ vb_err vb_cm_disconnect(struct vb_cm_connection *connection,
 	return VB_OK;
 }
 
+void vb_cm_hang_up(struct vb_cm_connection *connection, uint64_t now_ns)
+{
+	struct vb_mad mad = vb_cm_compose_dreq(connection->cm, &connection->self);
+
+	send_dreq(connection, &mad, now_ns);
+}
+
 static void part(struct vb_cm_connection *connection, uint64_t now_ns)
 {
 	struct vb_cm_sidr refusal = { .status = VB_MAD_SIDR_REJECTED };

@@ -159,9 +159,8 @@ static void on_duplicate_req(struct vb_cm_connection *connection,
 static void on_stale(struct vb_cm_connection *old, const struct vb_cm_arrival *arrival)
 {
 	vb_cm_send_rej(old->cm, arrival, VB_MAD_STALE_CONNECTION);
-	if (old->self.state == VB_CM_CONNECTED &&
-	    vb_cm_disconnect(old, NULL, arrival->now_ns) != VB_OK)
-		old->cm->counters.ignored++;
+	if (old->self.state == VB_CM_CONNECTED)
+		vb_cm_hang_up(old, arrival->now_ns);
 }
 
 bool vb_cm_on_req(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
@@ -259,9 +258,8 @@ static void on_stale_rep(struct vb_cm_connection *connection, struct vb_cm_conne
 	vb_mad_store(connection->closing, &rej);
 	connection->has_closing = true;
 	vb_cm_note_event(connection, VB_CM_REJECTED);
-	if (old->self.state == VB_CM_CONNECTED &&
-	    vb_cm_disconnect(old, NULL, arrival->now_ns) != VB_OK)
-		old->cm->counters.ignored++;
+	if (old->self.state == VB_CM_CONNECTED)
+		vb_cm_hang_up(old, arrival->now_ns);
 }
 
 static void on_first_rep(struct vb_cm_connection *connection, const struct vb_cm_arrival *arrival)

@@ -163,6 +163,11 @@ void vb_cm_close(struct vb_cm_connection *connection);
 /* No answer came, or none will. */
 void vb_cm_give_up(struct vb_cm_connection *connection, uint64_t now_ns);
 
+/* --- cm_connect.c ----------------------------------------------------------------------------- */
+
+/* A DREQ for a connection that stands. */
+void vb_cm_hang_up(struct vb_cm_connection *connection, uint64_t now_ns);
+
 /* --- cm_compose.c: messages ------------------------------------------------------------------- */
 
 struct vb_mad vb_cm_compose(const struct vb_cm_row *row, enum vb_mad_kind kind);

@@ -265,6 +265,25 @@ TEST(an_xrc_target_has_its_qpn_in_another_place)
 	talk_end(talk);
 }
 
+TEST(uc_is_asked_for_as_such)
+{
+	struct talk *talk = talk_begin();
+	struct vb_cm_request request = talk_request();
+	struct vb_service_ip ip = talk_ip();
+	struct vb_cm_qp qp;
+
+	request.ip = &ip;
+	request.transport = VB_CM_UC;
+	EXPECT_EQ(vb_cm_connect(talk->connection[CLIENT], &request, talk->now_ns), VB_OK);
+	expect_mads(talk, CLIENT, "REQ");
+	EXPECT_EQ(held(talk, 0).req.transport, VB_MAD_TRANSPORT_UC);
+	deliver(talk, SERVER);
+	expect_events(talk, SERVER, "REQUEST");
+	vb_cm_connection_qp(talk->connection[SERVER], &qp);
+	EXPECT_EQ(qp.transport, VB_CM_UC);
+	talk_end(talk);
+}
+
 TEST(a_machine_can_connect_to_itself)
 {
 	struct talk *talk = talk_begin();

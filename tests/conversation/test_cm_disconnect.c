@@ -140,6 +140,63 @@ TEST(a_dreq_before_the_rtu_ends_an_accepted_connection)
 	talk_end(talk);
 }
 
+TEST(an_rtu_that_was_not_sent_yet_goes_before_the_dreq)
+{
+	struct talk *talk = talk_begin();
+
+	connect_client(talk);
+	say(talk, CLIENT, "REQ");
+	expect_events(talk, SERVER, "REQUEST");
+	accept_server(talk);
+	say(talk, SERVER, "REP");
+	expect_events(talk, CLIENT, "RESPONSE");
+	establish_client(talk);
+	disconnect_from(talk, CLIENT);
+	say(talk, CLIENT, "RTU", "DREQ");
+	expect_events(talk, SERVER, "ESTABLISHED", "DISCONNECTED");
+	talk_end(talk);
+}
+
+TEST(a_dreq_or_rtu_of_another_peer_for_our_id_is_nobodys)
+{
+	struct talk *talk = talk_connected();
+	struct vb_mad mad = { .kind = VB_MAD_DREQ,
+			      .local_id = 0x666,
+			      .remote_id = vb_cm_connection_id(talk->connection[SERVER]),
+			      .dreq.remote_qpn = SERVER_QPN };
+
+	talk->mads[0].flow = talk_flow(CLIENT);
+	vb_mad_store(talk->mads[0].bytes, &mad);
+	talk->mad_count = 1;
+	deliver(talk, SERVER);
+	expect_mads(talk, SERVER, "DREP");
+	EXPECT_EQ(held(talk, 0).remote_id, 0x666);
+	mad.kind = VB_MAD_RTU;
+	vb_mad_store(talk->mads[0].bytes, &mad);
+	deliver(talk, SERVER);
+	expect_mads(talk, SERVER, "REJ of other: invalid communication ID");
+	expect_no_events(talk, SERVER);
+	expect_state(talk, SERVER, "CONNECTED");
+	talk_end(talk);
+}
+
+TEST(a_dreq_for_what_is_not_answered_yet_is_ignored)
+{
+	struct talk *talk = talk_begin();
+	struct vb_mad mad = { .kind = VB_MAD_DREQ,
+			      .remote_id = vb_cm_connection_id(talk->connection[CLIENT]),
+			      .dreq.remote_qpn = CLIENT_QPN };
+
+	connect_client(talk);
+	expect_mads(talk, CLIENT, "REQ");
+	vb_mad_store(talk->mads[0].bytes, &mad);
+	deliver(talk, CLIENT);
+	expect_silence_of(talk, CLIENT);
+	expect_no_events(talk, CLIENT);
+	expect_state(talk, CLIENT, "REQ_SENT");
+	talk_end(talk);
+}
+
 /* --- destroying ------------------------------------------------------------------------------- */
 
 /* Its communication ID is gone: a message for it is nobody's. */
@@ -183,6 +240,27 @@ TEST(destroying_a_connected_one_disconnects_until_it_is_answered)
 	EXPECT(is_known(talk, CLIENT, id));
 	wait_for(talk, CLIENT);
 	expect_no_events(talk, CLIENT);
+	EXPECT(!is_known(talk, CLIENT, id));
+	talk_end(talk);
+}
+
+TEST(destroying_one_that_disconnects_lets_it_finish)
+{
+	struct talk *talk = talk_connected();
+	uint32_t id = vb_cm_connection_id(talk->connection[CLIENT]);
+
+	disconnect_from(talk, CLIENT);
+	expect_mads(talk, CLIENT, "DREQ");
+	lose(talk);
+	vb_cm_connection_destroy(talk->connection[CLIENT], talk->now_ns);
+	expect_silence_of(talk, CLIENT);
+	wait_for(talk, CLIENT);
+	say(talk, CLIENT, "DREQ");
+	expect_events(talk, SERVER, "DISCONNECTED");
+	disconnect_from(talk, SERVER);
+	say(talk, SERVER, "DREP");
+	expect_no_events(talk, CLIENT);
+	wait_for(talk, CLIENT);
 	EXPECT(!is_known(talk, CLIENT, id));
 	talk_end(talk);
 }

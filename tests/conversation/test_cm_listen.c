@@ -359,6 +359,19 @@ TEST(a_service_is_resolved_to_qpn_and_qkey)
 	talk_end(talk);
 }
 
+TEST(resolving_and_answering_in_the_wrong_state_is_refused)
+{
+	struct talk *talk = talk_begin();
+	struct vb_cm_resolution resolution = { .service = 1 };
+	struct vb_cm_sidr answer = { 0 };
+
+	connect_client(talk);
+	EXPECT_EQ(vb_cm_resolve(talk->connection[CLIENT], &resolution, 0), VB_EINVAL);
+	EXPECT_EQ(vb_cm_answer(talk->connection[CLIENT], &answer, 0), VB_EINVAL);
+	expect_state(talk, CLIENT, "REQ_SENT");
+	talk_end(talk);
+}
+
 TEST(a_sidr_request_that_comes_again_is_one_and_its_answer_is_sent_again)
 {
 	struct talk *talk = talk_begin();

@@ -204,24 +204,24 @@ static enum vb_cm_verdict arrive(struct talk *talk, int to, const struct vb_cm_m
 			     talk->now_ns, &talk->meant);
 }
 
-void deliver_copies(struct talk *talk, int to)
+void hear_copies(struct talk *talk, int to)
 {
 	for (uint32_t i = 0; i < talk->mad_count; i++)
 		EXPECT_EQ(arrive(talk, to, &talk->mads[i]), VB_CM_TAKEN);
 }
 
-void deliver(struct talk *talk, int to)
+void hear(struct talk *talk, int to)
 {
-	deliver_copies(talk, to);
-	lose(talk);
+	hear_copies(talk, to);
+	lose_held(talk);
 }
 
-void lose(struct talk *talk)
+void lose_held(struct talk *talk)
 {
 	talk->mad_count = 0;
 }
 
-void deliver_to_nobody(struct talk *talk, int to, bool is_refused)
+void hear_as_nobody(struct talk *talk, int to, bool is_refused)
 {
 	for (uint32_t i = 0; i < talk->mad_count; i++) {
 		const struct vb_cm_mad *mad = &talk->mads[i];
@@ -230,7 +230,7 @@ void deliver_to_nobody(struct talk *talk, int to, bool is_refused)
 		if (is_refused)
 			vb_cm_refuse(talk->cm[to], &mad->flow, VB_MAD_QPN, mad->bytes, VB_MAD_SIZE);
 	}
-	lose(talk);
+	lose_held(talk);
 }
 
 /* --- events and time -------------------------------------------------------------------------- */
@@ -253,10 +253,10 @@ void wait_for(struct talk *talk, int side)
 	uint64_t deadline_ns = vb_cm_deadline(talk->cm[side]);
 
 	EXPECT(deadline_ns != UINT64_MAX);
-	wait_ns(talk, deadline_ns - talk->now_ns);
+	pass_ns(talk, deadline_ns - talk->now_ns);
 }
 
-void wait_ns(struct talk *talk, uint64_t ns)
+void pass_ns(struct talk *talk, uint64_t ns)
 {
 	talk->now_ns += ns;
 	vb_cm_expire(talk->cm[CLIENT], talk->now_ns);

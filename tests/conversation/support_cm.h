@@ -50,7 +50,7 @@ void disconnect_from(struct talk *talk, int side);
 /* All the way until both are connected, with all messages taken and delivered. */
 struct talk *talk_connected(void);
 
-/* These MADs and no others are there to be sent; they are held until one of the next two. */
+/* These MADs and no others are there to be sent; they are held until they are heard or lost. */
 #define expect_mads(talk, side, ...) \
 	expect_mads_at(__FILE__, __LINE__, talk, side, (const char *const[]){ __VA_ARGS__, NULL })
 #define expect_silence_of(talk, side) \
@@ -58,18 +58,18 @@ struct talk *talk_connected(void);
 void expect_mads_at(const char *file, int line, struct talk *talk, int side,
 		    const char *const *words);
 /* The held MADs arrive at that side: it must take them. */
-void deliver(struct talk *talk, int to);
+void hear(struct talk *talk, int to);
 /* The same, and they stay held, to arrive once more. */
-void deliver_copies(struct talk *talk, int to);
-void lose(struct talk *talk);
+void hear_copies(struct talk *talk, int to);
+void lose_held(struct talk *talk);
 /* They arrive and must be nobody's; with `is_refused` they are answered as such. */
-void deliver_to_nobody(struct talk *talk, int to, bool is_refused);
+void hear_as_nobody(struct talk *talk, int to, bool is_refused);
 
 /* Both at once: the side has this to say, and the other one hears it. */
 #define say(talk, from, ...)                          \
 	do {                                          \
 		expect_mads(talk, from, __VA_ARGS__); \
-		deliver(talk, !(from));               \
+		hear(talk, !(from));                  \
 	} while (0)
 
 #define expect_events(talk, side, ...) \
@@ -84,7 +84,7 @@ void expect_events_at(const char *file, int line, struct talk *talk, int side,
 
 /* The time of that machine's next deadline comes. */
 void wait_for(struct talk *talk, int side);
-void wait_ns(struct talk *talk, uint64_t ns);
+void pass_ns(struct talk *talk, uint64_t ns);
 
 /* Nobody hears messages at the other side any more. */
 void lose_peer(struct talk *talk, int side);

@@ -232,7 +232,7 @@ TEST(the_first_packet_of_the_peer_establishes_before_the_rtu)
 	vb_cm_on_communication(talk->connection[SERVER], talk->now_ns);
 	expect_events(talk, SERVER, "ESTABLISHED");
 	EXPECT_EQ(vb_cm_deadline(talk->cm[SERVER]), UINT64_MAX);
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	expect_no_events(talk, SERVER);
 	talk_end(talk);
 }
@@ -251,14 +251,14 @@ TEST(an_xrc_target_has_its_qpn_in_another_place)
 	EXPECT_EQ(held(talk, 0).req.transport, VB_MAD_TRANSPORT_EXTENDED);
 	EXPECT_EQ(held(talk, 0).req.extended_transport, VB_MAD_EXTENDED_XRC);
 	EXPECT_EQ(held(talk, 0).req.responder_resources, 0);
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	expect_events(talk, SERVER, "REQUEST");
 	accept_server(talk);
 	expect_mads(talk, SERVER, "REP");
 	EXPECT_EQ(held(talk, 0).rep.qpn.v, 0);
 	EXPECT_EQ(held(talk, 0).rep.eecn, SERVER_QPN.v);
 	EXPECT_EQ(held(talk, 0).rep.has_srq, 1);
-	deliver(talk, CLIENT);
+	hear(talk, CLIENT);
 	vb_cm_connection_qp(talk->connection[CLIENT], &qp);
 	EXPECT_EQ(qp.remote_qpn.v, SERVER_QPN.v);
 	EXPECT_EQ(qp.transport, VB_CM_XRC);
@@ -277,7 +277,7 @@ TEST(uc_is_asked_for_as_such)
 	EXPECT_EQ(vb_cm_connect(talk->connection[CLIENT], &request, talk->now_ns), VB_OK);
 	expect_mads(talk, CLIENT, "REQ");
 	EXPECT_EQ(held(talk, 0).req.transport, VB_MAD_TRANSPORT_UC);
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	expect_events(talk, SERVER, "REQUEST");
 	vb_cm_connection_qp(talk->connection[SERVER], &qp);
 	EXPECT_EQ(qp.transport, VB_CM_UC);
@@ -295,16 +295,16 @@ TEST(a_machine_can_connect_to_itself)
 	request.ip = &ip;
 	EXPECT_EQ(vb_cm_connect(client, &request, talk->now_ns), VB_OK);
 	expect_mads(talk, SERVER, "REQ");
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	expect_events(talk, SERVER, "REQUEST");
 	accept_server(talk);
 	expect_mads(talk, SERVER, "REP");
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	expect_events(talk, SERVER, "RESPONSE");
 	EXPECT(talk->event.connection == client);
 	EXPECT_EQ(vb_cm_establish(client, NULL, talk->now_ns), VB_OK);
 	expect_mads(talk, SERVER, "RTU");
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	expect_events(talk, SERVER, "ESTABLISHED");
 	talk_end(talk);
 }

@@ -12,7 +12,7 @@ TEST(a_dreq_is_answered_by_the_program_and_both_learn_of_the_end)
 	disconnect_from(talk, SERVER);
 	expect_mads(talk, SERVER, "DREQ");
 	EXPECT_EQ(held(talk, 0).dreq.remote_qpn.v, CLIENT_QPN.v);
-	deliver(talk, CLIENT);
+	hear(talk, CLIENT);
 	expect_events(talk, CLIENT, "DISCONNECTED");
 	expect_silence_of(talk, CLIENT);
 	disconnect_from(talk, CLIENT);
@@ -35,7 +35,7 @@ TEST(timewait_lasts_as_long_as_a_packet_may_be_under_way)
 	disconnect_from(talk, SERVER);
 	say(talk, SERVER, "DREP");
 	expect_events(talk, CLIENT, "DISCONNECTED");
-	wait_ns(talk, vb_mad_timeout_ns(17) - 1);
+	pass_ns(talk, vb_mad_timeout_ns(17) - 1);
 	expect_no_events(talk, CLIENT);
 	wait_for(talk, CLIENT);
 	EXPECT_EQ(talk->now_ns - begin_ns, vb_mad_timeout_ns(17));
@@ -55,13 +55,13 @@ TEST(a_dreq_that_comes_again_in_timewait_has_the_drep_sent_again)
 	expect_events(talk, SERVER, "DISCONNECTED");
 	EXPECT_EQ(vb_cm_disconnect(talk->connection[SERVER], &private_data, talk->now_ns), VB_OK);
 	expect_mads(talk, SERVER, "DREP");
-	lose(talk);
+	lose_held(talk);
 	vb_cm_expire(talk->cm[CLIENT], vb_cm_deadline(talk->cm[CLIENT]));
 	say(talk, CLIENT, "DREQ");
 	expect_no_events(talk, SERVER);
 	expect_mads(talk, SERVER, "DREP");
 	EXPECT_MEM(held(talk, 0).private_data, "bye", 4);
-	deliver(talk, CLIENT);
+	hear(talk, CLIENT);
 	expect_events(talk, CLIENT, "DISCONNECTED");
 	talk_end(talk);
 }
@@ -72,8 +72,8 @@ TEST(a_dreq_that_comes_twice_is_one_event)
 
 	disconnect_from(talk, CLIENT);
 	expect_mads(talk, CLIENT, "DREQ");
-	deliver_copies(talk, SERVER);
-	deliver_copies(talk, SERVER);
+	hear_copies(talk, SERVER);
+	hear_copies(talk, SERVER);
 	expect_events(talk, SERVER, "DISCONNECTED");
 	expect_silence_of(talk, SERVER);
 	talk_end(talk);
@@ -91,7 +91,7 @@ TEST(two_dreqs_that_cross_end_both_sides)
 	say(talk, CLIENT, "DREQ");
 	talk->mads[0] = dreq;
 	talk->mad_count = 1;
-	deliver(talk, CLIENT);
+	hear(talk, CLIENT);
 	expect_events(talk, CLIENT, "DISCONNECTED");
 	expect_events(talk, SERVER, "DISCONNECTED");
 	expect_state(talk, CLIENT, "TIMEWAIT");
@@ -113,7 +113,7 @@ TEST(a_dreq_with_another_qpn_is_ignored)
 	mad = held(talk, 0);
 	mad.dreq.remote_qpn.v++;
 	vb_mad_store(talk->mads[0].bytes, &mad);
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	expect_no_events(talk, SERVER);
 	expect_silence_of(talk, SERVER);
 	expect_state(talk, SERVER, "CONNECTED");
@@ -132,7 +132,7 @@ TEST(a_dreq_before_the_rtu_ends_an_accepted_connection)
 	expect_events(talk, CLIENT, "RESPONSE");
 	establish_client(talk);
 	expect_mads(talk, CLIENT, "RTU");
-	lose(talk);
+	lose_held(talk);
 	disconnect_from(talk, CLIENT);
 	say(talk, CLIENT, "DREQ");
 	expect_events(talk, SERVER, "DISCONNECTED");
@@ -168,12 +168,12 @@ TEST(a_dreq_or_rtu_of_another_peer_for_our_id_is_nobodys)
 	talk->mads[0].flow = talk_flow(CLIENT);
 	vb_mad_store(talk->mads[0].bytes, &mad);
 	talk->mad_count = 1;
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	expect_mads(talk, SERVER, "DREP");
 	EXPECT_EQ(held(talk, 0).remote_id, 0x666);
 	mad.kind = VB_MAD_RTU;
 	vb_mad_store(talk->mads[0].bytes, &mad);
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	expect_mads(talk, SERVER, "REJ of other: invalid communication ID");
 	expect_no_events(talk, SERVER);
 	expect_state(talk, SERVER, "CONNECTED");
@@ -190,7 +190,7 @@ TEST(a_dreq_for_what_is_not_answered_yet_is_ignored)
 	connect_client(talk);
 	expect_mads(talk, CLIENT, "REQ");
 	vb_mad_store(talk->mads[0].bytes, &mad);
-	deliver(talk, CLIENT);
+	hear(talk, CLIENT);
 	expect_silence_of(talk, CLIENT);
 	expect_no_events(talk, CLIENT);
 	expect_state(talk, CLIENT, "REQ_SENT");
@@ -230,7 +230,7 @@ TEST(destroying_a_connected_one_disconnects_until_it_is_answered)
 
 	vb_cm_connection_destroy(talk->connection[CLIENT], talk->now_ns);
 	expect_mads(talk, CLIENT, "DREQ");
-	lose(talk);
+	lose_held(talk);
 	wait_for(talk, CLIENT);
 	say(talk, CLIENT, "DREQ");
 	expect_events(talk, SERVER, "DISCONNECTED");
@@ -251,7 +251,7 @@ TEST(destroying_one_that_disconnects_lets_it_finish)
 
 	disconnect_from(talk, CLIENT);
 	expect_mads(talk, CLIENT, "DREQ");
-	lose(talk);
+	lose_held(talk);
 	vb_cm_connection_destroy(talk->connection[CLIENT], talk->now_ns);
 	expect_silence_of(talk, CLIENT);
 	wait_for(talk, CLIENT);
@@ -275,7 +275,7 @@ TEST(destroying_a_request_rejects_it)
 	vb_cm_connection_destroy(talk->connection[SERVER], talk->now_ns);
 	expect_mads(talk, SERVER, "REJ of REQ: consumer defined");
 	EXPECT_EQ(held(talk, 0).local_id, 0);
-	deliver(talk, CLIENT);
+	hear(talk, CLIENT);
 	expect_events(talk, CLIENT, "REJECTED");
 	talk_end(talk);
 }
@@ -310,13 +310,13 @@ TEST(a_req_that_comes_again_after_an_accepted_one_was_destroyed_hears_why)
 	connect_client(talk);
 	expect_mads(talk, CLIENT, "REQ");
 	req = talk->mads[0];
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	expect_events(talk, SERVER, "REQUEST");
 	accept_server(talk);
 	vb_cm_connection_destroy(talk->connection[SERVER], talk->now_ns);
 	expect_mads(talk, SERVER, "REJ of other: consumer defined");
 	talk->mads[0] = req; /* REP and REJ were lost */
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	say(talk, SERVER, "REJ of REQ: consumer defined");
 	expect_events(talk, CLIENT, "REJECTED");
 	talk_end(talk);
@@ -364,7 +364,7 @@ TEST(a_rej_ends_a_connection_that_stands)
 
 	vb_mad_store(talk->mads[0].bytes, &mad);
 	talk->mad_count = 1;
-	deliver(talk, CLIENT);
+	hear(talk, CLIENT);
 	expect_events(talk, CLIENT, "REJECTED");
 	expect_state(talk, CLIENT, "TIMEWAIT");
 	talk_end(talk);
@@ -382,7 +382,7 @@ TEST(a_rej_after_our_dreq_is_the_answer)
 	disconnect_from(talk, CLIENT);
 	expect_mads(talk, CLIENT, "DREQ");
 	vb_mad_store(talk->mads[0].bytes, &mad);
-	deliver(talk, CLIENT);
+	hear(talk, CLIENT);
 	expect_events(talk, CLIENT, "DISCONNECTED");
 	expect_state(talk, CLIENT, "TIMEWAIT");
 	talk_end(talk);

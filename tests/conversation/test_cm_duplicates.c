@@ -10,7 +10,7 @@ static struct talk *talk_requested(void)
 
 	connect_client(talk);
 	expect_mads(talk, CLIENT, "REQ");
-	deliver_copies(talk, SERVER);
+	hear_copies(talk, SERVER);
 	expect_events(talk, SERVER, "REQUEST");
 	return talk;
 }
@@ -21,8 +21,8 @@ TEST(a_req_that_comes_twice_is_one_request)
 
 	connect_client(talk);
 	expect_mads(talk, CLIENT, "REQ");
-	deliver_copies(talk, SERVER);
-	deliver_copies(talk, SERVER);
+	hear_copies(talk, SERVER);
+	hear_copies(talk, SERVER);
 	expect_events(talk, SERVER, "REQUEST");
 	EXPECT_EQ(vb_cm_counters(talk->cm[SERVER])->duplicates, 1);
 	talk_end(talk);
@@ -32,12 +32,12 @@ TEST(a_slow_program_has_an_mra_sent_when_the_req_comes_again)
 {
 	struct talk *talk = talk_requested();
 
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	expect_mads(talk, SERVER, "MRA of REQ");
 	EXPECT_EQ(held(talk, 0).mra.service_timeout, VB_CM_SERVICE_TIMEOUT);
 	EXPECT_EQ(held(talk, 0).remote_id, vb_cm_connection_id(talk->connection[CLIENT]));
 	expect_state(talk, SERVER, "MRA_REQ_SENT");
-	deliver(talk, CLIENT);
+	hear(talk, CLIENT);
 	expect_state(talk, CLIENT, "MRA_REQ_RCVD");
 	accept_server(talk);
 	say(talk, SERVER, "REP");
@@ -50,8 +50,8 @@ TEST(an_mra_puts_off_the_next_retry)
 	struct talk *talk = talk_requested();
 	uint64_t begin_ns;
 
-	wait_ns(talk, 1000000);
-	deliver(talk, SERVER);
+	pass_ns(talk, 1000000);
+	hear(talk, SERVER);
 	say(talk, SERVER, "MRA of REQ");
 	begin_ns = talk->now_ns;
 	wait_for(talk, CLIENT);
@@ -68,10 +68,10 @@ TEST(a_req_that_comes_again_after_the_rep_has_it_sent_again)
 {
 	struct talk *talk = talk_requested();
 
-	wait_ns(talk, 1000000); /* its own retry comes later than the client's */
+	pass_ns(talk, 1000000); /* its own retry comes later than the client's */
 	accept_server(talk);
 	expect_mads(talk, SERVER, "REP");
-	lose(talk);
+	lose_held(talk);
 	wait_for(talk, CLIENT);
 	say(talk, CLIENT, "REQ");
 	say(talk, SERVER, "REP");
@@ -93,7 +93,7 @@ TEST(a_req_that_comes_again_when_connected_is_ignored)
 	expect_events(talk, SERVER, "ESTABLISHED");
 	talk->mads[0] = req;
 	talk->mad_count = 1;
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	expect_silence_of(talk, SERVER);
 	expect_no_events(talk, SERVER);
 	expect_state(talk, SERVER, "CONNECTED");
@@ -118,7 +118,7 @@ TEST(a_req_that_comes_again_in_timewait_is_stale)
 	say(talk, SERVER, "DREP");
 	talk->mads[0] = req;
 	talk->mad_count = 1;
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	expect_no_events(talk, SERVER);
 	say(talk, SERVER, "REJ of REQ: stale connection");
 	expect_events(talk, CLIENT, "DISCONNECTED");
@@ -133,7 +133,7 @@ TEST(a_rej_that_was_lost_is_sent_again_for_the_same_req)
 
 	EXPECT_EQ(vb_cm_reject(talk->connection[SERVER], &rejection, talk->now_ns), VB_OK);
 	expect_mads(talk, SERVER, "REJ of REQ: no resources");
-	lose(talk);
+	lose_held(talk);
 	wait_for(talk, CLIENT);
 	say(talk, CLIENT, "REQ");
 	expect_no_events(talk, SERVER);
@@ -149,17 +149,17 @@ TEST(a_rep_that_comes_again_when_connected_has_the_rtu_sent_again)
 
 	accept_server(talk);
 	expect_mads(talk, SERVER, "REP");
-	deliver(talk, CLIENT);
+	hear(talk, CLIENT);
 	expect_events(talk, CLIENT, "RESPONSE");
 	EXPECT_EQ(vb_cm_establish(talk->connection[CLIENT], &private_data, talk->now_ns), VB_OK);
 	expect_mads(talk, CLIENT, "RTU");
-	lose(talk);
+	lose_held(talk);
 	wait_for(talk, SERVER);
 	say(talk, SERVER, "REP");
 	expect_no_events(talk, CLIENT);
 	expect_mads(talk, CLIENT, "RTU");
 	EXPECT_MEM(held(talk, 0).private_data, "hello", 6);
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	expect_events(talk, SERVER, "ESTABLISHED");
 	talk_end(talk);
 }
@@ -193,7 +193,7 @@ TEST(a_rep_for_a_connection_that_another_one_answered_is_refused)
 	talk->mads[0].flow = talk_flow(SERVER);
 	vb_mad_store(talk->mads[0].bytes, &mad);
 	talk->mad_count = 1;
-	deliver(talk, CLIENT);
+	hear(talk, CLIENT);
 	expect_mads(talk, CLIENT, "REJ of REP: invalid communication ID");
 	EXPECT_EQ(held(talk, 0).remote_id, 0x666);
 	EXPECT_EQ(held(talk, 0).local_id, mad.remote_id);
@@ -211,8 +211,8 @@ TEST(an_rtu_that_comes_twice_is_one_event)
 	expect_events(talk, CLIENT, "RESPONSE");
 	establish_client(talk);
 	expect_mads(talk, CLIENT, "RTU");
-	deliver_copies(talk, SERVER);
-	deliver_copies(talk, SERVER);
+	hear_copies(talk, SERVER);
+	hear_copies(talk, SERVER);
 	expect_events(talk, SERVER, "ESTABLISHED");
 	talk_end(talk);
 }
@@ -227,7 +227,7 @@ TEST(a_rej_for_the_req_that_comes_after_the_rep_is_ignored)
 
 	vb_mad_store(talk->mads[0].bytes, &mad);
 	talk->mad_count = 1;
-	deliver(talk, CLIENT);
+	hear(talk, CLIENT);
 	expect_no_events(talk, CLIENT);
 	expect_state(talk, CLIENT, "CONNECTED");
 	talk_end(talk);
@@ -246,7 +246,7 @@ TEST(a_rej_that_overtakes_its_rep_ends_the_attempt)
 	expect_events(talk, CLIENT, "REJECTED");
 	talk->mads[0] = rep;
 	talk->mad_count = 1;
-	deliver(talk, CLIENT);
+	hear(talk, CLIENT);
 	expect_no_events(talk, CLIENT);
 	say(talk, CLIENT, "REJ of REP: invalid communication ID");
 	talk_end(talk);
@@ -266,7 +266,7 @@ TEST(a_request_with_a_qp_that_is_connected_is_stale_and_ends_the_old_connection)
 	expect_no_events(talk, SERVER);
 	expect_mads(talk, SERVER, "REJ of REQ: stale connection", "DREQ");
 	EXPECT_EQ(held(talk, 1).remote_id, vb_cm_connection_id(talk->connection[CLIENT]));
-	deliver(talk, CLIENT);
+	hear(talk, CLIENT);
 	expect_events(talk, CLIENT, "REJECTED", "DISCONNECTED");
 	expect_state(talk, SERVER, "DREQ_SENT");
 	talk_end(talk);

@@ -34,7 +34,7 @@ TEST(a_message_for_another_comm_id_is_not_mine_and_changes_nothing)
 
 		vb_mad_store(talk->mads[0].bytes, &mad);
 		talk->mad_count = 1;
-		deliver_to_nobody(talk, SERVER, false);
+		hear_as_nobody(talk, SERVER, false);
 		EXPECT(!talk->meant.has_service);
 		EXPECT_EQ(talk->meant.kind, kinds[i]);
 		EXPECT_EQ(talk->meant.comm_id, 0x60001234);
@@ -50,7 +50,7 @@ TEST(a_request_that_is_nobodys_is_refused_with_an_invalid_service_id)
 	vb_cm_listener_destroy(talk->listener, talk->now_ns);
 	connect_client(talk);
 	expect_mads(talk, CLIENT, "REQ");
-	deliver_to_nobody(talk, SERVER, true);
+	hear_as_nobody(talk, SERVER, true);
 	say(talk, SERVER, "REJ of REQ: invalid service ID");
 	expect_events(talk, CLIENT, "REJECTED");
 	EXPECT_EQ(talk->event.message.rej.reason, 8);
@@ -84,7 +84,7 @@ TEST(a_dreq_that_is_nobodys_is_answered_with_a_drep)
 	expect_mads(talk, CLIENT, "DREQ");
 	vb_cm_destroy(talk->cm[SERVER]); /* its process has died */
 	talk->cm[SERVER] = other;
-	deliver_to_nobody(talk, SERVER, true);
+	hear_as_nobody(talk, SERVER, true);
 	say(talk, SERVER, "DREP");
 	expect_events(talk, CLIENT, "DISCONNECTED");
 	talk_end(talk);
@@ -99,13 +99,13 @@ TEST(a_rep_or_rtu_that_is_nobodys_is_refused_with_an_invalid_comm_id)
 	expect_events(talk, SERVER, "REQUEST");
 	accept_server(talk);
 	expect_mads(talk, SERVER, "REP");
-	deliver_copies(talk, CLIENT);
+	hear_copies(talk, CLIENT);
 	expect_events(talk, CLIENT, "RESPONSE");
 	establish_client(talk);
 	expect_mads(talk, CLIENT, "RTU");
 	vb_cm_destroy(talk->cm[SERVER]);
 	talk->cm[SERVER] = survivor_create();
-	deliver_to_nobody(talk, SERVER, true);
+	hear_as_nobody(talk, SERVER, true);
 	say(talk, SERVER, "REJ of other: invalid communication ID");
 	expect_events(talk, CLIENT, "REJECTED");
 	talk_end(talk);
@@ -121,7 +121,7 @@ TEST(a_sidr_request_that_is_nobodys_is_unsupported)
 
 	EXPECT_EQ(vb_cm_resolve(talk->connection[CLIENT], &resolution, talk->now_ns), VB_OK);
 	expect_mads(talk, CLIENT, "SIDR_REQ");
-	deliver_to_nobody(talk, SERVER, true);
+	hear_as_nobody(talk, SERVER, true);
 	say(talk, SERVER, "SIDR_REP");
 	expect_events(talk, CLIENT, "SIDR_RESPONSE");
 	EXPECT_EQ(talk->event.message.sidr_rep.status, VB_MAD_SIDR_UNSUPPORTED);
@@ -140,7 +140,7 @@ TEST(an_answer_that_is_nobodys_is_not_answered)
 
 		vb_mad_store(talk->mads[0].bytes, &mad);
 		talk->mad_count = 1;
-		deliver_to_nobody(talk, SERVER, true);
+		hear_as_nobody(talk, SERVER, true);
 	}
 	expect_silence_of(talk, SERVER);
 	talk_end(talk);
@@ -155,7 +155,7 @@ TEST(an_alternate_path_is_not_answered)
 
 	vb_mad_store(talk->mads[0].bytes, &mad);
 	talk->mad_count = 1;
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	expect_silence_of(talk, SERVER);
 	expect_no_events(talk, SERVER);
 	expect_state(talk, SERVER, "CONNECTED");
@@ -235,7 +235,7 @@ TEST(a_connection_of_a_dead_process_is_ended_by_a_dreq)
 	expect_events(talk, CLIENT, "DISCONNECTED");
 	disconnect_from(talk, CLIENT);
 	expect_mads(talk, CLIENT, "DREP");
-	deliver_to_nobody(talk, SERVER, true);
+	hear_as_nobody(talk, SERVER, true);
 	expect_silence_of(talk, SERVER);
 	talk_end(talk);
 }

@@ -170,7 +170,7 @@ TEST(an_answer_can_be_rejected_by_the_client)
 	expect_events(talk, CLIENT, "RESPONSE");
 	EXPECT_EQ(vb_cm_reject(talk->connection[CLIENT], &rejection, talk->now_ns), VB_OK);
 	expect_mads(talk, CLIENT, "REJ of REP: consumer defined");
-	lose(talk);
+	lose_held(talk);
 	wait_for(talk, SERVER);
 	say(talk, SERVER, "REP"); /* the REJ was lost */
 	say(talk, CLIENT, "REJ of REP: consumer defined");
@@ -203,7 +203,7 @@ TEST(a_transport_that_there_is_not_is_rejected)
 	mad = held(talk, 0);
 	mad.req.transport = VB_MAD_TRANSPORT_RD;
 	vb_mad_store(talk->mads[0].bytes, &mad);
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	expect_no_events(talk, SERVER);
 	say(talk, SERVER, "REJ of REQ: invalid transport type");
 	expect_events(talk, CLIENT, "REJECTED");
@@ -226,7 +226,7 @@ static void flood(struct talk *talk, uint32_t count)
 		vb_mad_store(talk->mads[0].bytes, &mad);
 		talk->mads[0].flow = talk_flow(CLIENT);
 		talk->mad_count = 1;
-		deliver(talk, SERVER);
+		hear(talk, SERVER);
 	}
 }
 
@@ -258,7 +258,7 @@ TEST(a_flood_is_bounded_by_the_connections_of_the_machine)
 		mad.local_id = mad.req.qpn.v = 100 + i;
 		vb_mad_store(talk->mads[0].bytes, &mad);
 		talk->mad_count = 1;
-		deliver(talk, SERVER);
+		hear(talk, SERVER);
 	}
 	EXPECT_EQ(vb_cm_counters(talk->cm[SERVER])->over_backlog, 12);
 	vb_cm_listener_destroy(listener, talk->now_ns);
@@ -379,12 +379,12 @@ TEST(a_sidr_request_that_comes_again_is_one_and_its_answer_is_sent_again)
 
 	resolve(talk);
 	expect_mads(talk, CLIENT, "SIDR_REQ");
-	deliver_copies(talk, SERVER);
-	deliver(talk, SERVER);
+	hear_copies(talk, SERVER);
+	hear(talk, SERVER);
 	expect_events(talk, SERVER, "SIDR_REQUEST");
 	EXPECT_EQ(vb_cm_answer(talk->connection[SERVER], &answer, talk->now_ns), VB_OK);
 	expect_mads(talk, SERVER, "SIDR_REP");
-	lose(talk);
+	lose_held(talk);
 	wait_for(talk, CLIENT);
 	say(talk, CLIENT, "SIDR_REQ");
 	expect_no_events(talk, SERVER);

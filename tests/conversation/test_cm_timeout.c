@@ -12,7 +12,7 @@ static void lose_all(struct talk *talk, int side, const char *word, uint32_t cou
 		uint64_t begin_ns = talk->now_ns;
 
 		expect_mads(talk, side, word);
-		lose(talk);
+		lose_held(talk);
 		wait_for(talk, side);
 		EXPECT_EQ(talk->now_ns - begin_ns, RETRY_NS);
 	}
@@ -56,7 +56,7 @@ TEST(a_rej_for_a_timeout_finds_its_connection_by_id_and_guid_of_its_sender)
 	expect_events(talk, CLIENT, "UNREACHABLE");
 	expect_mads(talk, CLIENT, "REJ of other: timeout");
 	EXPECT_EQ(held(talk, 0).remote_id, 0);
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	expect_events(talk, SERVER, "REJECTED");
 	EXPECT_EQ(talk->event.message.rej.reason, VB_MAD_TIMEOUT);
 	expect_state(talk, SERVER, "CLOSED");
@@ -103,7 +103,7 @@ TEST(who_thinks_it_is_connected_learns_that_the_peer_gave_up)
 	expect_events(talk, CLIENT, "RESPONSE");
 	establish_client(talk);
 	expect_mads(talk, CLIENT, "RTU");
-	lose(talk);
+	lose_held(talk);
 	wait_for(talk, SERVER);
 	lose_all(talk, SERVER, "REP", 3);
 	expect_events(talk, SERVER, "UNREACHABLE");
@@ -131,7 +131,7 @@ TEST(an_rtu_after_the_peer_gave_up_is_answered_with_the_rej)
 	expect_events(talk, SERVER, "UNREACHABLE");
 	expect_mads(talk, SERVER, "REJ of other: timeout");
 	talk->mads[0] = rtu;
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	say(talk, SERVER, "REJ of other: timeout");
 	expect_events(talk, CLIENT, "REJECTED");
 	expect_state(talk, CLIENT, "TIMEWAIT");
@@ -148,7 +148,7 @@ TEST(a_rep_that_comes_after_the_client_gave_up_is_answered_with_a_rej)
 	lose_peer(talk, CLIENT);
 	expect_events(talk, CLIENT, "UNREACHABLE");
 	expect_mads(talk, CLIENT, "REJ of other: timeout");
-	lose(talk);
+	lose_held(talk);
 	accept_server(talk);
 	say(talk, SERVER, "REP");
 	say(talk, CLIENT, "REJ of REP: invalid communication ID");
@@ -166,7 +166,7 @@ TEST(a_client_that_never_heard_of_the_rep_learns_that_the_server_gave_up)
 	expect_events(talk, SERVER, "REQUEST");
 	accept_server(talk);
 	expect_mads(talk, SERVER, "REP");
-	lose(talk);
+	lose_held(talk);
 	lose_peer(talk, SERVER);
 	say(talk, SERVER, "REJ of other: timeout");
 	expect_events(talk, CLIENT, "REJECTED");
@@ -182,13 +182,13 @@ TEST(a_req_that_comes_again_after_the_server_gave_up_is_stale)
 	connect_client(talk);
 	expect_mads(talk, CLIENT, "REQ");
 	req = talk->mads[0];
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	expect_events(talk, SERVER, "REQUEST");
 	accept_server(talk);
 	lose_peer(talk, SERVER);
 	expect_mads(talk, SERVER, "REJ of other: timeout");
 	talk->mads[0] = req;
-	deliver(talk, SERVER);
+	hear(talk, SERVER);
 	say(talk, SERVER, "REJ of REQ: stale connection");
 	expect_events(talk, CLIENT, "REJECTED");
 	talk_end(talk);

@@ -212,6 +212,13 @@ static void take_from_wire(struct fuzz *fuzz, uint32_t index)
 		(fuzz->mad_count - index) * sizeof(fuzz->mads[0]));
 }
 
+static void change(struct fuzz *fuzz, uint8_t *bytes, uint32_t length)
+{
+	uint32_t offset = input_8(&fuzz->input) % length;
+
+	bytes[offset] = input_8(&fuzz->input);
+}
+
 enum fate { ARRIVES, LOST, DOUBLED, CHANGED };
 
 static void deliver(struct fuzz *fuzz, enum fate fate)
@@ -226,7 +233,7 @@ static void deliver(struct fuzz *fuzz, enum fate fate)
 	if (fate != DOUBLED)
 		take_from_wire(fuzz, index);
 	if (fate == CHANGED)
-		mad.bytes[input_8(&fuzz->input)] = input_8(&fuzz->input);
+		change(fuzz, mad.bytes, VB_MAD_SIZE);
 	if (fate != LOST)
 		receive(fuzz, receiver_of(&mad), &mad);
 }
@@ -260,7 +267,7 @@ static void invent(struct fuzz *fuzz)
 	vb_mad_store(out.bytes, &mad);
 	change_count = input_below(&fuzz->input, 6);
 	for (uint32_t i = 0; i < change_count; i++)
-		out.bytes[VB_MAD_HEADER_SIZE + input_8(&fuzz->input) % 96] = input_8(&fuzz->input);
+		change(fuzz, out.bytes + VB_MAD_HEADER_SIZE, 96);
 	receive(fuzz, machine, &out);
 }
 

@@ -10,6 +10,7 @@
 #include "wire/mad.h"
 #include "wire/service.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define BODY VB_MAD_HEADER_SIZE
@@ -198,6 +199,100 @@ TEST(what_is_parsed_and_stored_parses_to_the_same)
 		vb_mad_store(twice, &mad);
 		EXPECT_MEM(once, twice, VB_MAD_SIZE);
 	}
+}
+
+/* --- from a capture of Linux 6.1 with rdma_rxe, 10.77.0.2 to 10.77.0.1; zeros at the end left out --- */
+
+static struct vb_mad from_kernel(const char *hex)
+{
+	uint8_t bytes[VB_MAD_SIZE] = { 0 }, again[VB_MAD_SIZE];
+	struct vb_mad mad;
+
+	for (uint32_t i = 0; hex[2 * i]; i++) {
+		unsigned value;
+
+		EXPECT(sscanf(hex + 2 * i, "%2x", &value) == 1);
+		bytes[i] = (uint8_t)value;
+	}
+	EXPECT_EQ(vb_mad_parse(bytes, VB_MAD_SIZE, &mad), VB_MAD_PARSED);
+	vb_mad_store(again, &mad);
+	EXPECT_MEM(again, bytes, VB_MAD_SIZE);
+	return mad;
+}
+
+TEST(a_req_of_the_kernel_is_read_as_it_is_meant)
+{
+	struct vb_mad mad =
+		from_kernel("010702030000000000000002360272cb0010000000000000cb72023600000000"
+			    "0000000001061d2f505400fffe12345600000000000000000000110100000001"
+			    "000000a0a92003a5ffff50f0ffffffff00000000000000000000ffff0a4d0002"
+			    "00000000000000000000ffff0a4d00012e0da000004000980000000000000000"
+			    "0000000000000000000000000000000000000000000000000000000000000000"
+			    "00000000"
+			    "00409af50000000000000000000000000a4d0002000000000000000000000000"
+			    "0a4d0001");
+	struct vb_service_ip ip;
+	struct vb_gid ours = vb_gid_from_ipv4(0x0a4d0001), theirs = vb_gid_from_ipv4(0x0a4d0002);
+
+	EXPECT_EQ(mad.kind, VB_MAD_REQ);
+	EXPECT_EQ(mad.local_id, 0xcb720236);
+	EXPECT_EQ(mad.req.service, vb_service_id(VB_SERVICE_SPACE_TCP, 7471));
+	EXPECT_EQ(mad.req.ca_guid, 0x505400fffe123456);
+	EXPECT_EQ(mad.req.qpn.v, 17);
+	EXPECT_EQ(mad.req.responder_resources, 1);
+	EXPECT_EQ(mad.req.initiator_depth, 1);
+	EXPECT_EQ(mad.req.remote_response_timeout, 20);
+	EXPECT_EQ(mad.req.local_response_timeout, 20);
+	EXPECT_EQ(mad.req.transport, VB_MAD_TRANSPORT_RC);
+	EXPECT_EQ(mad.req.starting_psn.v, 0xa92003);
+	EXPECT_EQ(mad.req.retry_count, 5);
+	EXPECT_EQ(mad.req.pkey, 0xffff);
+	EXPECT_EQ(mad.req.mtu, 5);
+	EXPECT_EQ(mad.req.cm_retries_max, 15);
+	EXPECT_EQ(mad.req.primary.local_lid, VB_MAD_LID_PERMISSIVE);
+	EXPECT_EQ(mad.req.primary.remote_lid, VB_MAD_LID_PERMISSIVE);
+	EXPECT(vb_gid_equal(&mad.req.primary.local_gid, &theirs));
+	EXPECT(vb_gid_equal(&mad.req.primary.remote_gid, &ours));
+	EXPECT_EQ(mad.req.primary.flow_label, 0x2e0da);
+	EXPECT_EQ(mad.req.primary.hop_limit, 64);
+	EXPECT_EQ(mad.req.primary.is_subnet_local, 0);
+	EXPECT_EQ(mad.req.primary.ack_timeout, 19);
+	EXPECT(vb_service_ip_parse(mad.private_data, &ip));
+	EXPECT_EQ(ip.source_port, 39669);
+	EXPECT(vb_gid_equal(&ip.source, &theirs));
+	EXPECT(vb_gid_equal(&ip.destination, &ours));
+}
+
+TEST(answers_of_the_kernel_are_read_as_they_are_meant)
+{
+	struct vb_mad rep =
+		from_kernel("01070203000000009f1eef7603dc96940013000000000000c872023603dc9694"
+			    "00000000000013000000000045780c00010178e0505400fffe123456");
+	struct vb_mad rtu =
+		from_kernel("010702030000000000000002360272cb0014000000000000cb720236038f123c");
+	struct vb_mad dreq = from_kernel("010702030000000000000002360272ca0015000000000000ca720236"
+					 "038f123d000101");
+	struct vb_mad drep =
+		from_kernel("01070203000000009f1eef7603dc96940016000000000000c872023603dc9694");
+
+	EXPECT_EQ(rep.kind, VB_MAD_REP);
+	EXPECT_EQ(rep.transaction, 0x9f1eef7603dc9694); /* that of our REQ */
+	EXPECT_EQ(rep.local_id, 0xc8720236);
+	EXPECT_EQ(rep.remote_id, 0x03dc9694);
+	EXPECT_EQ(rep.rep.qpn.v, 19);
+	EXPECT_EQ(rep.rep.starting_psn.v, 0x45780c);
+	EXPECT_EQ(rep.rep.responder_resources, 1);
+	EXPECT_EQ(rep.rep.initiator_depth, 1);
+	EXPECT_EQ(rep.rep.target_ack_delay, 15);
+	EXPECT_EQ(rep.rep.rnr_retry_count, 7);
+	EXPECT_EQ(rep.rep.has_srq, 0);
+	EXPECT_EQ(rep.rep.ca_guid, 0x505400fffe123456);
+	EXPECT_EQ(rtu.kind, VB_MAD_RTU);
+	EXPECT_EQ(rtu.remote_id, 0x038f123c);
+	EXPECT_EQ(dreq.kind, VB_MAD_DREQ);
+	EXPECT_EQ(dreq.dreq.remote_qpn.v, 0x101);
+	EXPECT_EQ(drep.kind, VB_MAD_DREP);
+	EXPECT_EQ(drep.remote_id, 0x03dc9694);
 }
 
 static enum vb_mad_parsing parsing_with(uint32_t offset, uint8_t value, uint32_t length)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The machine and its connections: making, freeing, MADs and events going out, time. A communication ID is the
- * prefix of the process and a number that counts up from a random one, so that IDs come back late, if ever, also
- * after the process was started anew.
+ * The machine and its connections: making, freeing, MADs and events going out, time. A communication ID
+ * is the prefix of the process and a number that counts up from a random one, so that IDs come back
+ * late, if ever, also after the process was started anew.
  */
 #include "mgmt/cm_priv.h"
 

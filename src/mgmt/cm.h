@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The InfiniBand connection manager as a machine without I/O: MADs, calls of the program and the time go in; MADs,
- * events and the next deadline come out. One thread at a time owns a machine. Several processes of a host have one
- * each, and the connection manager of the host is all of them: a MAD that is for none of a machine's listeners or
- * communication IDs is reported as not its own.
+ * The InfiniBand connection manager as a machine without I/O: MADs, calls of the program and the time go
+ * in; MADs, events and the next deadline come out. One thread at a time owns a machine. Several
+ * processes of a host have one each, and the connection manager of the host is all of them: a MAD that
+ * is for none of a machine's listeners or communication IDs is reported as not its own.
  *
  * A connect, from both sides. The passive program listens:
  *
- *	vb_cm_listen(cm, &(struct vb_cm_service){ .id = vb_service_id(VB_SERVICE_SPACE_TCP, 7471), .takes = VB_CM_IPV4 },
- *		     backlog, owner, &listener);
+ *	struct vb_cm_service service = { .id = vb_service_id(VB_SERVICE_SPACE_TCP, 7471),
+ *					 .takes = VB_CM_IPV4 };
+ *	vb_cm_listen(cm, &service, backlog, owner, &listener);
  *
- * The active program has made a QP and connects. The machine sends the REQ, and again when no answer comes:
+ * The active program has made a QP and connects. The machine sends the REQ, and again when no answer
+ * comes:
  *
  *	vb_cm_connection_create(cm, owner, &connection);
  *	vb_cm_connect(connection, &request, now_ns);
@@ -28,19 +30,19 @@
  *	while (vb_cm_take_event(cm, &event))
  *		…
  *
- * VB_CM_REQUEST brings a new connection, which belongs to the taker from now on. The passive program makes a QP from
- * vb_cm_connection_qp(), moves it to RTR, and says vb_cm_accept(), which sends the REP (or vb_cm_reject()). The active
- * program gets VB_CM_RESPONSE, moves its QP to RTR and RTS, and says vb_cm_establish(), which sends the RTU. With that,
- * or with the first packet that its QP gets (vb_cm_on_communication()), the passive program gets VB_CM_ESTABLISHED and
- * moves its QP to RTS.
+ * VB_CM_REQUEST brings a new connection, which belongs to the taker from now on. The passive program
+ * makes a QP, moves it to RTR by what vb_cm_connection_qp() says, and calls vb_cm_accept(), which sends
+ * the REP (or vb_cm_reject()). The active program gets VB_CM_RESPONSE, moves its QP to RTR and RTS, and
+ * calls vb_cm_establish(), which sends the RTU. With that, or with the first packet that its QP gets
+ * (vb_cm_on_communication()), the passive program gets VB_CM_ESTABLISHED; its QP must be in RTS now.
  *
- * Either side ends it with vb_cm_disconnect(), which sends a DREQ. The other one gets VB_CM_DISCONNECTED and answers, with
- * vb_cm_disconnect() as well, by a DREP; then the first one gets VB_CM_DISCONNECTED. Both are in TIMEWAIT until
- * VB_CM_TIMEWAIT_EXIT. vb_cm_connection_destroy() may come at any time: the peer is told what it must know, and the
- * machine holds the communication ID until TIMEWAIT has passed.
+ * Either side ends it with vb_cm_disconnect(), which sends a DREQ. The other one gets VB_CM_DISCONNECTED
+ * and answers, with vb_cm_disconnect() as well, by a DREP; then the first one gets VB_CM_DISCONNECTED.
+ * Both are in TIMEWAIT until VB_CM_TIMEWAIT_EXIT. vb_cm_connection_destroy() may come at any time: the
+ * peer is told what it must know, and the machine holds the communication ID until TIMEWAIT has passed.
  *
- * UD has no connection. vb_cm_resolve() sends a SIDR_REQ; at the other side VB_CM_SIDR_REQUEST is answered by
- * vb_cm_answer(); VB_CM_SIDR_RESPONSE brings QPN and Q_Key.
+ * UD has no connection. vb_cm_resolve() sends a SIDR_REQ; at the other side VB_CM_SIDR_REQUEST is
+ * answered by vb_cm_answer(); VB_CM_SIDR_RESPONSE brings QPN and Q_Key.
  */
 #ifndef VB_MGMT_CM_H
 #define VB_MGMT_CM_H
@@ -87,8 +89,9 @@ enum vb_cm_state {
 };
 
 /*
- * One connection, for the eyes of other processes of the host: what is needed to tell its peer that it is over
- * (vb_cm_farewell()). It holds no pointers. A row whose generation is odd is being written, or was when its process died.
+ * One connection, for the eyes of other processes of the host: what is needed to tell its peer that it
+ * is over (vb_cm_farewell()). It holds no pointers. A row whose generation is odd is being written, or
+ * was when its process died.
  */
 struct vb_cm_row {
 	uint32_t generation;
@@ -113,10 +116,10 @@ struct vb_cm_config {
 		rows; /* connection_max of them, zeroed, or NULL; the caller's, for as long as the machine */
 };
 
-/* VB_EINVAL: nothing may be connected, the prefix does not fit its bits, or connections do not fit the other bits. */
+/* VB_EINVAL: no connections, a prefix that does not fit its bits, or more connections than IDs with it. */
 VB_MUST_USE vb_err vb_cm_create(const struct vb_cm_config *config, struct vb_cm **cm_out);
 
-/* Frees everything at once and sends nothing. Who wants peers to know destroys the connections and takes the MADs first. */
+/* Frees everything and sends nothing. Who wants peers to know destroys the connections first, and takes the MADs. */
 void vb_cm_destroy(struct vb_cm *cm);
 
 /* What a MAD is for, when it is not for this machine. */
@@ -142,15 +145,15 @@ enum vb_cm_verdict vb_cm_receive(struct vb_cm *cm, const struct vb_flow *flow, v
 				 struct vb_cm_meaning *meant);
 
 /*
- * Answers a MAD that is nobody's on this host: REQ, REP and RTU with a REJ, DREQ with a DREP, SIDR_REQ with a SIDR_REP, the
- * others not at all.
+ * Answers a MAD that is nobody's on this host: REQ, REP and RTU with a REJ, DREQ with a DREP, SIDR_REQ
+ * with a SIDR_REP, the others not at all.
  */
 void vb_cm_refuse(struct vb_cm *cm, const struct vb_flow *flow, vb_qpn source, const uint8_t *bytes,
 		  uint32_t length);
 
 /*
- * Tells the peer of a connection of a dead process that it is over, by a DREQ, DREP or REJ as its state demands, once. What is in
- * the row is not trusted.
+ * Tells the peer of a connection of a dead process that it is over, by a DREQ, DREP or REJ as its state
+ * demands, once. What is in the row is not trusted.
  */
 void vb_cm_farewell(struct vb_cm *cm, const struct vb_cm_row *row);
 
@@ -195,9 +198,10 @@ struct vb_cm_service {
 };
 
 /*
- * A request goes to the listener for its address, else to the one for any. At most `backlog` (1 at least) requests
- * wait for an answer of the program; those that come then are dropped, and their senders try again. VB_EBUSY: there is
- * one for the same service, family and address. VB_EINVAL: takes nothing, or an address of no family that it takes.
+ * A request goes to the listener for its address, else to the one for any. At most `backlog` (1 at
+ * least) requests wait for an answer of the program; those that come then are dropped, and their senders
+ * try again. VB_EBUSY: there is one for the same service, family and address. VB_EINVAL: takes nothing,
+ * or an address of no family that it takes.
  */
 VB_MUST_USE vb_err vb_cm_listen(struct vb_cm *cm, const struct vb_cm_service *service,
 				uint32_t backlog, void *owner,
@@ -210,8 +214,8 @@ void vb_cm_listener_destroy(struct vb_cm_listener *listener, uint64_t now_ns);
 bool vb_cm_has_listener(const struct vb_cm *cm, const struct vb_cm_meaning *meaning);
 
 /*
- * True if a listener that would have taken this was destroyed not longer than that ago (of the last few). Some programs
- * close and listen again between connections: their peers should not hear of it.
+ * True if a listener that would have taken this was destroyed not longer than that ago (of the last
+ * few). Some programs close and listen again between connections: their peers should not hear of it.
  */
 bool vb_cm_had_listener(const struct vb_cm *cm, const struct vb_cm_meaning *meaning,
 			uint64_t now_ns, uint64_t ago_ns);
@@ -222,8 +226,8 @@ bool vb_cm_had_listener(const struct vb_cm *cm, const struct vb_cm_meaning *mean
 VB_MUST_USE vb_err vb_cm_connection_create(struct vb_cm *cm, void *owner,
 					   struct vb_cm_connection **connection_out);
 /*
- * From any state, as the kernel does: a request or an answer that is out is taken back by a REJ, a connected one gets
- * a DREQ, one that was asked to disconnect a DREP. No event comes for it any more.
+ * From any state, as the kernel does: a request or an answer that is out is taken back by a REJ, a
+ * connected one gets a DREQ, one that was asked to disconnect a DREP. No event comes for it any more.
  */
 void vb_cm_connection_destroy(struct vb_cm_connection *connection, uint64_t now_ns);
 

@@ -13,8 +13,9 @@ static void keep_closing(struct vb_cm_connection *connection, const struct vb_cm
 /* --- REJ -------------------------------------------------------------------------------------- */
 
 /*
- * As long as our REQ is not answered, whoever names our ID speaks of it, be it that its REJ has overtaken its REP. After that a
- * REJ must name both IDs, or it is about an older try. One for a time-out comes from somebody who may not know ours.
+ * As long as our REQ is not answered, whoever names our ID speaks of it, be it that its REJ has
+ * overtaken its REP. After that a REJ must name both IDs, or it is about an older try. One for a
+ * time-out comes from somebody who may not know ours.
  */
 static struct vb_cm_connection *find_rejected(const struct vb_cm *cm, const struct vb_mad *mad,
 					      bool *is_known)

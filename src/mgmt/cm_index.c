@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finding connections by numbers of ours and of the peer: chained hash tables whose links are in the connections.
- * The hash is salted, so that a stranger cannot choose numbers that all fall into one chain.
+ * Finding connections by numbers of ours and of the peer: chained hash tables whose links are in the
+ * connections. The hash is salted, so that a stranger cannot choose numbers that all fall into one
+ * chain.
  */
 #include "mgmt/cm_priv.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Listeners: which one a request is for, and how many of its requests wait. A program has a few of them, so they
- * are a list.
+ * Listeners: which one a request is for, and how many of its requests wait. A program has a few of them,
+ * so they are a list.
  */
 #include "mgmt/cm_priv.h"
 

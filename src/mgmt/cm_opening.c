@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The messages that open a connection: REQ, MRA, REP, RTU. Every one of them may come twice, late, or for a connection that
- * is over; each case is a row of the switch over the state it meets.
+ * The messages that open a connection: REQ, MRA, REP, RTU. Every one of them may come twice, late, or
+ * for a connection that is over; each case is a row of the switch over the state it meets.
  */
 #include "mgmt/cm_priv.h"
 
@@ -70,7 +70,6 @@ struct vb_cm_connection *vb_cm_take_in(struct vb_cm *cm, const struct vb_cm_arri
 	connection->self.transaction = arrival->mad->transaction;
 	connection->self.flow = arrival->reply;
 	connection->self.peer_qpn = arrival->source;
-	connection->has_opening = true;
 	memcpy(connection->opening, arrival->bytes, VB_MAD_SIZE);
 	return connection;
 }
@@ -85,7 +84,6 @@ static void begin_passive(struct vb_cm *cm, const struct vb_cm_arrival *arrival,
 	if (!connection)
 		return;
 	connection->qp = qp_from_req(req, transport);
-	connection->remote_guid = req->ca_guid;
 	connection->self.remote_qpn = req->qpn;
 	connection->retry_ns = 2 * life_time_ns + vb_mad_timeout_ns(req->local_response_timeout);
 	connection->retries_max = req->cm_retries_max;
@@ -98,8 +96,8 @@ static void begin_passive(struct vb_cm *cm, const struct vb_cm_arrival *arrival,
 }
 
 /*
- * It was over before the peer heard of our REP. It knows no ID of ours yet, so whatever was said then is said again about
- * the REQ. (A time-out is found by an ID that it does not know.)
+ * It was over before the peer heard of our REP. It knows no ID of ours yet, so whatever was said then is
+ * said again about the REQ. (A time-out is found by an ID that it does not know.)
  */
 static void reject_late_req(struct vb_cm_connection *connection,
 			    const struct vb_cm_arrival *arrival)
@@ -153,8 +151,8 @@ static void on_duplicate_req(struct vb_cm_connection *connection,
 }
 
 /*
- * The peer's QP is in a connection of ours, of which the peer knows nothing any more. The new one is refused, the old one
- * ended, and the peer may try again.
+ * The peer's QP is in a connection of ours, of which the peer knows nothing any more. The new one is
+ * refused, the old one ended, and the peer may try again.
  */
 static void on_stale(struct vb_cm_connection *old, const struct vb_cm_arrival *arrival)
 {
@@ -235,7 +233,6 @@ static void learn_from_rep(struct vb_cm_connection *connection, const struct vb_
 
 	connection->self.remote_id = mad->local_id;
 	connection->self.remote_qpn = qpn_of(rep, qp->transport);
-	connection->remote_guid = rep->ca_guid;
 	qp->remote_qpn = connection->self.remote_qpn;
 	qp->send_psn = rep->starting_psn;
 	qp->initiator_depth = rep->responder_resources;
@@ -279,7 +276,6 @@ static void on_first_rep(struct vb_cm_connection *connection, const struct vb_cm
 	vb_cm_index_add(connection, VB_CM_BY_REMOTE_ID,
 			(struct vb_cm_key){ arrival->mad->local_id, rep->ca_guid });
 	memcpy(connection->opening, arrival->bytes, VB_MAD_SIZE);
-	connection->has_opening = true;
 	vb_cm_set_state(connection, VB_CM_REP_RCVD);
 	vb_cm_note_event(connection, VB_CM_RESPONSE);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of the connection manager share. A connection keeps the two messages that it may have to send again (a
- * request, until it is answered; the last answer, for when it was lost) and the two that a program may still want to
- * read (the opening and the closing one): no event and no MAD of a connection is ever allocated.
+ * What the files of the connection manager share. A connection keeps the two messages that it may have
+ * to send again (a request, until it is answered; the last answer, for when it was lost) and the two
+ * that a program may still want to read (the opening and the closing one): no event and no MAD of a
+ * connection is ever allocated.
  */
 #ifndef VB_MGMT_CM_PRIV_H
 #define VB_MGMT_CM_PRIV_H
@@ -61,7 +62,6 @@ struct vb_cm_connection {
 	bool is_unseen; /* its REQUEST has not been taken: the machine owns it */
 	bool is_orphan; /* destroyed by its owner */
 	bool was_timeout; /* the end was no answer of the peer */
-	uint64_t remote_guid;
 	vb_qpn local_qpn;
 	struct vb_cm_qp qp;
 	struct vb_cm_listener *listener; /* while it counts there */
@@ -74,7 +74,6 @@ struct vb_cm_connection {
 
 	uint32_t events; /* 1 << enum vb_cm_event_kind */
 	struct vb_link talking; /* in the machine's list, while it has any */
-	bool has_opening;
 	bool has_closing;
 	bool has_answer;
 	bool is_request_due;
@@ -208,8 +207,8 @@ bool vb_cm_on_sidr_rep(struct vb_cm *cm, const struct vb_cm_arrival *arrival);
 void vb_cm_meaning_of(const struct vb_mad *mad, struct vb_cm_meaning *meaning);
 
 /*
- * The connection with the receiver's ID of the message. *is_pair: the sender's ID is also the one that it has known or
- * not known yet.
+ * The connection with the receiver's ID of the message. *is_pair: the sender's ID is also the one that
+ * it has known or not known yet.
  */
 struct vb_cm_connection *vb_cm_find_receiver(const struct vb_cm *cm, const struct vb_mad *mad,
 					     bool *is_pair);

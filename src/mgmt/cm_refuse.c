@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Answers for messages that belong to no connection, and the last words for connections of a process that is gone.
- * They wait in a ring of fixed size: under a flood the oldest questions are answered and the others ask again.
+ * Answers for messages that belong to no connection, and the last words for connections of a process
+ * that is gone. They wait in a ring of fixed size: under a flood the oldest questions are answered and
+ * the others ask again.
  */
 #include "mgmt/cm_priv.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What every change of a connection consists of: its state with the row that others see, messages that become due,
- * events, and time. A request is sent retries_max + 1 times; then the connection gives up and tells the peer so, in case
- * that only one direction is broken.
+ * What every change of a connection consists of: its state with the row that others see, messages that
+ * become due, events, and time. A request is sent retries_max + 1 times; then the connection gives up
+ * and tells the peer so, in case that only one direction is broken.
  */
 #include "mgmt/cm_priv.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Management datagrams of the connection manager (IBA volume 1, chapter 12): what a UD packet to QP 1 carries, always
- * 256 bytes. One struct holds any of the eleven messages. Private data has no length on the wire: a message carries
- * all of it, with zeros behind what the sender wrote. Loading and storing follow one table of fields (mad.c).
+ * Management datagrams of the connection manager (IBA volume 1, chapter 12): what a UD packet to QP 1
+ * carries, always 256 bytes. One struct holds any of the eleven messages. Private data has no length on
+ * the wire: a message carries all of it, with zeros behind what the sender wrote. Loading and storing
+ * follow one table of fields (mad.c).
  */
 #ifndef VB_WIRE_MAD_H
 #define VB_WIRE_MAD_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two connection managers that talk, for tests: a client with one connection, and a server that listens. Nothing is
- * delivered by itself; a test says which messages it expects, and whether they arrive. Messages are compared as words:
- * "REQ", "REJ of REQ: invalid service ID", "MRA of REP".
+ * Two connection managers that talk, for tests: a client with one connection, and a server that listens.
+ * Nothing is delivered by itself; a test says which messages it expects, and whether they arrive.
+ * Messages are compared as words: "REQ", "REJ of REQ: invalid service ID", "MRA of REP".
  */
 #ifndef VB_TESTS_CONVERSATION_SUPPORT_CM_H
 #define VB_TESTS_CONVERSATION_SUPPORT_CM_H

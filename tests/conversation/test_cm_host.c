@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Several machines are the connection manager of one host: messages for another process, messages for nobody, and the last
- * words for a process that died.
+ * Several machines are the connection manager of one host: messages for another process, messages for
+ * nobody, and the last words for a process that died.
  */
 #include "harness.h"
 #include "support_cm.h"

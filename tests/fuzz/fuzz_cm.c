@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two connection managers whose programs and whose network do what the input says: calls in any order, messages lost,
- * doubled, changed or made up, with the communication IDs that are there. Whatever happens, events belong to connections
- * that their program has, a deadline passes, refused calls change nothing, and in the end everything is given back.
+ * Two connection managers whose programs and whose network do what the input says: calls in any order,
+ * messages lost, doubled, changed or made up, with the communication IDs that are there. Whatever
+ * happens, events belong to connections that their program has, a deadline passes, refused calls change
+ * nothing, and in the end everything is given back.
  */
 #include "fuzz.h"
 #include "support_input.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of the connection manager as tshark reads them: each kind by its name, and every field that tshark shows with
- * the value that was meant, over IPv4 and IPv6. What tshark does not show is in tests/unit/test_mad.c, as are flow label
- * and packet rate of a REQ, which version 4.0 reads from the wrong bytes.
+ * Messages of the connection manager as tshark reads them: each kind by its name, and every field that
+ * tshark shows with the value that was meant, over IPv4 and IPv6. What tshark does not show is in
+ * tests/unit/test_mad.c, as are flow label and packet rate of a REQ, which version 4.0 reads from the
+ * wrong bytes.
  */
 #include "base/bytes.h"
 #include "base/crc.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs of a world of connection managers and the model that watches them. Private data carries which attempt and which
- * end a message is about, so that the model can tell without looking into any machine.
+ * Programs of a world of connection managers and the model that watches them. Private data carries which
+ * attempt and which end a message is about, so that the model can tell without looking into any machine.
  */
 #include "support_cm_world.h"
 
@@ -277,8 +277,8 @@ static void on_sidr_response(struct cm_world *world, struct cm_end *end,
 }
 
 /*
- * So little has gone wrong that every attempt must come to a decision of the programs. One of the tries may be spent without a loss:
- * the MRA of a slow program answers only the second one.
+ * So little has gone wrong that every attempt must come to a decision of the programs. One of the tries
+ * may be spent without a loss: the MRA of a slow program answers only the second one.
  */
 static bool is_bearable(const struct cm_world *world)
 {
@@ -487,7 +487,7 @@ static void decide_answer(struct cm_world *world, struct cm_end *end)
 
 static void hang_up(struct cm_world *world, struct cm_end *end)
 {
-	/* The machine may have ended a stale connection on its own: then it is refused, and the event is on its way. */
+	/* The machine may have ended a stale connection on its own; then the event is on its way. */
 	if (vb_cm_disconnect(end->connection, NULL, world->now_ns) == VB_OK ||
 	    vb_cm_connection_state(end->connection) == VB_CM_DREQ_SENT)
 		end->phase = CM_CLOSING;
@@ -572,8 +572,8 @@ void cm_program_on_death(struct cm_world *world, uint32_t process, bool is_mourn
 /* --- the model -------------------------------------------------------------------------------- */
 
 /*
- * Why an end may believe in a connection whose other end is not up. Two generals cannot agree over a network that loses
- * everything; but with fewer losses than retries they must. Last words are said once.
+ * Why an end may believe in a connection whose other end is not up. Two generals cannot agree over a
+ * network that loses everything; but with fewer losses than retries they must. Last words are said once.
  */
 static bool is_excused(const struct cm_world *world, const struct cm_end *other)
 {

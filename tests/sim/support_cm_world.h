@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Worlds of connection managers, each made from its seed alone: hosts with several processes, programs that connect, accept,
- * reject, are slow, disconnect and leave, on a network that loses, doubles, delays and reorders messages; processes die,
- * and some are started again. A model that knows only what programs asked for and were told decides what must come
- * out: both ends of an attempt are connected with the same pair of QPs, or both know that they are not.
+ * Worlds of connection managers, each made from its seed alone: hosts with several processes, programs
+ * that connect, accept, reject, are slow, disconnect and leave, on a network that loses, doubles, delays
+ * and reorders messages; processes die, and some are started again. A model that knows only what
+ * programs asked for and were told decides what must come out: both ends of an attempt are connected
+ * with the same pair of QPs, or both know that they are not.
  */
 #ifndef VB_TESTS_SIM_SUPPORT_CM_WORLD_H
 #define VB_TESTS_SIM_SUPPORT_CM_WORLD_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The connection manager without memory: the n-th allocation fails, for every n. A call then says VB_ENOMEM and leaves
- * nothing behind; a request of a peer is dropped, and taken when it comes again. calloc() and free() are wrapped by the
- * linker (test_cm_memory.link). Also here: what a configuration may be.
+ * The connection manager without memory: the n-th allocation fails, for every n. A call then says
+ * VB_ENOMEM and leaves nothing behind; a request of a peer is dropped, and taken when it comes again.
+ * calloc() and free() are wrapped by the linker (test_cm_memory.link). Also here: what a configuration
+ * may be.
  */
 #include "harness.h"
 

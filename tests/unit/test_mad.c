@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of the connection manager. Fields that tshark shows are checked by the golden tests; here are those that it does
- * not show, at offsets taken from the tables of IBA volume 1, chapter 12.6, and what must be refused.
+ * Messages of the connection manager. Fields that tshark shows are checked by the golden tests; here are
+ * those that it does not show, at offsets taken from the tables of IBA volume 1, chapter 12.6, and what
+ * must be refused.
  */
 #include "harness.h"
 

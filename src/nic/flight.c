@@ -25,7 +25,7 @@ static struct vb_flight *find(struct vb_nic *nic, const struct vb_gid *gid, vb_q
 	return &nic->flights[hash >> HASH_SHIFT];
 }
 
-/* How many packets of the QP's MTU it may have out. */
+/* How many full packets of the QP's MTU it may have out. */
 static uint32_t window_of(const struct vb_qp *qp)
 {
 	const struct vb_nic_config *config = &qp->nic->config;

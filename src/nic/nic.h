@@ -52,7 +52,7 @@ struct vb_nic_config {
 	uint32_t batch_qpn_mask; /* bits of the destination QPN that a batch has in common: its way may depend on them */
 	uint32_t port_mtu; /* largest payload of a packet, and so of a UD message; 0: 4096 */
 	uint32_t flight_packets_max; /* unacknowledged request packets a QP may have out; 0: a default */
-	uint32_t flight_window_max; /* and the most bytes of payload in them; 0: no bound */
+	uint32_t flight_window_max; /* and the most bytes of payload in them, about; 0: no bound */
 	uint32_t flight_bytes_max; /* the same for all RC QPs together to one receiver, about; 0: no bound */
 
 	vb_dma_addr

@@ -49,6 +49,7 @@ struct vb_wqe {
 	uint32_t ssn; /* its place in the sequence of messages, for the credits */
 	uint32_t packet_count; /* PSNs that it takes; 0 for a local operation */
 	vb_psn first_psn;
+	uint32_t first_byte; /* where its payload begins in all that the QP ever sent, modulo 2^32 */
 	uint8_t opcode; /* enum vb_wr_opcode */
 	uint8_t flags; /* enum vb_send_flag */
 	uint8_t sge_count;

@@ -11,7 +11,7 @@ void vb_rc_on_acknowledged(struct vb_qp *qp); /* fewer packets are on their way 
 void vb_rc_seek(struct vb_qp *qp, vb_psn psn); /* the next packet to send is this one */
 void vb_rc_conclude_failure(
 	struct vb_qp *qp); /* of a request that could not be sent, if its turn has come */
-uint32_t vb_rc_flight_max(const struct vb_qp *qp); /* packets that may be out now; at least 1 */
+uint32_t vb_rc_flight_max(const struct vb_qp *qp); /* full packets that may be out now; at least 1 */
 bool vb_rc_is_drained(const struct vb_qp *qp);
 void vb_rc_check_drained(struct vb_qp *qp); /* SQD: tell once when nothing is under way any more */
 

@@ -85,6 +85,40 @@ static uint32_t packets_in_flight(const struct vb_requester *requester)
 	return psns > requester->read_psns_out ? psns - requester->read_psns_out : 0;
 }
 
+/* Where a PSN stands in all the payload that the QP ever sent. */
+static uint32_t byte_at(const struct vb_qp *qp, const struct vb_wqe *wqe, vb_psn psn)
+{
+	uint64_t offset = (uint64_t)vb_psn_distance(psn, wqe->first_psn) << qp->mtu_shift;
+
+	if (vb_wqe_needs_response(wqe))
+		return wqe->first_byte;
+	return wqe->first_byte + (uint32_t)(offset < wqe->length ? offset : wqe->length);
+}
+
+static uint32_t bytes_in_flight(const struct vb_qp *qp, const struct vb_wqe *next)
+{
+	const struct vb_requester *requester = &qp->requester;
+	const struct vb_wqe *oldest = vb_queue_wqe(&qp->sq, requester->done_index);
+	uint32_t end = next->progress == VB_WQE_STARTED ? byte_at(qp, next, requester->next_psn)
+							: requester->end_byte;
+
+	return end - byte_at(qp, oldest, requester->unacked);
+}
+
+/*
+ * The window is one of bytes, and counted in full packets. Where they were not full, more of them may be out; but not after a
+ * timeout, for then it may be packets that the peer has too many of.
+ */
+static bool is_window_full(const struct vb_qp *qp, const struct vb_wqe *next)
+{
+	uint32_t packets = packets_in_flight(&qp->requester);
+
+	if (packets < vb_rc_flight_max(qp))
+		return false;
+	return packets >= qp->nic->config.flight_packets_max || qp->requester.flight_cut ||
+	       bytes_in_flight(qp, next) >= qp->nic->config.flight_window_max;
+}
+
 static enum hold why_new_is_held(const struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	const struct vb_requester *requester = &qp->requester;
@@ -130,7 +164,7 @@ static enum hold why_held(const struct vb_qp *qp)
 	if (vb_wqe_needs_response(wqe) && requester->reads_out &&
 	    requester->reads_out >= qp->attr.reads_out)
 		return HELD_BY_READS;
-	if (packets_in_flight(requester) >= vb_rc_flight_max(qp))
+	if (is_window_full(qp, wqe))
 		return HELD_BY_WINDOW;
 	if (waits_for_credits(requester, wqe))
 		return HELD_BY_CREDITS;

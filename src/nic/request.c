@@ -39,6 +39,8 @@ void vb_request_start(struct vb_qp *qp, struct vb_wqe *wqe)
 	wqe->packet_count = count ? count : 1;
 	wqe->first_psn = requester->next_psn;
 	wqe->ssn = requester->next_ssn;
+	wqe->first_byte = requester->end_byte;
+	requester->end_byte += vb_wqe_needs_response(wqe) ? 0 : wqe->length;
 	wqe->progress = VB_WQE_STARTED;
 	requester->next_ssn = (requester->next_ssn + 1) & 0xffffff;
 	requester->cursor = (struct vb_cursor){ 0, 0 };

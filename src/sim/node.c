@@ -36,6 +36,7 @@ static void create_adapter(struct vb_node *node, const struct vb_node_options *o
 		.icrc_mode = options->icrc_mode,
 		.batch_segments_max = options->batch_segments_max,
 		.flight_packets_max = options->flight_packets_max,
+		.flight_window_max = options->flight_window_max,
 		.flight_bytes_max = options->flight_bytes_max,
 		.zero_page = node->arena->base,
 		.device_memory = device->address,

@@ -20,6 +20,7 @@ struct vb_world_options vb_workload_draw(uint64_t seed)
 {
 	static const uint32_t batches[] = { 0, 4, 16 };
 	static const uint32_t flights[] = { 0, 0, 4, 16, 64 };
+	static const uint32_t windows[] = { 0, 0, 3000, 32768 };
 	static const uint32_t flight_bytes[] = { 0, 1, 8192, 65536 };
 	static const uint32_t rates[] = { 0, 80, 800 };
 	struct vb_prng prng;
@@ -39,6 +40,7 @@ struct vb_world_options vb_workload_draw(uint64_t seed)
 	options.flight_packets_max = flights[vb_prng_below(&prng, 5)];
 	options.flight_bytes_max = flight_bytes[vb_prng_below(&prng, 4)];
 	options.has_strange_iovas = vb_dice_chance(&prng, 1, 2);
+	options.flight_window_max = windows[vb_prng_below(&prng, 4)];
 	return options;
 }
 

@@ -38,6 +38,7 @@ static struct vb_node *make_node(struct vb_world *world, uint32_t index, uint32_
 		.icrc_mode = options->icrc_mode,
 		.batch_segments_max = options->batch_segments_max,
 		.flight_packets_max = options->flight_packets_max,
+		.flight_window_max = options->flight_window_max,
 		.flight_bytes_max = options->flight_bytes_max,
 		.has_strange_iovas = options->has_strange_iovas,
 	};

@@ -41,6 +41,7 @@ struct vb_world_options {
 	enum vb_icrc_mode icrc_mode;
 	uint32_t batch_segments_max;
 	uint32_t flight_packets_max;
+	uint32_t flight_window_max;
 	uint32_t flight_bytes_max;
 	bool has_strange_iovas;
 	bool is_steady; /* transmit without random back-pressure, poll at once */

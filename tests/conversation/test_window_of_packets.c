@@ -96,6 +96,49 @@ TEST(rc_a_window_of_bytes_is_few_large_packets)
 	EXPECT_EQ(packets_out_with(512), 2);
 }
 
+TEST(rc_a_window_of_bytes_is_many_packets_that_are_not_full)
+{
+	struct setup setup = setup_of(VB_QP_RC, 1024);
+	setup.flight_window_max = 1024;
+	setup.flight_packets_max = 6;
+	struct pair *p = pair_connect(&setup);
+
+	for (uint64_t wr_id = 1; wr_id <= 9; wr_id++)
+		post_write(p, A, wr_id, 250);
+	expect_sent(p, A, "WRITE_ONLY psn=0 len=250 ack", "WRITE_ONLY psn=1 len=250 ack",
+		    "WRITE_ONLY psn=2 len=250 ack", "WRITE_ONLY psn=3 len=250 ack",
+		    "WRITE_ONLY psn=4 len=250 ack");
+	inject(p, A, "ACKNOWLEDGE psn=1 msn=2");
+	expect_sent(p, A, "WRITE_ONLY psn=5 len=250 ack", "WRITE_ONLY psn=6 len=250 ack");
+}
+
+TEST(rc_small_packets_are_counted_as_well_as_their_bytes)
+{
+	struct setup setup = setup_of(VB_QP_RC, 1024);
+	setup.flight_window_max = 1024;
+	setup.flight_packets_max = 3;
+	struct pair *p = pair_connect(&setup);
+
+	for (uint64_t wr_id = 1; wr_id <= 5; wr_id++)
+		post_write(p, A, wr_id, 8);
+	expect_sent(p, A, "WRITE_ONLY psn=0 len=8 ack", "WRITE_ONLY psn=1 len=8 ack",
+		    "WRITE_ONLY psn=2 len=8 ack");
+}
+
+TEST(rc_after_a_timeout_small_packets_count_as_full_ones)
+{
+	struct setup setup = setup_of(VB_QP_RC, 1024);
+	setup.flight_window_max = 2048;
+	struct pair *p = pair_connect(&setup);
+
+	for (uint64_t wr_id = 1; wr_id <= 5; wr_id++)
+		post_write(p, A, wr_id, 8);
+	send_all(p, A);
+	lose(p);
+	wait_until_work(p, A);
+	expect_sent(p, A, "WRITE_ONLY psn=0 len=8 ack");
+}
+
 TEST(rc_a_window_of_bytes_is_at_least_one_packet)
 {
 	EXPECT_EQ(packets_out_with(4096), 1);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * QP 1, the general services interface: management datagrams (MADs) of the connection manager. What libibverbs offers
+ * librdmacm for it, at a version node of its own; nobody else is to call it. A process has at most one user of it, whose machine (mgmt/cm.h) is one of
+ * those that together are the connection manager of the host; each MAD finds the process it is for, whichever it arrives at.
+ *
+ * Order of locks: the adapter's ownership, then the user's own, which its functions below take. The user holds none of its locks
+ * when it calls vb_gsi_*.
+ */
+#ifndef VB_HOST_GSI_H
+#define VB_HOST_GSI_H
+
+#include "mgmt/cm.h"
+#include "wire/flow.h"
+#include "wire/number.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ibv_context;
+struct vb_gsi_name;
+
+/* Each is called by a thread that drives the adapter and owns it: no verbs and no waiting in there. */
+struct vb_gsi_user {
+	void *owner;
+	enum vb_cm_verdict (*receive)(void *owner, const struct vb_flow *flow, vb_qpn source,
+				      const uint8_t *bytes, uint32_t length, uint64_t now_ns,
+				      struct vb_cm_meaning *meant);
+	bool (*take_mad)(void *owner, struct vb_cm_mad *mad); /* until false: to be sent now */
+	uint64_t (*deadline)(void *owner); /* VB_NEVER: none */
+	void (*expire)(void *owner, uint64_t now_ns);
+	/* Its port is closed. */
+	void (*on_unreachable)(void *owner, const struct vb_gid *address, uint64_t now_ns);
+};
+
+/* What the user's machine is made with (struct vb_cm_config). */
+struct vb_gsi_place {
+	uint32_t id_prefix;
+	uint32_t id_prefix_bits;
+	uint64_t ca_guid;
+	/* Zeroed, until vb_gsi_detach(). Other processes of this host read it when this one has died, to tell its peers. */
+	struct vb_cm_row *rows;
+	uint32_t row_count;
+};
+
+/* --- for librdmacm; each returns 0 or an errno -------------------------------------------------- */
+
+/*
+ * One user a process; the adapter of the context is its home: it sends from any address of the host. From now on its
+ * functions are called, until vb_gsi_detach() has returned. EBUSY: there is one.
+ */
+int vb_gsi_attach(struct ibv_context *home, const struct vb_gsi_user *user,
+		  struct vb_gsi_place *place_out);
+/* All its MADs are taken and sent before. Its names must be given back already. */
+void vb_gsi_detach(struct ibv_context *home);
+
+/* There are MADs to take, or a nearer deadline: sends them in this thread. */
+void vb_gsi_kick(struct ibv_context *home);
+
+/*
+ * Holds the name of a service: requests for it that arrive at this host come to this process. `address` NULL: any.
+ * `families` as in struct vb_cm_service. EADDRINUSE: another process of this user has it.
+ */
+int vb_gsi_listen(struct ibv_context *home, uint64_t service, const struct vb_gid *address,
+		  uint32_t families, struct vb_gsi_name **name_out);
+/* Another process may have it now. For a moment requests wait for one to take it. */
+void vb_gsi_unlisten(struct vb_gsi_name *name);
+
+/* Waits until `fd` is readable, driving the adapter meanwhile. 0, or EINTR, or EAGAIN if fd does not block. */
+int vb_gsi_wait(struct ibv_context *home, int fd);
+
+#endif

@@ -20,14 +20,13 @@ static bool is_nonblocking(int fd)
 	return flags >= 0 && flags & O_NONBLOCK;
 }
 
-/* Waits until something may be there. */
-static int wait_for(struct vb_abi_context *context, int fd)
+int vb_abi_wait(struct vb_adapter *adapter, int fd)
 {
 	if (is_nonblocking(fd)) {
-		vb_adapter_poll(context->adapter, NULL);
+		vb_adapter_poll(adapter, NULL);
 		return EAGAIN;
 	}
-	return vb_adapter_wait(context->adapter, fd);
+	return vb_adapter_wait(adapter, fd);
 }
 
 int vb_abi_channel_create(struct ibv_context *context, struct ibv_comp_channel **channel_out)
@@ -86,7 +85,7 @@ int vb_abi_channel_take_event(struct ibv_comp_channel *channel, struct ibv_cq **
 	if (!vb_adapter_is_usable(own->context->adapter))
 		return EIO;
 	while (!(cq = take_waiting(own))) {
-		int err = wait_for(own->context, channel->fd);
+		int err = vb_abi_wait(own->context->adapter, channel->fd);
 
 		is_waited_on = err != EAGAIN;
 		if (err == EAGAIN && (cq = take_waiting(own)))
@@ -243,7 +242,7 @@ int vb_abi_context_take_event(struct ibv_context *context, struct ibv_async_even
 	if (!vb_adapter_is_usable(own->adapter))
 		return EIO;
 	while (!take_async(own, event_out)) {
-		int err = wait_for(own, context->async_fd);
+		int err = vb_abi_wait(own->adapter, context->async_fd);
 
 		if (err == EAGAIN && take_async(own, event_out))
 			return 0;

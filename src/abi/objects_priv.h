@@ -233,6 +233,9 @@ void vb_abi_dm_init(struct ibv_dm *dm); /* how it is copied to and from */
 void vb_abi_handle_add(struct vb_link *list, struct vb_abi_handle *handle, uint32_t number);
 void vb_abi_handle_remove(struct vb_link *list, struct vb_abi_handle *handle);
 
+/* Waits until a descriptor may have something, driving meanwhile. EAGAIN at once if it does not block. */
+int vb_abi_wait(struct vb_adapter *adapter, int fd);
+
 /* What the adapter calls for each event of the engine; the owner is not needed, for an object knows its context. */
 void vb_abi_on_event(void *owner, const struct vb_event *event);
 

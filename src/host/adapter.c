@@ -8,6 +8,7 @@
 #include "host/member.h"
 #include "host/port_holders.h"
 #include "host/pump.h"
+#include "host/qp1.h"
 #include "link/fd.h"
 #include "link/udp.h"
 
@@ -183,9 +184,15 @@ static vb_err make_parts(struct vb_adapter *adapter)
 	if (!err)
 		err = report(adapter, make_engine(adapter, &config), "no memory for its engine");
 	if (!err)
+		err = report(adapter, vb_qp1_create(adapter->nic, adapter->number, &adapter->qp1),
+			     "no memory for its QP 1");
+	if (!err)
+		err = report(adapter, vb_qp1_plug_in(adapter->qp1),
+			     "no sockets for what other processes have for its QP 1");
+	if (!err)
 		err = report(adapter,
 			     vb_pump_create(adapter->nic, adapter->udp, adapter->member,
-					    &adapter->host_gid, &adapter->pump),
+					    adapter->qp1, &adapter->host_gid, &adapter->pump),
 			     "no memory for its packets");
 	return err;
 }
@@ -194,6 +201,8 @@ static void end_parts(struct vb_adapter *adapter)
 {
 	vb_adapter_unplug(adapter);
 	free(adapter->groups);
+	if (adapter->qp1)
+		vb_qp1_destroy(adapter->qp1);
 	if (adapter->nic)
 		vb_nic_destroy(adapter->nic);
 	if (adapter->tables)
@@ -286,6 +295,11 @@ struct vb_nic *vb_adapter_nic(const struct vb_adapter *adapter)
 struct vb_udp *vb_adapter_link(const struct vb_adapter *adapter)
 {
 	return adapter->udp;
+}
+
+struct vb_qp1 *vb_adapter_qp1(const struct vb_adapter *adapter)
+{
+	return adapter->qp1;
 }
 
 uint64_t vb_adapter_device_memory(const struct vb_adapter *adapter)

@@ -16,6 +16,7 @@
 struct vb_adapter;
 struct vb_config;
 struct vb_device;
+struct vb_qp1;
 struct vb_udp;
 
 struct vb_adapter_init {
@@ -42,6 +43,7 @@ bool vb_adapter_is_usable(struct vb_adapter *adapter);
 
 struct vb_nic *vb_adapter_nic(const struct vb_adapter *adapter);
 struct vb_udp *vb_adapter_link(const struct vb_adapter *adapter);
+struct vb_qp1 *vb_adapter_qp1(const struct vb_adapter *adapter);
 uint64_t vb_adapter_device_memory(const struct vb_adapter *adapter); /* bytes on the adapter */
 
 /* The device as its interface is now. */

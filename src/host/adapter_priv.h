@@ -18,6 +18,7 @@
 #include <stdbool.h>
 
 struct vb_member;
+struct vb_qp1;
 struct vb_udp;
 struct vb_udp_address;
 
@@ -27,6 +28,7 @@ struct vb_adapter {
 	struct vb_member *member; /* these three are NULL while it is unplugged */
 	struct vb_udp *udp;
 	struct vb_pump *pump;
+	struct vb_qp1 *qp1;
 	struct vb_adapter_init init;
 	struct vb_gid host_gid; /* that is no address and reaches this host only; or all zero */
 	uint8_t *tables; /* key rows, QP rows, zero page, device memory: one mapping */

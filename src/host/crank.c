@@ -47,6 +47,11 @@ static uint64_t begin_drive(struct vb_adapter *adapter)
 	return now_ns;
 }
 
+static uint64_t deadline(const struct vb_adapter *adapter)
+{
+	return adapter->pump ? vb_pump_deadline(adapter->pump) : vb_nic_deadline(adapter->nic);
+}
+
 /* As the owner, when something may have moved. Returns when to look again. */
 static uint64_t settle(struct vb_adapter *adapter, bool has_moved, bool has_more)
 {
@@ -55,7 +60,7 @@ static uint64_t settle(struct vb_adapter *adapter, bool has_moved, bool has_more
 		atomic_store_explicit(&adapter->idle_polls, 0, memory_order_relaxed);
 	}
 	tell_events(adapter);
-	return has_more ? 0 : vb_nic_deadline(adapter->nic);
+	return has_more ? 0 : deadline(adapter);
 }
 
 uint64_t vb_adapter_drive(struct vb_adapter *adapter)
@@ -233,7 +238,7 @@ int vb_adapter_sleep(struct pollfd *fds, uint32_t count, uint64_t until_ns)
 void vb_adapter_on_wake(struct vb_adapter *adapter)
 {
 	if (adapter->pump)
-		vb_pump_on_wake(adapter->pump);
+		vb_pump_on_wake(adapter->pump, vb_clock_now());
 }
 
 uint32_t vb_adapter_fds(const struct vb_adapter *adapter, struct pollfd fds[VB_PUMP_FDS_MAX])

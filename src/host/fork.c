@@ -10,6 +10,7 @@
 
 #include "host/clock.h"
 #include "host/log.h"
+#include "host/qp1.h"
 #include "host/receivers.h"
 #include "link/fd.h"
 
@@ -19,6 +20,8 @@
 /* The parent of a daemon exits right after the fork, while the child goes on: so long the child waits for that. */
 #define PARENT_EXITS_NS 1000000000u
 #define PAUSE_NS 1000000
+#define PARTING_MAX_NS 200000000u /* nobody shall wait longer for the end of a process */
+#define PARTING_PAUSE_NS 100000
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_link all = { &all, &all };
@@ -59,6 +62,7 @@ static void inherit(struct vb_adapter *adapter)
 	atomic_store(&adapter->wake_fd, -1);
 	atomic_store(&adapter->waiter_count, 0);
 	atomic_store(&adapter->helper_wakes_ns, HELPER_PAUSES);
+	vb_qp1_inherit(adapter->qp1);
 	if (!adapter->is_torn)
 		vb_adapter_unplug(adapter);
 }
@@ -133,6 +137,19 @@ bool vb_adapter_is_usable(struct vb_adapter *adapter)
 	return is_usable;
 }
 
+/* The program leaves connections behind: their peers are told now, rather than by whoever survives. */
+static void part(struct vb_adapter *adapter)
+{
+	uint64_t begin_ns = vb_clock_now();
+
+	vb_qp1_part(adapter->qp1, begin_ns);
+	while (adapter->pump && vb_qp1_is_sending(adapter->qp1) &&
+	       vb_clock_now() - begin_ns < PARTING_MAX_NS) {
+		(void)vb_adapter_drive(adapter);
+		syscall(SYS_nanosleep, &(struct timespec){ 0, PARTING_PAUSE_NS }, NULL);
+	}
+}
+
 static __attribute__((destructor)) void on_exit_of_process(void)
 {
 	if (pthread_mutex_trylock(&all_lock))
@@ -143,6 +160,8 @@ static __attribute__((destructor)) void on_exit_of_process(void)
 		if (adapter->is_inherited || pthread_mutex_trylock(&adapter->owner))
 			continue; /* whoever has it sends */
 		vb_adapter_send_put_off(adapter);
+		if (vb_qp1_has_user(adapter->qp1))
+			part(adapter);
 		pthread_mutex_unlock(&adapter->owner);
 	}
 	pthread_mutex_unlock(&all_lock);

@@ -9,6 +9,7 @@
 #include "host/log.h"
 #include "host/member.h"
 #include "host/pump.h"
+#include "host/qp1.h"
 #include "link/fd.h"
 #include "link/udp.h"
 #include "nic/qp.h"
@@ -45,6 +46,8 @@ void vb_adapter_unplug(struct vb_adapter *adapter)
 {
 	if (adapter->pump)
 		vb_pump_destroy(adapter->pump);
+	if (adapter->qp1)
+		vb_qp1_unplug(adapter->qp1);
 	if (adapter->udp) {
 		keep_groups(adapter);
 		vb_udp_close(adapter->udp);
@@ -64,7 +67,9 @@ vb_err vb_adapter_plug_in_again(struct vb_adapter *adapter)
 	if (!err)
 		err = vb_adapter_open_link(adapter);
 	if (!err)
-		err = vb_pump_create(adapter->nic, adapter->udp, adapter->member,
+		err = vb_qp1_plug_in(adapter->qp1);
+	if (!err)
+		err = vb_pump_create(adapter->nic, adapter->udp, adapter->member, adapter->qp1,
 				     &adapter->host_gid, &adapter->pump);
 	if (err)
 		vb_adapter_unplug(adapter);
@@ -84,7 +89,7 @@ vb_err vb_adapter_open_wake(struct vb_adapter *adapter)
 static bool is_intact(const struct vb_adapter *adapter)
 {
 	return adapter->pump && vb_udp_is_intact(adapter->udp) &&
-	       vb_member_is_intact(adapter->member);
+	       vb_member_is_intact(adapter->member) && vb_qp1_is_intact(adapter->qp1);
 }
 
 /* Somebody who still sleeps on the old sockets keeps them alive for a while: then it succeeds the next time. */

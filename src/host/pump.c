@@ -9,7 +9,9 @@
 #include "base/bytes.h"
 #include "host/log.h"
 #include "host/member.h"
+#include "host/qp1.h"
 #include "link/udp.h"
+#include "nic/gsi.h"
 #include "nic/nic.h"
 
 #define BATCH 64u
@@ -17,11 +19,13 @@
 #define UNREACHABLE_AT_ONCE 16u
 #define GLANCES_WITHOUT_MEMBERS \
 	8u /* packets by way of another process are few: most looks are for the wire's */
+#define GLANCES_WITHOUT_QP1 64u
 
 struct vb_pump {
 	struct vb_nic *nic;
 	struct vb_udp *udp;
 	struct vb_member *member;
+	struct vb_qp1 *qp1;
 	const struct vb_gid *host_gid;
 	struct vb_slot slots[BATCH];
 	struct iovec iovecs[BATCH * PARTS_MAX];
@@ -33,10 +37,11 @@ struct vb_pump {
 	uint32_t handed_to;
 	bool has_told_of_drops;
 	uint32_t glances; /* since we last looked for packets from other processes */
+	uint32_t glances_without_qp1; /* the same for what they have for QP 1 */
 };
 
 vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *member,
-		      const struct vb_gid *host_gid, struct vb_pump **pump_out)
+		      struct vb_qp1 *qp1, const struct vb_gid *host_gid, struct vb_pump **pump_out)
 {
 	struct vb_pump *pump = calloc(1, sizeof(*pump));
 
@@ -45,6 +50,7 @@ vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *
 	pump->nic = nic;
 	pump->udp = udp;
 	pump->member = member;
+	pump->qp1 = qp1;
 	pump->host_gid = host_gid;
 	*pump_out = pump;
 	return VB_OK;
@@ -113,6 +119,10 @@ static bool receive_from_wire(struct vb_pump *pump, uint64_t now_ns)
 		uint32_t owner;
 
 		fill_frame(frame, &pump->datagrams[i]);
+		if (vb_nic_is_mad(frame)) {
+			vb_qp1_receive(pump->qp1, now_ns, frame);
+			continue;
+		}
 		owner = owner_of(pump, frame);
 		if (owner == vb_member_number(pump->member))
 			ours++;
@@ -128,10 +138,17 @@ static bool receive_from_wire(struct vb_pump *pump, uint64_t now_ns)
 static bool receive_from_members(struct vb_pump *pump, uint64_t now_ns)
 {
 	uint32_t count = vb_member_take(pump->member, pump->handed);
+	uint32_t others = 0;
 
 	pump->glances = 0;
-	if (count)
-		vb_nic_receive(pump->nic, now_ns, pump->handed, count);
+	for (uint32_t i = 0; i < count; i++) {
+		if (vb_nic_is_mad(&pump->handed[i]))
+			vb_qp1_receive(pump->qp1, now_ns, &pump->handed[i]);
+		else
+			pump->handed[others++] = pump->handed[i];
+	}
+	if (others)
+		vb_nic_receive(pump->nic, now_ns, pump->handed, others);
 	return count;
 }
 
@@ -283,12 +300,67 @@ static void let_timers_fire(struct vb_pump *pump, uint64_t now_ns)
 		vb_nic_expire(pump->nic, now_ns);
 }
 
+/* --- QP 1 --- */
+
+static void take_unreachable(struct vb_pump *pump, uint64_t now_ns)
+{
+	struct vb_udp_address unreachable[UNREACHABLE_AT_ONCE];
+	uint32_t count;
+
+	do {
+		count = vb_udp_take_unreachable(pump->udp, unreachable, UNREACHABLE_AT_ONCE);
+		for (uint32_t i = 0; i < count; i++) {
+			struct vb_gid gid;
+
+			memcpy(gid.raw, unreachable[i].ip, sizeof(gid.raw));
+			vb_qp1_on_unreachable(pump->qp1, now_ns, &gid);
+		}
+	} while (count == UNREACHABLE_AT_ONCE);
+}
+
+/* Nobody waits on the descriptors while a program polls. */
+static void glance_at_qp1(struct vb_pump *pump, uint64_t now_ns)
+{
+	if (++pump->glances_without_qp1 < GLANCES_WITHOUT_QP1)
+		return;
+	pump->glances_without_qp1 = 0;
+	vb_qp1_look(pump->qp1, now_ns);
+	if (vb_qp1_is_waiting(pump->qp1))
+		take_unreachable(pump, now_ns);
+}
+
+/* When there is something to do for QP 1. True if any packet went out. */
+static bool drive_qp1(struct vb_pump *pump, uint64_t now_ns)
+{
+	uint32_t count;
+
+	if (vb_qp1_deadline(pump->qp1) > now_ns)
+		return false;
+	vb_qp1_expire(pump->qp1, now_ns);
+	count = vb_qp1_transmit(pump->qp1, now_ns, pump->slots, BATCH);
+	if (count)
+		vb_udp_send(pump->udp, pump->messages, make_messages(pump, count));
+	return count;
+}
+
+uint64_t vb_pump_deadline(const struct vb_pump *pump)
+{
+	uint64_t engine_ns = vb_nic_deadline(pump->nic);
+	uint64_t qp1_ns = vb_qp1_deadline(pump->qp1);
+
+	return engine_ns < qp1_ns ? engine_ns : qp1_ns;
+}
+
+/* --- driving --- */
+
 bool vb_pump_turn(struct vb_pump *pump, uint64_t now_ns)
 {
 	bool moved = receive_from_wire(pump, now_ns);
 
 	moved |= receive_from_members(pump, now_ns);
+	glance_at_qp1(pump, now_ns);
 	let_timers_fire(pump, now_ns);
+	moved |= drive_qp1(pump, now_ns);
 	return transmit(pump, now_ns) || moved;
 }
 
@@ -298,22 +370,21 @@ bool vb_pump_glance(struct vb_pump *pump, uint64_t now_ns)
 
 	if (++pump->glances > GLANCES_WITHOUT_MEMBERS)
 		moved |= receive_from_members(pump, now_ns);
+	glance_at_qp1(pump, now_ns);
 	let_timers_fire(pump, now_ns);
-	return moved;
+	return drive_qp1(pump, now_ns) || moved;
 }
 
-void vb_pump_on_wake(struct vb_pump *pump)
+void vb_pump_on_wake(struct vb_pump *pump, uint64_t now_ns)
 {
-	struct vb_udp_address unreachable[UNREACHABLE_AT_ONCE];
-
-	while (vb_udp_take_unreachable(pump->udp, unreachable, UNREACHABLE_AT_ONCE) ==
-	       UNREACHABLE_AT_ONCE)
-		;
+	take_unreachable(pump, now_ns);
+	vb_qp1_look(pump->qp1, now_ns);
 }
 
 uint32_t vb_pump_fds(const struct vb_pump *pump, struct pollfd fds[VB_PUMP_FDS_MAX])
 {
 	fds[0] = (struct pollfd){ .fd = vb_udp_fd(pump->udp), .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = vb_member_fd(pump->member), .events = POLLIN };
-	return 2;
+	fds[2] = (struct pollfd){ .fd = vb_qp1_fd(pump->qp1), .events = POLLIN };
+	return 3;
 }

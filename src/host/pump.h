@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Carries packets between an engine and its link: slots become messages, datagrams become frames. Packets for other
- * processes of this user are handed over to them, and theirs for us are taken in.
+ * processes of this user are handed over to them, and theirs for us are taken in. Those for QP 1 go to host/qp1.h, whichever process it
+ * is that gets them.
  */
 #ifndef VB_HOST_PUMP_H
 #define VB_HOST_PUMP_H
@@ -12,11 +13,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define VB_PUMP_FDS_MAX 2
+#define VB_PUMP_FDS_MAX 3
 
 struct vb_member;
 struct vb_nic;
 struct vb_pump;
+struct vb_qp1;
 struct vb_udp;
 
 struct vb_gid;
@@ -26,7 +28,8 @@ struct vb_gid;
  * their owner on this host and never see the wire.
  */
 VB_MUST_USE vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *member,
-				  const struct vb_gid *host_gid, struct vb_pump **pump_out);
+				  struct vb_qp1 *qp1, const struct vb_gid *host_gid,
+				  struct vb_pump **pump_out);
 void vb_pump_destroy(struct vb_pump *pump);
 
 /* As the engine's owner: one round of receiving, timers and sending. True if any packet moved. */
@@ -42,10 +45,13 @@ bool vb_pump_glance(struct vb_pump *pump, uint64_t now_ns);
 bool vb_pump_send(struct vb_pump *pump, uint64_t now_ns);
 
 /*
- * As the engine's owner, after waiting: takes errors off the sockets, which would else wake us again and again. Peers that
- * answer "port unreachable" are told of by time-out.
+ * As the engine's owner, after waiting: takes errors off the sockets, which would else wake us again and again. Of peers that
+ * answer "port unreachable" QP 1 is told; for QPs they are told of by time-out.
  */
-void vb_pump_on_wake(struct vb_pump *pump);
+void vb_pump_on_wake(struct vb_pump *pump, uint64_t now_ns);
+
+/* As the engine's owner: when the engine, or QP 1, wants to be driven by itself. */
+uint64_t vb_pump_deadline(const struct vb_pump *pump);
 
 /* What to wait on for packets; returns how many. */
 uint32_t vb_pump_fds(const struct vb_pump *pump, struct pollfd fds[VB_PUMP_FDS_MAX]);

@@ -64,6 +64,7 @@ struct vb_nic {
 	struct vb_qp **qps; /* beside qp_rows: whose row it is */
 	void **key_owners; /* beside key_rows: the region or window whose row it is (its kind says which) */
 	struct vb_srq **srqs; /* by the low bits of the SRQ number */
+	vb_psn mad_psn; /* of QP 1 */
 	uint32_t qpn_next;
 	uint32_t srqn_next;
 	uint32_t pd_next;
@@ -113,6 +114,12 @@ void vb_nic_begin(struct vb_nic *nic, uint64_t now_ns);
 
 /* Handles what calls inside the engine have left to do: QPs of a CQ that ran over. Ends every boundary call. */
 void vb_nic_settle(struct vb_nic *nic);
+
+/* What every frame must be, before anybody asks whose it is: well-formed, with a right ICRC. False: counted and dropped. */
+bool vb_nic_accept(struct vb_nic *nic, const struct vb_frame *frame, struct vb_packet *packet);
+
+/* Whether the P_Key of a packet goes with that entry of the table. */
+bool vb_nic_is_pkey_right(const struct vb_nic *nic, uint32_t index, uint16_t pkey);
 
 void vb_event_source_init(struct vb_event_source *source, enum vb_event_source_kind kind,
 			  void *owner_context);

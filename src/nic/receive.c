@@ -87,9 +87,9 @@ static bool is_icrc_right(struct vb_nic *nic, const struct vb_frame *frame, uint
 }
 
 /* P_Keys match in their low 15 bits, and two limited members do not talk to each other. */
-static bool is_pkey_right(const struct vb_qp *qp, uint16_t pkey)
+bool vb_nic_is_pkey_right(const struct vb_nic *nic, uint32_t index, uint16_t pkey)
 {
-	uint16_t own = vb_nic_pkey(qp->nic, qp->attr.pkey_index);
+	uint16_t own = vb_nic_pkey(nic, index);
 
 	return !((own ^ pkey) & 0x7fff) && (own | pkey) & 0x8000;
 }
@@ -135,7 +135,7 @@ static enum vb_drop check_for_qp(const struct vb_qp *qp, const struct vb_frame *
 		return VB_DROP_QP_STATE;
 	if (!is_service_right(qp, packet))
 		return VB_DROP_QP_TYPE;
-	if (!is_pkey_right(qp, packet->bth.pkey))
+	if (!vb_nic_is_pkey_right(qp->nic, qp->attr.pkey_index, packet->bth.pkey))
 		return VB_DROP_PKEY;
 	if (qp->type != VB_QP_UD && !is_from_peer(qp, &frame->flow))
 		return VB_DROP_ADDRESS;
@@ -170,25 +170,33 @@ void vb_qp_on_packet(struct vb_qp *qp, const struct vb_frame *frame, const struc
 	}
 }
 
-static void receive_one(struct vb_nic *nic, const struct vb_frame *frame)
+bool vb_nic_accept(struct vb_nic *nic, const struct vb_frame *frame, struct vb_packet *packet)
 {
 	uint32_t length = frame_length(frame);
 	enum vb_parse_result result;
-	struct vb_packet packet;
-	struct vb_qp *qp;
 
 	nic->counters.counts[VB_COUNTER_RX_PACKETS]++;
 	nic->counters.counts[VB_COUNTER_RX_BYTES] += length;
-	result = vb_packet_parse(frame->head.data, frame->head.length, length, &packet);
+	result = vb_packet_parse(frame->head.data, frame->head.length, length, packet);
 	if (result != VB_PARSED) {
 		vb_nic_drop(nic, drop_of_parse(result));
-		return;
+		return false;
 	}
 	if (nic->config.icrc_mode != VB_ICRC_OFF && !is_icrc_right(nic, frame, length)) {
 		vb_nic_count(nic, VB_COUNTER_RX_ICRC_ENCAPSULATED);
 		vb_nic_drop(nic, VB_DROP_ICRC);
-		return;
+		return false;
 	}
+	return true;
+}
+
+static void receive_one(struct vb_nic *nic, const struct vb_frame *frame)
+{
+	struct vb_packet packet;
+	struct vb_qp *qp;
+
+	if (!vb_nic_accept(nic, frame, &packet))
+		return;
 	if (packet.bth.opcode == VB_OPCODE_CNP) {
 		vb_nic_drop(nic, VB_DROP_CONGESTION_NOTICE);
 		return;

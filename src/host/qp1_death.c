@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A process that dies leaves its peers behind; one that survives it on this host tells them. Each user of QP 1 has a pair of connected sockets: one
+ * end is its own, the other is given to all processes. In between lies a message with the descriptor of its rows. When its
+ * end closes the others are woken, and the first that takes the message speaks: so it is one only, without any lock. A user that
+ * leaves takes the message back.
+ */
+#include "host/qp1_priv.h"
+
+#include "host/log.h"
+#include "host/member.h"
+#include "link/fd.h"
+#include "link/sys.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#define ROWS_BYTES (VB_QP1_ROWS * sizeof(struct vb_cm_row))
+#define ROWS_AT_ONCE 32u /* as many as may have last words at once: see SEND_AT_ONCE in qp1.c */
+#define ROUNDS_AT_ONCE 64u
+#define FAREWELL_PAUSE_NS 500000u
+#define FILE_CLOSE_ON_EXEC 1u /* MFD_CLOEXEC */
+
+/* --- our own life ------------------------------------------------------------------------------- */
+
+/* The message that waits at the others' end. */
+static bool leave_message(const struct vb_qp1_life *life, int rows_fd)
+{
+	struct vb_qp1_rows_of rows = { VB_QP1_ROWS_OF, sizeof(struct vb_cm_row), VB_QP1_ROWS };
+	struct iovec part = { &rows, sizeof(rows) };
+	struct vb_mail_name to_the_peer = { .length = 0 };
+	int fds[2] = { rows_fd, (int)syscall(SYS_pidfd_open, getpid(), 0) };
+	bool is_left =
+		vb_mail_send_fds(life->own_end, &to_the_peer, &part, fds, fds[1] < 0 ? 1 : 2) == 0;
+
+	if (fds[1] >= 0)
+		vb_sys_close(fds[1]);
+	return is_left;
+}
+
+static bool open_pair(struct vb_qp1_life *life)
+{
+	int ends[2];
+	int yes = 1;
+
+	if (syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+		    ends))
+		return false;
+	life->own_end = vb_fd_own(ends[0]);
+	life->others_end = vb_fd_own(ends[1]);
+	return vb_sys_setsockopt(life->others_end, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) == 0;
+}
+
+static bool map_rows(struct vb_qp1_life *life, int rows_fd)
+{
+	if (syscall(SYS_ftruncate, rows_fd, ROWS_BYTES))
+		return false;
+	life->rows = mmap(NULL, ROWS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, rows_fd, 0);
+	if (life->rows == MAP_FAILED)
+		life->rows = NULL;
+	return life->rows;
+}
+
+static void tell_all(struct vb_qp1 *qp1)
+{
+	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
+		struct vb_mail_name to = vb_qp1_box_name(qp1->user_id, number);
+
+		if (number != qp1->number)
+			vb_qp1_tell_life(qp1, &to);
+	}
+}
+
+static void close_pair(struct vb_qp1_life *life)
+{
+	vb_fd_close(life->own_end);
+	vb_fd_close(life->others_end);
+	life->own_end = life->others_end = -1;
+}
+
+vb_err vb_qp1_begin_life(struct vb_qp1 *qp1)
+{
+	struct vb_qp1_life *life = &qp1->life;
+	int rows_fd = (int)syscall(SYS_memfd_create, "verbatim-rows", FILE_CLOSE_ON_EXEC);
+	bool is_begun;
+
+	if (rows_fd < 0)
+		return VB_ENOMEM;
+	is_begun = getrandom(&life->token, sizeof(life->token), 0) == sizeof(life->token) &&
+		   open_pair(life) && map_rows(life, rows_fd) && leave_message(life, rows_fd);
+	vb_sys_close(rows_fd);
+	if (!is_begun) {
+		vb_qp1_end_life(qp1);
+		return VB_ENOMEM;
+	}
+	tell_all(qp1);
+	return VB_OK;
+}
+
+/* Those who have the message already, because the program has closed our end, find nothing in the rows. */
+void vb_qp1_end_life(struct vb_qp1 *qp1)
+{
+	struct vb_qp1_life *life = &qp1->life;
+	struct vb_qp1_rows_of rows;
+	struct vb_mail mail;
+
+	if (vb_fd_is_ours(life->others_end) &&
+	    vb_mail_receive(life->others_end, qp1->user_id, &rows, sizeof(rows), &mail))
+		vb_mail_close_fds(&mail);
+	close_pair(life);
+	if (life->rows) {
+		(void)!madvise(life->rows, ROWS_BYTES, MADV_REMOVE);
+		munmap(life->rows, ROWS_BYTES);
+	}
+	life->rows = NULL;
+}
+
+void vb_qp1_forget_life(struct vb_qp1 *qp1)
+{
+	struct vb_qp1_life *life = &qp1->life;
+
+	life->own_end = life->others_end = -1;
+	if (life->rows &&
+	    mmap(life->rows, ROWS_BYTES, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+		munmap(life->rows, ROWS_BYTES);
+	life->rows = NULL;
+}
+
+/* --- who else there is -------------------------------------------------------------------------- */
+
+void vb_qp1_ask_all(struct vb_qp1 *qp1)
+{
+	struct vb_qp1_asks asks = { VB_QP1_ASKS };
+	struct iovec part = { &asks, sizeof(asks) };
+
+	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
+		struct vb_mail_name to = vb_qp1_box_name(qp1->user_id, number);
+
+		if (number != qp1->number)
+			(void)vb_mail_send(qp1->box.fd, &to, &part, 1);
+	}
+}
+
+void vb_qp1_tell_life(struct vb_qp1 *qp1, const struct vb_mail_name *to)
+{
+	struct vb_qp1_lives lives = { VB_QP1_LIVES, qp1->number, qp1->life.token };
+	struct iovec part = { &lives, sizeof(lives) };
+
+	if (vb_fd_is_ours(qp1->life.others_end))
+		(void)vb_mail_send_fds(qp1->box.fd, to, &part, &qp1->life.others_end, 1);
+}
+
+static bool is_watched(const struct vb_qp1 *qp1, uint64_t token)
+{
+	for (struct vb_link *link = qp1->watches.next; link != &qp1->watches; link = link->next)
+		if (VB_CONTAINER(link, struct vb_qp1_watch, link)->token == token)
+			return true;
+	return false;
+}
+
+static struct vb_qp1_watch *add_watch(struct vb_qp1 *qp1, int fd)
+{
+	struct vb_qp1_watch *watch = calloc(1, sizeof(*watch));
+
+	if (!watch)
+		return NULL;
+	watch->source = (struct vb_qp1_source){ VB_QP1_WATCH, fd };
+	watch->rows_fd = -1;
+	vb_link_append(&qp1->watches, &watch->link);
+	return watch;
+}
+
+static void end_watch(struct vb_qp1 *qp1, struct vb_qp1_watch *watch)
+{
+	vb_qp1_remove_source(qp1, &watch->source);
+	vb_fd_close(watch->rows_fd);
+	vb_link_remove(&watch->link);
+	free(watch);
+}
+
+void vb_qp1_forget_watches(struct vb_qp1 *qp1)
+{
+	while (vb_link_is_linked(&qp1->watches))
+		end_watch(qp1, VB_CONTAINER(qp1->watches.next, struct vb_qp1_watch, link));
+	qp1->farewell_ns = VB_NEVER;
+}
+
+/* There is always something to read at this end: only the closing of the other one counts. */
+void vb_qp1_on_lives(struct vb_qp1 *qp1, const void *bytes, struct vb_mail *mail)
+{
+	struct vb_qp1_watch *watch;
+	struct vb_qp1_lives lives;
+
+	if (mail->length != sizeof(lives) || mail->fd_count != 1)
+		return;
+	memcpy(&lives, bytes, sizeof(lives));
+	if (is_watched(qp1, lives.token))
+		return;
+	watch = add_watch(qp1, mail->fds[0]);
+	if (!watch)
+		return;
+	mail->fd_count = 0;
+	watch->token = lives.token;
+	if (!vb_qp1_add_source(qp1, &watch->source, 0))
+		end_watch(qp1, watch);
+}
+
+/* --- somebody has died -------------------------------------------------------------------------- */
+
+static void begin_farewell(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_watch *watch)
+{
+	vb_qp1_remove_source(qp1, &watch->source);
+	watch->is_dead = true;
+	qp1->farewell_ns = now_ns;
+	vb_log(VB_LOG_DEBUG, "a process has died: its connections are ended for it");
+}
+
+/* False if there is no message: another one has it, or the process has left. */
+static bool take_message(struct vb_qp1 *qp1, struct vb_qp1_watch *watch, int *process_fd_out)
+{
+	struct vb_mail mail;
+
+	*process_fd_out = -1;
+	if (!vb_mail_receive(watch->source.fd, qp1->user_id, &watch->rows, sizeof(watch->rows),
+			     &mail))
+		return false;
+	if (mail.length != sizeof(watch->rows) || watch->rows.kind != VB_QP1_ROWS_OF ||
+	    watch->rows.row_size != sizeof(struct vb_cm_row) || !mail.fd_count) {
+		vb_mail_close_fds(&mail);
+		return false;
+	}
+	if (mail.fd_count > 1)
+		*process_fd_out = mail.fds[1];
+	watch->rows_fd = mail.fds[0];
+	return true;
+}
+
+/* The program may have closed the descriptor; and a process that dies closes its descriptors before it is dead. */
+static bool await_death(struct vb_qp1 *qp1, struct vb_qp1_watch *watch, int process_fd)
+{
+	vb_qp1_remove_source(qp1, &watch->source);
+	watch->source.fd = process_fd;
+	return process_fd >= 0 && vb_qp1_add_source(qp1, &watch->source, EPOLLIN);
+}
+
+void vb_qp1_on_watch(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_watch *watch)
+{
+	int process_fd;
+
+	if (watch->rows_fd >= 0)
+		begin_farewell(qp1, now_ns, watch);
+	else if (!take_message(qp1, watch, &process_fd))
+		end_watch(qp1, watch);
+	else if (!await_death(qp1, watch, process_fd))
+		begin_farewell(qp1, now_ns, watch);
+}
+
+/* --- last words --------------------------------------------------------------------------------- */
+
+/* Returns how many rows there were. They are read, not mapped: another process may have made the file shorter. */
+static uint32_t say_some(struct vb_qp1 *qp1, struct vb_qp1_watch *watch, bool *has_spoken)
+{
+	struct vb_cm_row rows[ROWS_AT_ONCE];
+	static const struct vb_cm_row none;
+	long length = syscall(SYS_pread64, watch->rows_fd, rows, sizeof(rows),
+			      (off_t)(watch->row_next * sizeof(rows[0])));
+	uint32_t count = length > 0 ? (uint32_t)((size_t)length / sizeof(rows[0])) : 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (rows[i].state == none.state)
+			continue;
+		vb_cm_farewell(qp1->machine, &rows[i]);
+		vb_qp1_stir(qp1);
+		*has_spoken = true;
+	}
+	watch->row_next += count;
+	return count;
+}
+
+/* True when all is said. */
+static bool go_on(struct vb_qp1 *qp1, struct vb_qp1_watch *watch)
+{
+	bool has_spoken = false;
+
+	for (uint32_t i = 0; i < ROUNDS_AT_ONCE && !has_spoken; i++)
+		if (!say_some(qp1, watch, &has_spoken))
+			return true;
+	return false;
+}
+
+void vb_qp1_say_farewells(struct vb_qp1 *qp1, uint64_t now_ns)
+{
+	qp1->farewell_ns = VB_NEVER;
+	for (struct vb_link *link = qp1->watches.next; link != &qp1->watches; link = link->next) {
+		struct vb_qp1_watch *watch = VB_CONTAINER(link, struct vb_qp1_watch, link);
+
+		if (!watch->is_dead)
+			continue;
+		qp1->farewell_ns = now_ns +
+				   FAREWELL_PAUSE_NS; /* for the rest of it, or the next one */
+		if (go_on(qp1, watch))
+			end_watch(qp1, watch);
+		return;
+	}
+}
+
+/* At the end of the process we do for ourselves what others would do for us. */
+void vb_qp1_part(struct vb_qp1 *qp1, uint64_t now_ns)
+{
+	struct vb_qp1_watch *watch;
+	int process_fd;
+
+	if (!qp1->has_user || !vb_fd_is_ours(qp1->life.others_end))
+		return;
+	qp1->has_user = false; /* its functions may have nothing to stand on any more */
+	qp1->user_ns = VB_NEVER;
+	watch = add_watch(qp1, qp1->life.others_end);
+	if (!watch)
+		return;
+	qp1->life.others_end = -1;
+	if (!take_message(qp1, watch, &process_fd)) {
+		end_watch(qp1, watch);
+		return;
+	}
+	if (process_fd >= 0)
+		vb_fd_close(process_fd);
+	begin_farewell(qp1, now_ns, watch);
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * To whom a MAD goes that the process which got it does not want. Neighbours in the queue with one destination go together. Who
+ * gets one from another process never sends it on: it takes it, refuses it or, if it was for a service that it listens on or did
+ * so, holds it for a while.
+ */
+#include "host/qp1_priv.h"
+
+#include "host/member.h"
+#include "wire/service.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RETRY_NS 2000000u
+#define ID_PREFIX_SHIFT 24
+
+enum fate { SENT, FULL, NOBODY };
+
+struct vb_mail_name vb_qp1_box_name(uid_t user_id, uint32_t number)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "gsi/%u", number);
+	return vb_mail_name(user_id, text);
+}
+
+/* Who listens was asked already for one that is held. */
+static void try_next(struct vb_qp1 *qp1, uint64_t time_ns)
+{
+	if (time_ns < qp1->dispatch_ns)
+		qp1->dispatch_ns = time_ns;
+}
+
+void vb_qp1_enqueue(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letter *letter,
+		    const struct vb_cm_meaning *meant, bool is_held)
+{
+	if (qp1->queue_count == VB_QP1_QUEUE_MAX) {
+		vb_nic_drop_mad(qp1->nic, VB_DROP_NO_RECEIVE);
+		return;
+	}
+	qp1->queue[qp1->queue_count++] = (struct vb_qp1_queued){ *letter, *meant, is_held };
+	try_next(qp1, is_held ? now_ns + RETRY_NS : now_ns);
+}
+
+/* --- sending to another process ----------------------------------------------------------------- */
+
+static enum fate fate_of(int result)
+{
+	if (!result)
+		return SENT;
+	/* A socket that is about to be closed takes nothing any more. */
+	return result == -ECONNREFUSED || result == -EPIPE ? NOBODY : FULL;
+}
+
+static enum fate send_letters(struct vb_qp1 *qp1, const struct vb_mail_name *to,
+			      const struct vb_qp1_queued *run, uint32_t count)
+{
+	struct vb_qp1_letters *message = &qp1->message;
+	struct iovec part = { message, offsetof(struct vb_qp1_letters, letters) +
+					       count * sizeof(message->letters[0]) };
+
+	message->kind = VB_QP1_LETTERS;
+	message->count = count;
+	for (uint32_t i = 0; i < count; i++)
+		message->letters[i] = run[i].letter;
+	return fate_of(vb_mail_send(qp1->box.fd, to, &part, 1));
+}
+
+static uint32_t family_of(const struct vb_cm_meaning *meant)
+{
+	if (!vb_service_is_ip(meant->service))
+		return VB_CM_RAW;
+	return vb_gid_is_ipv4(&meant->address) ? VB_CM_IPV4 : VB_CM_IPV6;
+}
+
+/* To who listens on that address, else to who does on any; or to who did so a moment ago. */
+static enum fate send_to_listener(struct vb_qp1 *qp1, const struct vb_qp1_queued *run,
+				  uint32_t count)
+{
+	const struct vb_cm_meaning *meant = &run->meant;
+	uint32_t family = family_of(meant);
+	enum fate fate = NOBODY;
+
+	for (uint32_t is_closed = 0; is_closed <= !run->is_held && fate == NOBODY; is_closed++) {
+		struct vb_qp1_name name = { .service = meant->service, .address = meant->address };
+		struct vb_mail_name to =
+			vb_qp1_service_name(qp1->user_id, &name, family, is_closed);
+
+		fate = send_letters(qp1, &to, run, count);
+		if (fate != NOBODY || vb_gid_is_zero(&meant->address))
+			continue;
+		name.address = (struct vb_gid){ 0 };
+		to = vb_qp1_service_name(qp1->user_id, &name, family, is_closed);
+		fate = send_letters(qp1, &to, run, count);
+	}
+	return fate;
+}
+
+static uint32_t owner_of(const struct vb_cm_meaning *meant)
+{
+	return meant->comm_id >> ID_PREFIX_SHIFT;
+}
+
+static enum fate send_to_owner(struct vb_qp1 *qp1, const struct vb_qp1_queued *run, uint32_t count)
+{
+	uint32_t owner = owner_of(&run->meant);
+	struct vb_mail_name to = vb_qp1_box_name(qp1->user_id, owner);
+
+	if (owner == qp1->number || owner >= VB_MEMBER_COUNT)
+		return NOBODY;
+	return send_letters(qp1, &to, run, count);
+}
+
+/* It does not say whom it is for: who knows its sender takes it. */
+static enum fate send_to_all(struct vb_qp1 *qp1, const struct vb_qp1_queued *run, uint32_t count)
+{
+	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
+		struct vb_mail_name to = vb_qp1_box_name(qp1->user_id, number);
+
+		if (number != qp1->number)
+			(void)send_letters(qp1, &to, run, count);
+	}
+	return SENT;
+}
+
+static bool is_for_all(const struct vb_cm_meaning *meant)
+{
+	return meant->kind == VB_MAD_REJ && !meant->comm_id;
+}
+
+static enum fate send_run(struct vb_qp1 *qp1, const struct vb_qp1_queued *run, uint32_t count)
+{
+	if (run->meant.has_service)
+		return send_to_listener(qp1, run, count);
+	if (is_for_all(&run->meant))
+		return send_to_all(qp1, run, count);
+	return send_to_owner(qp1, run, count);
+}
+
+/* --- the queue ---------------------------------------------------------------------------------- */
+
+static bool has_same_way(const struct vb_qp1_queued *a, const struct vb_qp1_queued *b)
+{
+	if (a->is_held != b->is_held || a->meant.has_service != b->meant.has_service)
+		return false;
+	if (a->meant.has_service)
+		return a->meant.service == b->meant.service &&
+		       vb_gid_equal(&a->meant.address, &b->meant.address);
+	return is_for_all(&a->meant) == is_for_all(&b->meant) &&
+	       owner_of(&a->meant) == owner_of(&b->meant);
+}
+
+static uint32_t count_run(const struct vb_qp1 *qp1, uint32_t first)
+{
+	uint32_t count = 1;
+
+	while (count < VB_QP1_LETTERS_MAX && first + count < qp1->queue_count &&
+	       has_same_way(&qp1->queue[first], &qp1->queue[first + count]))
+		count++;
+	return count;
+}
+
+static void refuse(struct vb_qp1 *qp1, const struct vb_qp1_letter *letter)
+{
+	vb_cm_refuse(qp1->machine, &letter->flow, letter->source, letter->bytes, VB_MAD_SIZE);
+	vb_qp1_stir(qp1);
+}
+
+/* What was not sent. True if it stays in the queue. */
+static bool settle(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_queued *queued,
+		   enum fate fate)
+{
+	bool is_old = now_ns - queued->letter.arrived_ns >= VB_QP1_PATIENCE_NS;
+
+	if (!is_old && (fate == FULL || queued->is_held))
+		return true;
+	if (fate == FULL)
+		vb_nic_drop_mad(qp1->nic, VB_DROP_NO_RECEIVE);
+	else
+		refuse(qp1, &queued->letter);
+	return false;
+}
+
+void vb_qp1_dispatch(struct vb_qp1 *qp1, uint64_t now_ns)
+{
+	uint32_t kept = 0;
+	uint32_t count;
+
+	for (uint32_t first = 0; first < qp1->queue_count; first += count) {
+		enum fate fate;
+
+		count = count_run(qp1, first);
+		fate = send_run(qp1, &qp1->queue[first], count);
+		for (uint32_t i = first; i < first + count && fate != SENT; i++)
+			if (settle(qp1, now_ns, &qp1->queue[i], fate))
+				qp1->queue[kept++] = qp1->queue[i];
+	}
+	qp1->queue_count = kept;
+	qp1->dispatch_ns = kept ? now_ns + RETRY_NS : VB_NEVER;
+}
+
+/* --- what others have sent ---------------------------------------------------------------------- */
+
+/* For one of our communication IDs. */
+static void on_letter(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letter *letter)
+{
+	struct vb_cm_meaning meant;
+
+	if (vb_qp1_offer(qp1, now_ns, letter, &meant) == VB_CM_NOT_MINE && !meant.has_service &&
+	    !is_for_all(&meant) && owner_of(&meant) == qp1->number)
+		refuse(qp1, letter);
+}
+
+/* For a service. If nobody here listens on it now, somebody may soon. */
+static void on_request(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letter *letter,
+		       const struct vb_qp1_name *name)
+{
+	struct vb_cm_meaning meant;
+	bool is_request = name->is_closed
+				  ? vb_qp1_interpret(qp1, letter, &meant)
+				  : vb_qp1_offer(qp1, now_ns, letter, &meant) == VB_CM_NOT_MINE;
+
+	if (is_request && meant.has_service)
+		vb_qp1_enqueue(qp1, now_ns, letter, &meant, true);
+}
+
+void vb_qp1_on_letters(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letters *letters,
+		       const struct vb_qp1_name *name)
+{
+	for (uint32_t i = 0; i < letters->count; i++) {
+		if (name)
+			on_request(qp1, now_ns, &letters->letters[i], name);
+		else
+			on_letter(qp1, now_ns, &letters->letters[i]);
+	}
+}

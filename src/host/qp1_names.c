@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Names of services. A name is a socket whose address says service, family and IP address; who has it gets the requests. One that is given
+ * back is free at once, for any process; the process that had it keeps another name for the same service for a moment, to which
+ * requests go while nobody listens: programs close and listen again between connections, and their peers should not hear of it.
+ */
+#include "host/qp1_priv.h"
+
+#include "host/log.h"
+#include "link/fd.h"
+#include "link/sys.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- descriptors that wake the owner ------------------------------------------------------------ */
+
+bool vb_qp1_add_source(struct vb_qp1 *qp1, struct vb_qp1_source *source, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.ptr = source };
+
+	return vb_sys_epoll_ctl(qp1->epoll, EPOLL_CTL_ADD, source->fd, &event) == 0;
+}
+
+/* Others may have copies of what is behind it: epoll would tell of it on. */
+void vb_qp1_remove_source(struct vb_qp1 *qp1, struct vb_qp1_source *source)
+{
+	struct epoll_event unused;
+
+	if (vb_fd_is_ours(source->fd) && vb_fd_is_ours(qp1->epoll))
+		(void)vb_sys_epoll_ctl(qp1->epoll, EPOLL_CTL_DEL, source->fd, &unused);
+	vb_fd_close(source->fd);
+	source->fd = -1;
+}
+
+/* --- names -------------------------------------------------------------------------------------- */
+
+static void describe_address(const struct vb_gid *address, char text[33])
+{
+	if (vb_gid_is_zero(address)) {
+		strcpy(text, "any");
+		return;
+	}
+	for (uint32_t i = 0; i < sizeof(address->raw); i++)
+		snprintf(text + 2 * i, 3, "%02x", address->raw[i]);
+}
+
+struct vb_mail_name vb_qp1_service_name(uid_t user_id, const struct vb_qp1_name *name,
+					uint32_t family, bool is_closed)
+{
+	char address[33], text[80];
+
+	describe_address(&name->address, address);
+	snprintf(text, sizeof(text), "%s/%" PRIx64 "/%" PRIu32 "/%s",
+		 is_closed ? "listened" : "listens", name->service, family, address);
+	return vb_mail_name(user_id, text);
+}
+
+static bool open_door(struct vb_qp1 *qp1, struct vb_qp1_name *name, uint32_t index)
+{
+	struct vb_qp1_door *door = &name->doors[index];
+	struct vb_mail_name address =
+		vb_qp1_service_name(qp1->user_id, name, 1u << index, name->is_closed);
+
+	door->name = name;
+	door->source = (struct vb_qp1_source){ VB_QP1_DOOR, vb_mail_open() };
+	if (door->source.fd >= 0 && vb_mail_claim(door->source.fd, &address) &&
+	    vb_qp1_add_source(qp1, &door->source, EPOLLIN))
+		return true;
+	vb_qp1_remove_source(qp1, &door->source);
+	return false;
+}
+
+static void close_doors(struct vb_qp1 *qp1, struct vb_qp1_name *name)
+{
+	for (uint32_t i = 0; i < VB_QP1_FAMILIES; i++)
+		vb_qp1_remove_source(qp1, &name->doors[i].source);
+}
+
+/* All or none. */
+static bool open_doors(struct vb_qp1 *qp1, struct vb_qp1_name *name)
+{
+	for (uint32_t i = 0; i < VB_QP1_FAMILIES; i++) {
+		if (name->families >> i & 1 && !open_door(qp1, name, i)) {
+			close_doors(qp1, name);
+			return false;
+		}
+	}
+	return true;
+}
+
+static struct vb_qp1_name *make_name(uint64_t service, const struct vb_gid *address,
+				     uint32_t families)
+{
+	struct vb_qp1_name *name = calloc(1, sizeof(*name));
+
+	if (!name)
+		return NULL;
+	name->service = service;
+	name->address = *address;
+	name->families = families;
+	for (uint32_t i = 0; i < VB_QP1_FAMILIES; i++)
+		name->doors[i].source.fd = -1;
+	return name;
+}
+
+vb_err vb_qp1_listen(struct vb_qp1 *qp1, uint64_t service, const struct vb_gid *address,
+		     uint32_t families, struct vb_qp1_name **name_out)
+{
+	struct vb_qp1_name *name;
+
+	if (!families || families >> VB_QP1_FAMILIES || !qp1->has_user)
+		return VB_EINVAL;
+	name = make_name(service, address, families);
+	if (!name)
+		return VB_ENOMEM;
+	if (!open_doors(qp1, name)) {
+		free(name);
+		return VB_EBUSY;
+	}
+	vb_link_append(&qp1->names, &name->link);
+	*name_out = name;
+	return VB_OK;
+}
+
+/* --- giving them back --------------------------------------------------------------------------- */
+
+/*
+ * First the new one, then the old one takes nothing more, and what is in it is held for who listens next. If another process has just closed
+ * the same service, it has the new one's name: then it holds the requests.
+ */
+static void exchange_door(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_name *name,
+			  uint32_t index)
+{
+	struct vb_qp1_source before = name->doors[index].source;
+
+	(void)!open_door(qp1, name, index);
+	if (vb_fd_is_ours(before.fd)) {
+		(void)syscall(SYS_shutdown, before.fd, SHUT_RD);
+		while (vb_qp1_look_into(qp1, now_ns, before.fd, name))
+			;
+	}
+	vb_qp1_remove_source(qp1, &before);
+}
+
+void vb_qp1_unlisten(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_name *name)
+{
+	name->is_closed = true;
+	name->closes_ns = now_ns + VB_QP1_PATIENCE_NS;
+	for (uint32_t i = 0; i < VB_QP1_FAMILIES; i++)
+		if (name->families >> i & 1)
+			exchange_door(qp1, now_ns, name, i);
+	if (name->closes_ns < qp1->closes_ns)
+		qp1->closes_ns = name->closes_ns;
+}
+
+static void end_name(struct vb_qp1 *qp1, struct vb_qp1_name *name)
+{
+	close_doors(qp1, name);
+	vb_link_remove(&name->link);
+	free(name);
+}
+
+void vb_qp1_end_closed_names(struct vb_qp1 *qp1, uint64_t now_ns)
+{
+	struct vb_link *next;
+
+	qp1->closes_ns = VB_NEVER;
+	for (struct vb_link *link = qp1->names.next; link != &qp1->names; link = next) {
+		struct vb_qp1_name *name = VB_CONTAINER(link, struct vb_qp1_name, link);
+
+		next = link->next;
+		if (!name->is_closed)
+			continue;
+		if (name->closes_ns <= now_ns)
+			end_name(qp1, name);
+		else if (name->closes_ns < qp1->closes_ns)
+			qp1->closes_ns = name->closes_ns;
+	}
+}
+
+/* --- all of them -------------------------------------------------------------------------------- */
+
+void vb_qp1_open_names(struct vb_qp1 *qp1)
+{
+	for (struct vb_link *link = qp1->names.next; link != &qp1->names; link = link->next) {
+		struct vb_qp1_name *name = VB_CONTAINER(link, struct vb_qp1_name, link);
+
+		if (qp1->has_user && !open_doors(qp1, name))
+			vb_log(VB_LOG_WARN,
+			       "service %" PRIx64
+			       " is lost: the program had closed its descriptor, and now another process listens on it",
+			       name->service);
+	}
+}
+
+void vb_qp1_close_names(struct vb_qp1 *qp1)
+{
+	for (struct vb_link *link = qp1->names.next; link != &qp1->names; link = link->next)
+		close_doors(qp1, VB_CONTAINER(link, struct vb_qp1_name, link));
+	vb_qp1_end_closed_names(qp1, VB_NEVER);
+}
+
+void vb_qp1_free_names(struct vb_qp1 *qp1)
+{
+	while (vb_link_is_linked(&qp1->names))
+		end_name(qp1, VB_CONTAINER(qp1->names.next, struct vb_qp1_name, link));
+}

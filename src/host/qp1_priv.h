@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The inside of QP 1, and what its processes send each other. Both ends are this program, of one user on one host, but perhaps of
+ * another version: each message begins with its kind, which changes with its layout, and what is not understood is thrown away.
+ */
+#ifndef VB_HOST_QP1_PRIV_H
+#define VB_HOST_QP1_PRIV_H
+
+#include "host/qp1.h"
+
+#include "base/list.h"
+#include "base/timer.h"
+#include "host/mail.h"
+#include "nic/gsi.h"
+
+#define VB_QP1_LETTERS_MAX 24 /* in a message: the kernel queues few of them for a socket */
+#define VB_QP1_QUEUE_MAX 1024
+#define VB_QP1_ROWS 65536 /* connections of a process */
+#define VB_QP1_FAMILIES 3 /* VB_CM_IPV4, VB_CM_IPV6, VB_CM_RAW */
+
+/* So long a request waits for somebody to listen again, where somebody did; and any MAD for a process that does not keep up. */
+#define VB_QP1_PATIENCE_NS 500000000u
+
+/* A MAD on its way to the process that it is for. */
+struct vb_qp1_letter {
+	struct vb_flow flow;
+	vb_qpn source;
+	uint64_t arrived_ns; /* at this host */
+	uint8_t bytes[VB_MAD_SIZE];
+};
+
+/* --- messages ----------------------------------------------------------------------------------- */
+
+enum vb_qp1_message_kind {
+	VB_QP1_LETTERS = 0x76623201,
+	VB_QP1_ASKS = 0x76623202, /* who else makes connections? */
+	VB_QP1_LIVES =
+		0x76623203, /* the sender: with a descriptor whose other end closes when it dies */
+	VB_QP1_ROWS_OF = 0x76623204, /* what is found at that descriptor */
+};
+
+struct vb_qp1_letters {
+	uint32_t kind;
+	uint32_t count;
+	struct vb_qp1_letter letters[VB_QP1_LETTERS_MAX];
+};
+
+struct vb_qp1_asks {
+	uint32_t kind;
+};
+
+struct vb_qp1_lives {
+	uint32_t kind;
+	uint32_t number;
+	uint64_t token; /* another one for each user of QP 1 */
+};
+
+/* With a descriptor of the rows, and one of the process (pidfd) if the kernel has such. */
+struct vb_qp1_rows_of {
+	uint32_t kind;
+	uint32_t row_size;
+	uint32_t row_count;
+};
+
+/* --- what it consists of ------------------------------------------------------------------------ */
+
+/* Descriptors that wake its owner. */
+enum vb_qp1_source_kind { VB_QP1_BOX, VB_QP1_DOOR, VB_QP1_WATCH };
+
+struct vb_qp1_source {
+	enum vb_qp1_source_kind kind;
+	int fd; /* or negative */
+};
+
+/* A service's name for one family of addresses. */
+struct vb_qp1_door {
+	struct vb_qp1_source source;
+	struct vb_qp1_name *name; /* that it is of */
+};
+
+/* A service that this process listens on, or did so a moment ago. */
+struct vb_qp1_name {
+	struct vb_link link;
+	uint64_t service;
+	struct vb_gid address; /* or zero: any */
+	uint32_t families;
+	bool is_closed; /* requests that come are held … */
+	uint64_t closes_ns; /* … until then */
+	struct vb_qp1_door doors[VB_QP1_FAMILIES];
+};
+
+/* A MAD that is to be dispatched. */
+struct vb_qp1_queued {
+	struct vb_qp1_letter letter;
+	struct vb_cm_meaning meant;
+	bool is_held; /* somebody has listened, and may again */
+};
+
+/* The user of another process: whoever survives it tells its peers. */
+struct vb_qp1_watch {
+	struct vb_qp1_source source;
+	struct vb_link link;
+	uint64_t token;
+	bool is_dead;
+	int rows_fd; /* negative as long as it lives */
+	struct vb_qp1_rows_of rows;
+	uint32_t row_next;
+};
+
+/* How others learn of our death. */
+struct vb_qp1_life {
+	uint64_t token;
+	struct vb_cm_row *rows;
+	int own_end; /* closed by the kernel when we die … */
+	int others_end; /* … which is seen here. It holds a message with the rows, for the first that takes it */
+};
+
+struct vb_qp1 {
+	struct vb_nic *nic;
+	uint32_t number;
+	uid_t user_id;
+	struct vb_cm *machine; /* without connections: it refuses, and says last words */
+
+	int epoll;
+	struct vb_qp1_source box;
+	struct vb_link names;
+	struct vb_link watches;
+	uint64_t closes_ns; /* of the next closed name; or VB_NEVER */
+	uint64_t farewell_ns; /* when more last words are due; or VB_NEVER */
+
+	bool has_user;
+	struct vb_gsi_user user;
+	uint64_t user_ns; /* its deadline */
+	struct vb_qp1_life life;
+
+	bool is_stirred; /* there may be MADs to send … */
+	uint64_t send_ns; /* … but not before this */
+
+	struct vb_qp1_queued *queue;
+	uint32_t queue_count;
+	uint64_t dispatch_ns; /* when to try next; VB_NEVER: there is nothing */
+	struct vb_qp1_letters message; /* sent or received last */
+};
+
+/* --- qp1.c --- */
+
+/* What a MAD is for; false if it is none. */
+bool vb_qp1_interpret(struct vb_qp1 *qp1, const struct vb_qp1_letter *letter,
+		      struct vb_cm_meaning *meant);
+
+/* Asks the user's machine. *meant is written if it is not its own. */
+enum vb_cm_verdict vb_qp1_offer(struct vb_qp1 *qp1, uint64_t now_ns,
+				const struct vb_qp1_letter *letter, struct vb_cm_meaning *meant);
+
+/* Takes in some of what is in a box, or at the door of a name. False when there is no more. */
+bool vb_qp1_look_into(struct vb_qp1 *qp1, uint64_t now_ns, int fd, const struct vb_qp1_name *name);
+
+/* --- qp1_guid.c --- */
+
+/* The CA GUID of all this user's processes in this network namespace, and of no others. */
+uint64_t vb_qp1_host_guid(uid_t user_id);
+
+/* --- qp1_dispatch.c --- */
+
+/* Puts it into the queue. If that is full, it is dropped. */
+void vb_qp1_enqueue(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letter *letter,
+		    const struct vb_cm_meaning *meant, bool is_held);
+/* Sends what is in the queue to whom it is for, and refuses what is nobody's. */
+void vb_qp1_dispatch(struct vb_qp1 *qp1, uint64_t now_ns);
+/* MADs that another process has sent us: for our communication IDs, or for a service of ours. */
+void vb_qp1_on_letters(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letters *letters,
+		       const struct vb_qp1_name *name);
+
+struct vb_mail_name vb_qp1_box_name(uid_t user_id, uint32_t number);
+
+/* --- qp1_names.c --- */
+
+struct vb_mail_name vb_qp1_service_name(uid_t user_id, const struct vb_qp1_name *name,
+					uint32_t family, bool is_closed);
+VB_MUST_USE bool vb_qp1_add_source(struct vb_qp1 *qp1, struct vb_qp1_source *source,
+				   uint32_t events);
+void vb_qp1_remove_source(struct vb_qp1 *qp1, struct vb_qp1_source *source);
+/* All that have descriptors again, or none any more. */
+void vb_qp1_open_names(struct vb_qp1 *qp1);
+void vb_qp1_close_names(struct vb_qp1 *qp1);
+void vb_qp1_free_names(struct vb_qp1 *qp1);
+void vb_qp1_end_closed_names(struct vb_qp1 *qp1, uint64_t now_ns);
+
+/* --- qp1_death.c --- */
+
+VB_MUST_USE vb_err vb_qp1_begin_life(struct vb_qp1 *qp1);
+void vb_qp1_end_life(struct vb_qp1 *qp1);
+/* In a forked child: what it writes there is not seen by others. */
+void vb_qp1_forget_life(struct vb_qp1 *qp1);
+
+void vb_qp1_ask_all(struct vb_qp1 *qp1);
+void vb_qp1_tell_life(struct vb_qp1 *qp1, const struct vb_mail_name *to);
+void vb_qp1_on_lives(struct vb_qp1 *qp1, const void *bytes, struct vb_mail *mail);
+void vb_qp1_on_watch(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_watch *watch);
+void vb_qp1_say_farewells(struct vb_qp1 *qp1, uint64_t now_ns);
+void vb_qp1_forget_watches(struct vb_qp1 *qp1);
+
+#endif

@@ -17,7 +17,7 @@ all:
 
 demo:
 	@scripts/bootstrap --demo
-	@scripts/build release --quiet verbatim ibverbs verbatim-preload
+	@scripts/build release --quiet verbatim ibverbs rdmacm verbatim-preload
 	@scripts/demo
 
 test:
@@ -30,12 +30,12 @@ test-all:
 
 clients:
 	@scripts/bootstrap
-	@scripts/build release --quiet verbatim ibverbs verbatim-preload
+	@scripts/build release --quiet verbatim ibverbs rdmacm verbatim-preload
 	@tests/clients/run
 
 bench:
 	@scripts/bootstrap --bench
-	@scripts/build release --quiet verbatim ibverbs verbatim-preload benches
+	@scripts/build release --quiet verbatim ibverbs rdmacm verbatim-preload benches
 	@build/bench/engine
 	@echo
 	@bench/wire
@@ -60,7 +60,7 @@ interop:
 	@tests/interop/run $(CASES)
 
 install:
-	@scripts/build release --quiet verbatim ibverbs verbatim-preload
+	@scripts/build release --quiet verbatim ibverbs rdmacm verbatim-preload
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 
 format:

@@ -21,7 +21,7 @@ static const char *const library_folders[] = { "lib", "../lib/verbatim" };
 /* Without its folder: a space in LD_PRELOAD is the end of a name. LD_LIBRARY_PATH leads to it, or else to neither. */
 #define SHIM "libverbatim-preload.so"
 
-static const char *const libraries[] = { "libibverbs.so.1", SHIM };
+static const char *const libraries[] = { "libibverbs.so.1", "librdmacm.so.1", SHIM };
 
 static void print_usage(FILE *to)
 {
@@ -123,7 +123,7 @@ int command_run(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (!find_libraries(folder)) {
-		fprintf(stderr, "verbatim run: libibverbs.so.1 and " SHIM
+		fprintf(stderr, "verbatim run: libibverbs.so.1, librdmacm.so.1 and " SHIM
 				" are not beside this program; is it installed whole?\n");
 		return 1;
 	}

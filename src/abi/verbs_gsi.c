@@ -116,3 +116,8 @@ VB_ABI_EXPORT int vb_gsi_wait(struct ibv_context *home, int fd)
 {
 	return vb_abi_wait(adapter_of(home), fd);
 }
+
+VB_ABI_EXPORT void vb_gsi_log(enum vb_log_level level, const char *line)
+{
+	vb_log(level, "%s", line);
+}

@@ -10,6 +10,7 @@
 #ifndef VB_HOST_GSI_H
 #define VB_HOST_GSI_H
 
+#include "host/log.h"
 #include "mgmt/cm.h"
 #include "wire/flow.h"
 #include "wire/number.h"
@@ -68,5 +69,8 @@ void vb_gsi_unlisten(struct vb_gsi_name *name);
 
 /* Waits until `fd` is readable, driving the adapter meanwhile. 0, or EINTR, or EAGAIN if fd does not block. */
 int vb_gsi_wait(struct ibv_context *home, int fd);
+
+/* A line for the log that the two libraries share. */
+void vb_gsi_log(enum vb_log_level level, const char *line);
 
 #endif

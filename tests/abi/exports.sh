@@ -43,6 +43,7 @@ T vb_gsi_attach@@VERBATIM_1
 T vb_gsi_detach@@VERBATIM_1
 T vb_gsi_kick@@VERBATIM_1
 T vb_gsi_listen@@VERBATIM_1
+T vb_gsi_log@@VERBATIM_1
 T vb_gsi_unlisten@@VERBATIM_1
 T vb_gsi_wait@@VERBATIM_1
 END

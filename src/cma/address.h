@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Socket addresses, of IPv4 and IPv6 only, and the GIDs that stand for them. InfiniBand's own family has no meaning on
+ * Ethernet.
+ */
+#ifndef VB_CMA_ADDRESS_H
+#define VB_CMA_ADDRESS_H
+
+#include "wire/flow.h"
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define VB_CMA_ADDRESS_TEXT 80
+
+/* 0 if it is of no family that we know. */
+socklen_t vb_cma_address_length(const struct sockaddr *address);
+bool vb_cma_address_is_any(const struct sockaddr *address);
+bool vb_cma_address_is_multicast(const struct sockaddr *address);
+bool vb_cma_address_equal(const struct sockaddr *a,
+			  const struct sockaddr *b); /* but for the port */
+/* In the CPU's byte order. */
+uint16_t vb_cma_address_port(const struct sockaddr *address);
+void vb_cma_address_set_port(struct sockaddr *address, uint16_t port);
+/* The interface of a link-local address; 0 if it says none. */
+uint32_t vb_cma_address_scope(const struct sockaddr *address);
+
+struct vb_gid vb_cma_address_gid(const struct sockaddr *address);
+void vb_cma_address_from_gid(struct sockaddr_storage *address, const struct vb_gid *gid,
+			     uint16_t port, uint32_t scope);
+void vb_cma_address_any(struct sockaddr_storage *address, int family);
+/* This host, as the family writes it. */
+void vb_cma_address_loopback(struct sockaddr_storage *address, int family, uint16_t port);
+
+/* Is it an address of this host? 0 or EADDRNOTAVAIL. */
+int vb_cma_address_check_local(const struct sockaddr *address);
+
+/*
+ * From which of our addresses packets go to a destination. `source` may be one that is demanded, or NULL, or any. 0, or
+ * what the kernel says: ENETUNREACH, EHOSTUNREACH, …
+ */
+int vb_cma_address_route(const struct sockaddr *source, const struct sockaddr *destination,
+			 struct sockaddr_storage *source_out);
+
+const char *vb_cma_address_describe(const struct sockaddr *address, char text[VB_CMA_ADDRESS_TEXT]);
+
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Event channels. Events wait in a list; a descriptor is readable as long as it is not empty, and both change together
+ * under the lock. Each event is counted by one identifier until it is acknowledged, and rdma_destroy_id() waits for that.
+ */
+#include "cma/cma_priv.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static struct vb_cma_channel *channel_of(struct rdma_event_channel *channel)
+{
+	return VB_CONTAINER(channel, struct vb_cma_channel, channel);
+}
+
+/* --- making ------------------------------------------------------------------------------------- */
+
+VB_CMA_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct vb_cma_channel *channel = calloc(1, sizeof(*channel));
+
+	if (!channel) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	channel->channel.fd = (int)syscall(SYS_eventfd2, 0, EFD_CLOEXEC);
+	if (channel->channel.fd < 0) {
+		free(channel);
+		return NULL;
+	}
+	vb_link_init(&channel->events);
+	return &channel->channel;
+}
+
+static void free_channel(struct vb_cma_channel *channel)
+{
+	while (vb_link_is_linked(&channel->events)) {
+		struct vb_cma_event *event =
+			VB_CONTAINER(channel->events.next, struct vb_cma_event, link);
+
+		vb_link_remove(&event->link);
+		free(event);
+	}
+	syscall(SYS_close, channel->channel.fd);
+	free(channel);
+}
+
+/* Programs do so while a thread of theirs still waits for events. As with the kernel's, it waits for ever. */
+VB_CMA_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	struct vb_cma_channel *own = channel_of(channel);
+	bool is_waited_on;
+
+	vb_cma_lock();
+	own->is_abandoned = true;
+	is_waited_on = own->waiter_count;
+	vb_cma_unlock();
+	if (!is_waited_on)
+		free_channel(own);
+}
+
+/* --- what waits --------------------------------------------------------------------------------- */
+
+static void raise_flag(struct vb_cma_channel *channel)
+{
+	uint64_t one = 1;
+
+	(void)!syscall(SYS_write, channel->channel.fd, &one, sizeof(one));
+}
+
+/* Looks first: a program may have read the descriptor itself, and it may block. */
+static void lower_flag(struct vb_cma_channel *channel)
+{
+	struct pollfd look = { .fd = channel->channel.fd, .events = POLLIN };
+	uint64_t count;
+
+	if (syscall(SYS_poll, &look, 1, 0) == 1)
+		(void)!syscall(SYS_read, channel->channel.fd, &count, sizeof(count));
+}
+
+static void append(struct vb_cma_channel *channel, struct vb_cma_event *event)
+{
+	if (!vb_link_is_linked(&channel->events))
+		raise_flag(channel);
+	vb_link_append(&channel->events, &event->link);
+}
+
+static void detach(struct vb_cma_channel *channel, struct vb_cma_event *event)
+{
+	vb_link_remove(&event->link);
+	if (!vb_link_is_linked(&channel->events))
+		lower_flag(channel);
+}
+
+struct vb_cma_event *vb_cma_event_make(struct vb_cma_id *id, enum rdma_cm_event_type type,
+				       int status)
+{
+	struct vb_cma_event *event = calloc(1, sizeof(*event));
+
+	if (!event)
+		return NULL;
+	event->event.id = &id->id;
+	event->event.event = type;
+	event->event.status = status;
+	event->counted = id;
+	vb_link_init(&event->link);
+	return event;
+}
+
+void vb_cma_event_queue(struct vb_cma_event *event)
+{
+	append(channel_of(event->counted->id.channel), event);
+}
+
+int vb_cma_event_tell(struct vb_cma_id *id, enum rdma_cm_event_type type, int status)
+{
+	struct vb_cma_event *event = vb_cma_event_make(id, type, status);
+
+	if (!event)
+		return ENOMEM;
+	vb_cma_lock();
+	vb_cma_event_queue(event);
+	vb_cma_unlock();
+	return 0;
+}
+
+static void drop(struct vb_cma_channel *channel, struct vb_cma_event *event)
+{
+	struct vb_cma_id *brought = vb_cma_id_of(event->event.id);
+
+	detach(channel, event);
+	if (event->event.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		vb_cma_event_drop_all(brought);
+		vb_cma_id_discard(brought);
+	}
+	free(event);
+}
+
+/* The first that waits for this identifier, of this group if there is one. */
+static struct vb_cma_event *find(struct vb_cma_channel *channel, const struct vb_cma_id *id,
+				 const struct vb_cma_group *group)
+{
+	for (struct vb_link *link = channel->events.next; link != &channel->events;
+	     link = link->next) {
+		struct vb_cma_event *event = VB_CONTAINER(link, struct vb_cma_event, link);
+
+		if (event->counted == id && (!group || event->group == group))
+			return event;
+	}
+	return NULL;
+}
+
+void vb_cma_event_drop_all(struct vb_cma_id *id)
+{
+	struct vb_cma_channel *channel = channel_of(id->id.channel);
+	struct vb_cma_event *event;
+
+	while ((event = find(channel, id, NULL)))
+		drop(channel, event);
+}
+
+void vb_cma_event_drop_group(struct vb_cma_id *id, const struct vb_cma_group *group)
+{
+	struct vb_cma_channel *channel = channel_of(id->id.channel);
+	struct vb_cma_event *event;
+
+	while ((event = find(channel, id, group)))
+		drop(channel, event);
+}
+
+bool vb_cma_event_is_waiting(const struct vb_cma_id *id, enum rdma_cm_event_type type)
+{
+	struct vb_cma_channel *channel = channel_of(id->id.channel);
+
+	for (struct vb_link *link = channel->events.next; link != &channel->events;
+	     link = link->next) {
+		struct vb_cma_event *event = VB_CONTAINER(link, struct vb_cma_event, link);
+
+		if (event->counted == id && event->event.event == type)
+			return true;
+	}
+	return false;
+}
+
+void vb_cma_event_move_all(struct vb_cma_id *id, struct rdma_event_channel *to)
+{
+	struct vb_cma_channel *from = channel_of(id->id.channel);
+	struct vb_cma_event *event;
+
+	while ((event = find(from, id, NULL))) {
+		detach(from, event);
+		if (event->event.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+			vb_cma_event_move_all(vb_cma_id_of(event->event.id), to);
+			event->event.id->channel = to;
+		}
+		append(channel_of(to), event);
+	}
+}
+
+/* --- taking ------------------------------------------------------------------------------------- */
+
+static struct vb_cma_event *take(struct vb_cma_channel *channel)
+{
+	struct vb_cma_event *event = NULL;
+
+	vb_cma_lock();
+	if (vb_link_is_linked(&channel->events)) {
+		event = VB_CONTAINER(channel->events.next, struct vb_cma_event, link);
+		detach(channel, event);
+		event->counted->events_taken++;
+	}
+	vb_cma_unlock();
+	return event;
+}
+
+static bool is_nonblocking(int fd)
+{
+	long flags = syscall(SYS_fcntl, fd, F_GETFL);
+
+	return flags >= 0 && flags & O_NONBLOCK;
+}
+
+/* Without an adapter there is nothing to drive meanwhile. */
+static int wait_readable(int fd)
+{
+	struct ibv_context *home = vb_cma_machine_home();
+	struct pollfd look = { .fd = fd, .events = POLLIN };
+
+	if (home)
+		return vb_gsi_wait(home, fd);
+	if (is_nonblocking(fd))
+		return EAGAIN;
+	return syscall(SYS_poll, &look, 1, -1) < 0 ? errno : 0;
+}
+
+static int wait_for_event(struct vb_cma_channel *channel)
+{
+	bool is_last;
+	int error;
+
+	vb_cma_lock();
+	channel->waiter_count++;
+	vb_cma_unlock();
+	error = wait_readable(channel->channel.fd);
+	vb_cma_lock();
+	is_last = !--channel->waiter_count && channel->is_abandoned;
+	vb_cma_unlock();
+	if (!is_last)
+		return error;
+	free_channel(channel);
+	return EBADF;
+}
+
+VB_CMA_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
+				    struct rdma_cm_event **event)
+{
+	bool was_driven = false;
+
+	if (!channel || !event)
+		return vb_cma_return(vb_cma_refuse(EINVAL, "rdma_get_cm_event: no %s",
+						   channel ? "place for the event" : "channel"));
+	for (;;) {
+		struct vb_cma_event *taken = take(channel_of(channel));
+		int error;
+
+		if (taken && vb_cma_event_complete(taken)) {
+			*event = &taken->event;
+			return 0;
+		}
+		if (taken)
+			continue;
+		error = wait_for_event(channel_of(channel));
+		/* Something may have come while it looked. */
+		if (error == EAGAIN && !was_driven)
+			was_driven = true;
+		else if (error)
+			return vb_cma_return(error);
+	}
+}
+
+VB_CMA_EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	struct vb_cma_event *own;
+
+	if (!event)
+		return vb_cma_return(vb_cma_refuse(EINVAL, "rdma_ack_cm_event: no event"));
+	own = VB_CONTAINER(event, struct vb_cma_event, event);
+	vb_cma_lock();
+	own->counted->events_taken--;
+	vb_cma_wake_all();
+	vb_cma_unlock();
+	free(own);
+	return 0;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Devices. One is opened when an address is looked for that no open one has, in the order of the list, so that a
+ * program that uses one interface opens no other if it can be helped. They stay open to the end of the process. The lock here is
+ * held during verbs, and never together with the machine's.
+ */
+#include "cma/cma_priv.h"
+
+#include "base/bytes.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GIDS_MAX 1024
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vb_link devices = { &devices, &devices };
+
+static uint8_t clip(int count)
+{
+	return (uint8_t)min32(count > 0 ? (uint32_t)count : 0, RDMA_MAX_INIT_DEPTH - 1);
+}
+
+static int open_device(struct ibv_device *device, struct vb_cma_device **device_out)
+{
+	struct vb_cma_device *opened = calloc(1, sizeof(*opened));
+	struct ibv_device_attr attr;
+	int error = ENOMEM;
+
+	if (!opened)
+		return ENOMEM;
+	opened->verbs = ibv_open_device(device);
+	if (!opened->verbs) {
+		error = errno;
+		goto free_device;
+	}
+	error = ibv_query_device(opened->verbs, &attr);
+	if (error)
+		goto close_device;
+	opened->pd = ibv_alloc_pd(opened->verbs);
+	if (!opened->pd) {
+		error = errno;
+		goto close_device;
+	}
+	opened->responder_resources_max = clip(attr.max_qp_rd_atom);
+	opened->initiator_depth_max = clip(attr.max_qp_init_rd_atom);
+	opened->ack_delay = attr.local_ca_ack_delay;
+	vb_link_append(&devices, &opened->link);
+	*device_out = opened;
+	return 0;
+
+close_device:
+	ibv_close_device(opened->verbs);
+free_device:
+	free(opened);
+	return error;
+}
+
+static struct vb_cma_device *find_open(const struct ibv_device *device)
+{
+	for (struct vb_link *link = devices.next; link != &devices; link = link->next) {
+		struct vb_cma_device *opened = VB_CONTAINER(link, struct vb_cma_device, link);
+
+		if (opened->verbs->device == device)
+			return opened;
+	}
+	return NULL;
+}
+
+/* --- where an address is -------------------------------------------------------------------------- */
+
+static bool is_meant(const struct ibv_gid_entry *entry, const struct vb_gid *gid, uint32_t scope)
+{
+	return !memcmp(entry->gid.raw, gid->raw, sizeof(gid->raw)) &&
+	       (!scope || !entry->ndev_ifindex || entry->ndev_ifindex == scope);
+}
+
+static bool find_gid(struct vb_cma_device *device, const struct vb_gid *gid, uint32_t scope,
+		     struct vb_cma_place *place)
+{
+	struct ibv_gid_entry entries[GIDS_MAX];
+	ssize_t count = ibv_query_gid_table(device->verbs, entries, GIDS_MAX, 0);
+
+	for (ssize_t i = 0; i < count; i++) {
+		if (!is_meant(&entries[i], gid, scope))
+			continue;
+		*place = (struct vb_cma_place){
+			.device = device,
+			.gid_index = (uint8_t)entries[i].gid_index,
+			.ifindex = entries[i].ndev_ifindex,
+		};
+		return true;
+	}
+	return false;
+}
+
+static bool find_in_open(const struct vb_gid *gid, uint32_t scope, struct vb_cma_place *place)
+{
+	for (struct vb_link *link = devices.next; link != &devices; link = link->next) {
+		struct vb_cma_device *opened = VB_CONTAINER(link, struct vb_cma_device, link);
+
+		if (find_gid(opened, gid, scope, place))
+			return true;
+	}
+	return false;
+}
+
+static bool find_in_others(const struct vb_gid *gid, uint32_t scope, struct vb_cma_place *place)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	bool is_found = false;
+
+	for (size_t i = 0; list && list[i] && !is_found; i++) {
+		struct vb_cma_device *opened = NULL;
+
+		if (!find_open(list[i]) && !open_device(list[i], &opened))
+			is_found = find_gid(opened, gid, scope, place);
+	}
+	if (list)
+		ibv_free_device_list(list);
+	return is_found;
+}
+
+int vb_cma_device_find(const struct vb_gid *gid, uint32_t scope, struct vb_cma_place *place_out)
+{
+	bool is_found;
+
+	pthread_mutex_lock(&lock);
+	is_found = find_in_open(gid, scope, place_out) || find_in_others(gid, scope, place_out);
+	pthread_mutex_unlock(&lock);
+	return is_found ? 0 : ENODEV;
+}
+
+/* --- the others ----------------------------------------------------------------------------------- */
+
+static int open_first(struct vb_cma_device **device_out)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	int error = ENODEV;
+
+	for (size_t i = 0; list && list[i] && error; i++)
+		error = open_device(list[i], device_out);
+	if (list)
+		ibv_free_device_list(list);
+	return error;
+}
+
+int vb_cma_device_first(struct vb_cma_device **device_out)
+{
+	int error = 0;
+
+	pthread_mutex_lock(&lock);
+	if (vb_link_is_linked(&devices))
+		*device_out = VB_CONTAINER(devices.next, struct vb_cma_device, link);
+	else
+		error = open_first(device_out);
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+int vb_cma_device_xrcd(struct vb_cma_device *device, struct ibv_xrcd **xrcd_out)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = 0100, /* O_CREAT */
+	};
+	int error = 0;
+
+	pthread_mutex_lock(&lock);
+	if (!device->xrcd)
+		device->xrcd = ibv_open_xrcd(device->verbs, &attr);
+	if (!device->xrcd)
+		error = errno;
+	*xrcd_out = device->xrcd;
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+void vb_cma_device_forget_all(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	vb_link_init(&devices);
+}
+
+/* Opens all, or those that can be. The order is that of the list. */
+static struct ibv_context **open_all(struct ibv_device **list, int count, int *opened_count)
+{
+	struct ibv_context **contexts = calloc((size_t)count + 1, sizeof(*contexts));
+
+	*opened_count = 0;
+	for (int i = 0; contexts && i < count; i++) {
+		struct vb_cma_device *device = find_open(list[i]);
+
+		if (device || !open_device(list[i], &device))
+			contexts[(*opened_count)++] = device->verbs;
+	}
+	return contexts;
+}
+
+VB_CMA_EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	int count, opened_count = 0;
+	struct ibv_device **list = ibv_get_device_list(&count);
+	struct ibv_context **contexts = NULL;
+
+	if (num_devices)
+		*num_devices = 0;
+	if (!list)
+		return NULL;
+	pthread_mutex_lock(&lock);
+	contexts = open_all(list, count, &opened_count);
+	pthread_mutex_unlock(&lock);
+	ibv_free_device_list(list);
+	if (num_devices)
+		*num_devices = opened_count;
+	if (contexts && opened_count)
+		return contexts;
+	errno = contexts ? ENODEV : ENOMEM;
+	free(contexts);
+	return NULL;
+}
+
+VB_CMA_EXPORT void rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}

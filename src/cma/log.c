@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Messages to the user go into the log of libibverbs, which knows where that is and what the user wants to read. */
+#include "cma/cma_priv.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void vb_cma_log(enum vb_log_level level, const char *format, ...)
+{
+	char line[VB_LOG_LINE_MAX];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(line, sizeof(line), format, arguments);
+	va_end(arguments);
+	vb_gsi_log(level, line);
+}

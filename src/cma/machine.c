@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The connection manager of this process, its lock, and its way to QP 1. The functions that QP 1 calls run in a thread
+ * that owns the adapter; each takes the lock, tells the machine and queues the events that come of it. A forked child
+ * begins anew: what it inherited belongs to its parent.
+ */
+#include "cma/cma_priv.h"
+
+#include "base/prng.h"
+#include "base/timer.h"
+
+#include <pthread.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define LISTENERS_MAX 65536
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
+static struct vb_cm *machine;
+static struct ibv_context *home;
+static uint32_t generation;
+static struct vb_prng prng;
+static bool is_seeded;
+
+int vb_cma_errno(vb_err err)
+{
+	switch (err) {
+	case VB_OK:
+		return 0;
+	case VB_ENOMEM:
+	case VB_ENOSPC:
+		return ENOMEM;
+	case VB_EINVAL:
+		return EINVAL;
+	case VB_EBUSY:
+		return EADDRINUSE;
+	case VB_EOPNOTSUPP:
+		return EOPNOTSUPP;
+	case VB_EFAULT:
+		return EFAULT;
+	}
+	return EINVAL;
+}
+
+void vb_cma_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void vb_cma_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+void vb_cma_sleep(void)
+{
+	pthread_cond_wait(&changed, &lock);
+}
+
+void vb_cma_wake_all(void)
+{
+	pthread_cond_broadcast(&changed);
+}
+
+struct vb_cm *vb_cma_machine(void)
+{
+	return machine;
+}
+
+struct ibv_context *vb_cma_machine_home(void)
+{
+	return __atomic_load_n(&home, __ATOMIC_ACQUIRE); /* pairs with vb_cma_machine_start() */
+}
+
+uint32_t vb_cma_generation(void)
+{
+	return generation;
+}
+
+static uint64_t seed(void)
+{
+	uint64_t value = vb_clock_now();
+
+	(void)!syscall(SYS_getrandom, &value, sizeof(value), GRND_NONBLOCK);
+	return value;
+}
+
+/* With the lock. */
+static uint64_t next_random(void)
+{
+	if (!is_seeded) {
+		vb_prng_init(&prng, seed());
+		is_seeded = true;
+	}
+	return vb_prng_next(&prng);
+}
+
+uint32_t vb_cma_random(void)
+{
+	uint32_t value;
+
+	vb_cma_lock();
+	value = (uint32_t)next_random();
+	vb_cma_unlock();
+	return value;
+}
+
+/* --- what QP 1 calls ------------------------------------------------------------------------------ */
+
+static enum vb_cm_verdict receive(void *owner, const struct vb_flow *flow, vb_qpn source,
+				  const uint8_t *bytes, uint32_t length, uint64_t now_ns,
+				  struct vb_cm_meaning *meant)
+{
+	enum vb_cm_verdict verdict = VB_CM_TAKEN; /* before there is a machine: by nobody */
+
+	(void)owner;
+	vb_cma_lock();
+	if (machine) {
+		verdict = vb_cm_receive(machine, flow, source, bytes, length, now_ns, meant);
+		vb_cma_deliver();
+	}
+	vb_cma_unlock();
+	return verdict;
+}
+
+static bool take_mad(void *owner, struct vb_cm_mad *mad)
+{
+	bool is_taken;
+
+	(void)owner;
+	vb_cma_lock();
+	is_taken = machine && vb_cm_take_mad(machine, mad);
+	vb_cma_unlock();
+	return is_taken;
+}
+
+static uint64_t deadline(void *owner)
+{
+	uint64_t deadline_ns;
+
+	(void)owner;
+	vb_cma_lock();
+	deadline_ns = machine ? vb_cm_deadline(machine) : VB_NEVER;
+	vb_cma_unlock();
+	return deadline_ns;
+}
+
+static void expire(void *owner, uint64_t now_ns)
+{
+	(void)owner;
+	vb_cma_lock();
+	if (machine) {
+		vb_cm_expire(machine, now_ns);
+		vb_cma_deliver();
+	}
+	vb_cma_unlock();
+}
+
+static void on_unreachable(void *owner, const struct vb_gid *address, uint64_t now_ns)
+{
+	(void)owner;
+	vb_cma_lock();
+	if (machine) {
+		vb_cm_on_unreachable(machine, address, now_ns);
+		vb_cma_deliver();
+	}
+	vb_cma_unlock();
+}
+
+static const struct vb_gsi_user user = {
+	.receive = receive,
+	.take_mad = take_mad,
+	.deadline = deadline,
+	.expire = expire,
+	.on_unreachable = on_unreachable,
+};
+
+/* --- beginning ------------------------------------------------------------------------------------ */
+
+static void begin_anew(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	pthread_mutex_init(&starting, NULL);
+	pthread_cond_init(&changed, NULL);
+	vb_cma_device_forget_all();
+	vb_cma_port_forget_all();
+	machine = NULL;
+	home = NULL;
+	is_seeded = false;
+	generation++;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, begin_anew);
+}
+
+static int make(const struct vb_gsi_place *place, uint8_t ack_delay)
+{
+	struct vb_cm_config config = {
+		.ca_guid = place->ca_guid,
+		.id_prefix = place->id_prefix,
+		.id_prefix_bits = place->id_prefix_bits,
+		.ack_delay = ack_delay,
+		.connection_max = place->row_count,
+		.listener_max = LISTENERS_MAX,
+		.rows = place->rows,
+	};
+	vb_err err;
+
+	vb_cma_lock();
+	config.seed = next_random();
+	err = vb_cm_create(&config, &machine);
+	vb_cma_unlock();
+	return vb_cma_errno(err);
+}
+
+static int start(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct vb_cma_device *device;
+	struct vb_gsi_place place;
+	int error;
+
+	pthread_once(&once, watch_forks);
+	error = vb_cma_device_first(&device);
+	if (error)
+		return vb_cma_refuse(error, "connections: no device can be opened (errno %d)",
+				     error);
+	error = vb_gsi_attach(device->verbs, &user, &place);
+	if (error)
+		return vb_cma_refuse(error, "connections: %s: no way to QP 1 (errno %d)",
+				     ibv_get_device_name(device->verbs->device), error);
+	error = make(&place, device->ack_delay);
+	if (error) {
+		vb_gsi_detach(device->verbs);
+		return error;
+	}
+	__atomic_store_n(&home, device->verbs, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int vb_cma_machine_start(void)
+{
+	int error = 0;
+
+	if (vb_cma_machine_home())
+		return 0;
+	pthread_mutex_lock(&starting);
+	if (!home)
+		error = start();
+	pthread_mutex_unlock(&starting);
+	return error;
+}
+
+void vb_cma_machine_kick(void)
+{
+	struct ibv_context *context = vb_cma_machine_home();
+
+	if (context)
+		vb_gsi_kick(context);
+}

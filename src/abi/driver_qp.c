@@ -14,6 +14,17 @@ static struct vb_cq *engine_cq(struct ibv_cq *cq)
 	return cq ? vb_abi_cq_of(cq)->cq : NULL;
 }
 
+#define FREE_INLINE_MAX 128
+
+/* Where SGEs would lie there is room for inline data: hardware gives it away, and programs have come to expect it. */
+static uint32_t inline_of(const struct ibv_qp_cap *cap)
+{
+	uint32_t room = min32(cap->max_send_sge, FREE_INLINE_MAX / sizeof(struct vb_sge)) *
+			(uint32_t)sizeof(struct vb_sge);
+
+	return max32(cap->max_inline_data, room);
+}
+
 static struct vb_qp_init init_of(const struct ibv_qp_init_attr_ex *attr, void *owner)
 {
 	bool has_xrcd = attr->comp_mask & IBV_QP_INIT_ATTR_XRCD &&
@@ -30,7 +41,7 @@ static struct vb_qp_init init_of(const struct ibv_qp_init_attr_ex *attr, void *o
 		.recv_depth = attr->cap.max_recv_wr,
 		.send_sge_max = attr->cap.max_send_sge,
 		.recv_sge_max = attr->cap.max_recv_sge,
-		.inline_max = attr->cap.max_inline_data,
+		.inline_max = inline_of(&attr->cap),
 		.signal_all = attr->sq_sig_all,
 		.owner_context = owner,
 	};

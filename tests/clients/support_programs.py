@@ -27,6 +27,26 @@ SAYS = {
     r'ibv_xsrq_pingpong': r'^success$',
     r'ibv_\w+_pingpong': r'^\d+ iters in .* usec/iter$',
     r'ib_': r'^ *\d+ +\d+ +[\d.]+',
+    r'rping': r'^ping data: rdma-ping-',
+    r'ucmatose|udaddy|mckey': r'^return status 0$',
+    r'cmtime': r'^destroy +: +[\d.]+',
+    r'rdma_x?server': r'^rdma_x?client: end 0$',
+    r'qperf': r'^ +\w+ += +[\d.]+',
+    r'fio': r'err= 0',
+}
+
+# Programs that connect by librdmacm: what the server and the client are told beside the flags of the list.
+CONNECTING = {
+    'rping': ('-s -a {server} -p {port}', '-c -a {server} -p {port}'),
+    'ucmatose': ('-b {server}', '-b {client} -s {server}'),
+    'udaddy': ('-b {server}', '-b {client} -s {server}'),
+    'mckey': ('-b {server}', '-s -b {client}'),
+    'cmtime': ('-b {server} -p {port}', '-s {server} -p {port}'),
+    'rdma_server': ('-p {port}', '-s {server} -p {port}'),
+    'rdma_xserver': ('-p {port}', '-s {server} -p {port}'),
+    'qperf': ('-lp {port}', '-lp {port} {server}'),
+    'fio': ('--name=server --ioengine=rdma --rw=read --port={port}',
+            '--name=client --ioengine=rdma --rw=write --port={port} --hostname={server}'),
 }
 
 
@@ -46,7 +66,28 @@ class Case:
         self.server_name = {'host': 'localhost', 'wire': '10.0.1.2', 'thin': '10.0.2.2'}[place]
         self.is_perftest = self.program.startswith('ib_')
         self.is_pair = self.is_perftest or self.program.endswith('_pingpong')
+        self.is_connecting = self.program in CONNECTING
+        # These serve for ever.
+        self.is_server_endless = self.program in ('cmtime', 'qperf') or '-P' in self.words
         self.has_data = any(word.endswith('=DATA') for word in self.words)
+
+    def connecting_arguments(self, end, port):
+        """Flags whose meaning depends on the end come first: qperf takes what follows a host's name for a test."""
+        addresses = {'host': ('127.0.0.1', '127.0.0.1'), 'wire': ('10.0.1.2', '10.0.1.1'),
+                     'thin': ('10.0.2.2', '10.0.2.1')}[self.place]
+        if ':' in self.command:
+            addresses = ('::1', '::1') if self.place == 'host' else ('fd00:1::2', 'fd00:1::1')
+        roles = CONNECTING[self.program][end == 'client'].format(
+            server=addresses[0], client=addresses[1], port=port).split()
+        program = self.program.replace('server', end)
+        words = [word for word in self.words[1:] if word != ':']
+        if self.program == 'qperf' and end == 'server':
+            words = []
+        if self.program == 'fio' and end == 'server':
+            words = [word.replace('--verb=send', '--verb=recv') for word in words]
+        if end == 'client':
+            words = [word for word in words if word != '-P']
+        return [program] + roles + words
 
     def arguments(self, directory, end):
         words = [word.replace('=DATA', f'={directory}/{end}.data') for word in self.words]
@@ -146,9 +187,10 @@ class End:
         self.path = directory / name
         environment = dict(os.environ, VERBATIM_DEVICES=case.device.removeprefix('vb_'))
         command = network.prefix(case, name) + [str(BUILD / 'verbatim'), 'run']
+        command += [] if case.is_connecting else case.arguments(directory, name)
         with open(self.path, 'wb') as output:
             self.process = subprocess.Popen(
-                command + case.arguments(directory, name) + list(more), env=environment, cwd=directory,
+                command + list(more), env=environment, cwd=directory,
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
 
     def said(self):
@@ -164,6 +206,13 @@ class End:
             except OSError:
                 pass
         return False
+
+    def has_service(self):
+        """… and where they exchange them by the connection manager, its name for a service that is waited for."""
+        try:
+            return '/listens/' in pathlib.Path(f'/proc/{self.process.pid}/net/unix').read_text()
+        except OSError:
+            return False
 
     def await_state(self, is_reached):
         deadline = time.monotonic() + self.seconds_max
@@ -209,13 +258,25 @@ def run_watch(network, case, directory):
 
 def run_pair(network, case, directory, port):
     server = End(network, case, 'server', directory, ['-p', str(port)])
-    server.await_state(lambda: server.listens_on(port))
+    server.await_state(lambda: server.listens_on(port) or server.has_service())
     client = End(network, case, 'client', directory, ['-p', str(port), case.server_name])
     problems = [client.end()]
     if problems[0]:
         server.kill()
     problems.append(server.end())
     return [server, client], problems[0] or problems[1]
+
+
+def run_connecting(network, case, directory, port):
+    server = End(network, case, 'server', directory, case.connecting_arguments('server', port))
+    server.await_state(lambda: server.listens_on(port) or server.has_service() or 'joined' in server.said())
+    client = End(network, case, 'client', directory, case.connecting_arguments('client', port))
+    problem = client.end()
+    if problem or case.is_server_endless:
+        server.kill()
+    elif not problem:
+        problem = server.end()
+    return [server, client], problem
 
 
 def looks_well(case, end):
@@ -249,6 +310,8 @@ def run_case(network, case, directory, port):
                 file.truncate(2 * case.size())
     if case.is_pair:
         ends, problem = run_pair(network, case, directory, port)
+    elif case.is_connecting:
+        ends, problem = run_connecting(network, case, directory, port)
     elif case.program == 'ibv_asyncwatch':
         ends, problem = run_watch(network, case, directory)
     else:

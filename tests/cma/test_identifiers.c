@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Identifiers and channels: wrong arguments, options, events that wait, are moved, dropped or waited for. */
+#include "support_cma.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/rsocket.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_readable(struct rdma_event_channel *channel)
+{
+	struct pollfd look = { .fd = channel->fd, .events = POLLIN };
+
+	return poll(&look, 1, 0) == 1;
+}
+
+TEST(a_channel_is_readable_as_long_as_events_wait)
+{
+	struct rdma_event_channel *channel = make_channel();
+	union address address = address_of("127.0.0.1", PORT);
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+
+	enter_network();
+	id = make_id(channel, RDMA_PS_TCP);
+	EXPECT(!is_readable(channel));
+	EXPECT_EQ(rdma_resolve_addr(id, NULL, &address.any, 1000), 0);
+	EXPECT(is_readable(channel));
+	EXPECT_EQ(pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED), 0);
+	EXPECT(!is_readable(channel));
+	EXPECT_EQ(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+	EXPECT_ERRNO(rdma_get_cm_event(channel, &event), EAGAIN);
+	destroy(id);
+	rdma_destroy_event_channel(channel);
+}
+
+TEST(destroying_an_identifier_drops_what_waits_for_it_and_nothing_else)
+{
+	struct rdma_event_channel *channel = make_channel();
+	union address address = address_of("127.0.0.1", PORT);
+	struct rdma_cm_id *one, *other;
+	struct rdma_cm_event *event;
+
+	enter_network();
+	one = make_id(channel, RDMA_PS_TCP);
+	other = make_id(channel, RDMA_PS_TCP);
+	EXPECT_EQ(rdma_resolve_addr(one, NULL, &address.any, 1000), 0);
+	EXPECT_EQ(rdma_resolve_addr(other, NULL, &address.any, 1000), 0);
+	destroy(one);
+	event = take_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	EXPECT(event->id == other);
+	rdma_ack_cm_event(event);
+	EXPECT(!is_readable(channel));
+	destroy(other);
+}
+
+static atomic_bool is_acknowledged;
+
+static void *acknowledge_late(void *event)
+{
+	usleep(50000);
+	is_acknowledged = true;
+	rdma_ack_cm_event(event);
+	return NULL;
+}
+
+TEST(destroying_an_identifier_waits_until_its_events_are_acknowledged)
+{
+	struct rdma_event_channel *channel = make_channel();
+	union address address = address_of("127.0.0.1", PORT);
+	struct rdma_cm_id *id;
+	pthread_t thread;
+
+	enter_network();
+	id = make_id(channel, RDMA_PS_TCP);
+	EXPECT_EQ(rdma_resolve_addr(id, NULL, &address.any, 1000), 0);
+	EXPECT_EQ(pthread_create(&thread, NULL, acknowledge_late,
+				 take_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED)),
+		  0);
+	destroy(id);
+	EXPECT(is_acknowledged);
+	pthread_join(thread, NULL);
+}
+
+TEST(what_waits_moves_with_its_identifier)
+{
+	struct rdma_event_channel *channel = make_channel(), *other = make_channel();
+	union address address = address_of("127.0.0.1", PORT);
+	struct rdma_cm_id *id;
+
+	enter_network();
+	id = make_id(channel, RDMA_PS_TCP);
+	EXPECT_EQ(rdma_resolve_addr(id, NULL, &address.any, 1000), 0);
+	EXPECT_EQ(rdma_migrate_id(id, other), 0);
+	EXPECT(!is_readable(channel));
+	EXPECT(id->channel == other);
+	EXPECT_EQ(pass_event(other, RDMA_CM_EVENT_ADDR_RESOLVED), 0);
+	destroy(id);
+}
+
+TEST(without_a_channel_calls_wait_for_what_comes_of_them)
+{
+	union address address = address_of("127.0.0.1", PORT);
+	struct rdma_cm_id *id;
+
+	enter_network();
+	id = make_id(NULL, RDMA_PS_TCP);
+	EXPECT_ERRNO(rdma_migrate_id(id, NULL), EINVAL);
+	EXPECT_EQ(rdma_resolve_addr(id, NULL, &address.any, 1000), 0);
+	EXPECT_EQ(id->event->event, RDMA_CM_EVENT_ADDR_RESOLVED);
+	EXPECT_EQ(rdma_resolve_route(id, 1000), 0);
+	make_qp(id);
+	EXPECT_ERRNO(rdma_connect(id, NULL), ECONNREFUSED);
+	destroy(id);
+}
+
+TEST(calls_in_the_wrong_order_are_refused)
+{
+	struct rdma_event_channel *channel = make_channel();
+	union address address = address_of("127.0.0.1", PORT);
+	struct rdma_conn_param param = { 0 };
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
+	struct rdma_cm_id *id, *unused;
+
+	enter_network();
+	id = make_id(channel, RDMA_PS_TCP);
+	EXPECT_ERRNO(rdma_create_id(channel, &unused, NULL, (enum rdma_port_space)1), EINVAL);
+	EXPECT_ERRNO(rdma_resolve_route(id, 1000), EINVAL);
+	EXPECT_ERRNO(rdma_connect(id, &param), EINVAL);
+	EXPECT_ERRNO(rdma_accept(id, &param), EINVAL);
+	EXPECT_ERRNO(rdma_reject(id, NULL, 0), EINVAL);
+	EXPECT_ERRNO(rdma_disconnect(id), EINVAL);
+	EXPECT_ERRNO(rdma_establish(id), EINVAL);
+	EXPECT_ERRNO(rdma_notify(id, IBV_EVENT_COMM_EST), EINVAL);
+	EXPECT_ERRNO(rdma_create_qp(id, NULL, &attr), EINVAL);
+	EXPECT_ERRNO(rdma_get_request(id, &unused), EINVAL);
+	EXPECT_EQ(rdma_bind_addr(id, &address.any), 0);
+	EXPECT_ERRNO(rdma_bind_addr(id, &address.any), EINVAL);
+	EXPECT_EQ(rdma_listen(id, 1), 0);
+	EXPECT_ERRNO(rdma_listen(id, 1), EINVAL);
+	EXPECT_ERRNO(rdma_resolve_addr(id, NULL, &address.any, 1000), EINVAL);
+	destroy(id);
+}
+
+TEST(addresses_that_are_not_ours_or_of_no_family_are_refused)
+{
+	struct rdma_event_channel *channel = make_channel();
+	union address far = address_of("10.1.2.3", PORT), infiniband = { .any.sa_family = 27 },
+		      strange = { .any.sa_family = AF_UNIX };
+	struct rdma_cm_id *id;
+
+	enter_network();
+	id = make_id(channel, RDMA_PS_TCP);
+	EXPECT_ERRNO(rdma_bind_addr(id, &far.any), EADDRNOTAVAIL);
+	EXPECT_ERRNO(rdma_bind_addr(id, &infiniband.any), EINVAL);
+	EXPECT_ERRNO(rdma_bind_addr(id, &strange.any), EAFNOSUPPORT);
+	EXPECT_ERRNO(rdma_resolve_addr(id, NULL, &far.any, 1000), ENETUNREACH);
+	destroy(id);
+}
+
+TEST(options_have_their_lengths_and_their_time)
+{
+	struct rdma_event_channel *channel = make_channel();
+	uint8_t byte = 18;
+	int number = 1;
+	struct rdma_cm_id *id;
+
+	enter_network();
+	id = make_listener(channel, RDMA_PS_TCP);
+	EXPECT_EQ(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &byte, 1), 0);
+	EXPECT_ERRNO(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &number, 4), EINVAL);
+	EXPECT_EQ(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &byte, 1), 0);
+	EXPECT_ERRNO(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &number, 4),
+		     EINVAL);
+	EXPECT_ERRNO(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &number, 4),
+		     EINVAL);
+	EXPECT_ERRNO(rdma_set_option(id, RDMA_OPTION_ID, 99, &number, 4), ENOSYS);
+	EXPECT_ERRNO(rdma_set_option(id, 99, 0, &number, 4), ENOSYS);
+	destroy(id);
+}
+
+TEST(names_become_addresses_with_port_space_and_type)
+{
+	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_UDP }, *info;
+
+	EXPECT_EQ(rdma_getaddrinfo("127.0.0.1", "7471", &hints, &info), 0);
+	EXPECT_EQ(info->ai_qp_type, IBV_QPT_UD);
+	EXPECT_EQ(info->ai_family, AF_INET);
+	EXPECT_EQ(((struct sockaddr_in *)(void *)info->ai_dst_addr)->sin_port, htobe16(7471));
+	rdma_freeaddrinfo(info);
+	hints = (struct rdma_addrinfo){ .ai_flags = RAI_PASSIVE };
+	EXPECT_EQ(rdma_getaddrinfo(NULL, "7471", &hints, &info), 0);
+	EXPECT_EQ(info->ai_port_space, RDMA_PS_TCP);
+	EXPECT(info->ai_src_addr && !info->ai_dst_addr);
+	rdma_freeaddrinfo(info);
+	hints = (struct rdma_addrinfo){ .ai_flags = 0x100 };
+	EXPECT_EQ(rdma_getaddrinfo("127.0.0.1", NULL, &hints, &info), EAI_BADFLAGS);
+	hints = (struct rdma_addrinfo){ .ai_family = 27 };
+	EXPECT_EQ(rdma_getaddrinfo("127.0.0.1", NULL, &hints, &info), EAI_FAMILY);
+	hints = (struct rdma_addrinfo){ .ai_port_space = RDMA_PS_TCP, .ai_qp_type = IBV_QPT_UD };
+	EXPECT_EQ(rdma_getaddrinfo("127.0.0.1", NULL, &hints, &info), EAI_SOCKTYPE);
+	EXPECT_ERRNO(rdma_getaddrinfo(NULL, NULL, NULL, &info), EINVAL);
+}
+
+TEST(sockets_over_rdma_are_not_there_yet)
+{
+	EXPECT_ERRNO(rsocket(AF_INET, SOCK_STREAM, 0), ENOSYS);
+	EXPECT_ERRNO(rpoll(NULL, 0, 0), ENOSYS);
+}
+
+TEST(a_qp_has_room_for_inline_data_where_its_sges_would_lie)
+{
+	struct rdma_event_channel *channel = make_channel();
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct rdma_cm_id *id;
+
+	enter_network();
+	id = make_client(channel, RDMA_PS_TCP);
+	rdma_destroy_qp(id);
+	EXPECT_EQ(rdma_create_qp(id, NULL, &attr), 0);
+	EXPECT(attr.cap.max_inline_data >= 16);
+	destroy(id);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ports: which are taken, by whom, and when they are free again. */
+#include "support_cma.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int bind_to(struct rdma_cm_id *id, const char *text, uint16_t port)
+{
+	union address address = address_of(text, port);
+
+	return rdma_bind_addr(id, &address.any);
+}
+
+static struct rdma_event_channel *channel;
+
+static struct rdma_cm_id *make_only(void)
+{
+	struct rdma_cm_id *id = make_id(channel, RDMA_PS_TCP);
+	int on = 1;
+
+	EXPECT_EQ(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof(on)), 0);
+	return id;
+}
+
+TEST(port_0_becomes_a_free_one)
+{
+	struct rdma_cm_id *one, *other;
+
+	enter_network();
+	channel = make_channel();
+	one = make_id(channel, RDMA_PS_TCP);
+	other = make_id(channel, RDMA_PS_TCP);
+	EXPECT_EQ(bind_to(one, "0.0.0.0", 0), 0);
+	EXPECT_EQ(bind_to(other, "0.0.0.0", 0), 0);
+	EXPECT(rdma_get_src_port(one) && rdma_get_src_port(other));
+	EXPECT(rdma_get_src_port(one) != rdma_get_src_port(other));
+	destroy(one);
+	destroy(other);
+}
+
+TEST(a_port_has_one_owner_in_its_space_until_that_is_gone)
+{
+	struct rdma_cm_id *one, *other, *datagram;
+
+	enter_network();
+	channel = make_channel();
+	one = make_id(channel, RDMA_PS_TCP);
+	other = make_id(channel, RDMA_PS_TCP);
+	datagram = make_id(channel, RDMA_PS_UDP);
+	EXPECT_EQ(bind_to(one, "127.0.0.1", PORT), 0);
+	EXPECT_ERRNO(bind_to(other, "127.0.0.1", PORT), EADDRINUSE);
+	EXPECT_ERRNO(bind_to(other, "0.0.0.0", PORT), EADDRNOTAVAIL);
+	EXPECT_EQ(bind_to(datagram, "127.0.0.1", PORT), 0);
+	destroy(one);
+	EXPECT_EQ(bind_to(other, "127.0.0.1", PORT), 0);
+	destroy(other);
+	destroy(datagram);
+}
+
+TEST(all_of_ipv4_and_all_of_ipv6_share_a_port_if_each_is_for_its_family_only)
+{
+	struct rdma_cm_id *ipv4, *ipv6, *both;
+
+	enter_network();
+	channel = make_channel();
+	ipv4 = make_listener(channel, RDMA_PS_TCP);
+	both = make_id(channel, RDMA_PS_TCP);
+	EXPECT_ERRNO(bind_to(both, "::", PORT), EADDRNOTAVAIL);
+	ipv6 = make_only();
+	EXPECT_EQ(bind_to(ipv6, "::", PORT), 0);
+	EXPECT_EQ(rdma_listen(ipv6, 1), 0);
+	destroy(ipv4);
+	destroy(ipv6);
+	EXPECT_EQ(bind_to(both, "::", PORT), 0);
+	destroy(both);
+}
+
+TEST(who_shares_a_port_may_bind_but_only_one_listens)
+{
+	struct rdma_cm_id *one, *other;
+	int on = 1;
+
+	enter_network();
+	channel = make_channel();
+	one = make_id(channel, RDMA_PS_TCP);
+	other = make_id(channel, RDMA_PS_TCP);
+	EXPECT_EQ(rdma_set_option(one, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)),
+		  0);
+	EXPECT_EQ(rdma_set_option(other, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)),
+		  0);
+	EXPECT_EQ(bind_to(one, "127.0.0.1", PORT), 0);
+	EXPECT_EQ(bind_to(other, "127.0.0.1", PORT), 0);
+	EXPECT_EQ(rdma_listen(one, 1), 0);
+	EXPECT_ERRNO(rdma_listen(other, 1), EADDRINUSE);
+	destroy(one);
+	destroy(other);
+}
+
+/* A process that listens and says so. */
+static pid_t start_listener(void)
+{
+	int said[2];
+	pid_t pid;
+	char byte;
+
+	EXPECT_EQ(pipe(said), 0);
+	pid = fork();
+	EXPECT(pid >= 0);
+	if (!pid) {
+		make_listener(make_channel(), RDMA_PS_TCP);
+		EXPECT_EQ(write(said[1], "", 1), 1);
+		pause();
+	}
+	EXPECT_EQ(read(said[0], &byte, 1), 1);
+	return pid;
+}
+
+TEST(a_port_of_another_process_is_taken_until_it_dies)
+{
+	struct rdma_cm_id *id;
+	pid_t pid;
+
+	enter_network();
+	pid = start_listener();
+	channel = make_channel();
+	id = make_id(channel, RDMA_PS_TCP);
+	EXPECT_ERRNO(bind_to(id, "0.0.0.0", PORT), EADDRINUSE);
+	kill(pid, SIGKILL);
+	EXPECT_EQ(waitpid(pid, NULL, 0), pid);
+	EXPECT_EQ(bind_to(id, "0.0.0.0", PORT), 0);
+	destroy(id);
+}
+
+TEST(a_forked_child_begins_anew_and_leaves_its_parents_identifiers_alone)
+{
+	struct pair pair;
+	int status;
+	pid_t pid;
+
+	enter_network();
+	pair_connect(&pair);
+	pid = fork();
+	EXPECT(pid >= 0);
+	if (!pid) {
+		struct pair own;
+
+		EXPECT_ERRNO(rdma_disconnect(pair.client), EIO);
+		EXPECT_EQ(rdma_destroy_id(pair.listener), 0);
+		own.server_channel = make_channel();
+		own.client = make_client(own.server_channel, RDMA_PS_TCP);
+		EXPECT_EQ(rdma_connect(own.client, NULL), 0);
+		own.client_channel = own.server_channel;
+		EXPECT(pass_event(own.client_channel, RDMA_CM_EVENT_REJECTED) > 0);
+		destroy(own.client);
+		_exit(0);
+	}
+	/* The parent's listener gets the child's request. */
+	{
+		struct rdma_cm_event *event =
+			take_event(pair.server_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+		struct rdma_cm_id *id = event->id;
+
+		rdma_ack_cm_event(event);
+		EXPECT_EQ(rdma_reject(id, NULL, 0), 0);
+		destroy(id);
+	}
+	EXPECT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT_EQ(status, 0);
+	EXPECT_EQ(rdma_disconnect(pair.client), 0);
+	EXPECT_EQ(pass_event(pair.server_channel, RDMA_CM_EVENT_DISCONNECTED), 0);
+	pair_destroy(&pair);
+}

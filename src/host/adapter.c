@@ -62,6 +62,12 @@ uint32_t vb_adapter_receive_buffer(const struct vb_adapter *adapter)
 	return wish ? wish : RECEIVE_BUFFER;
 }
 
+/* For data this is for speed only, since what comes to the wrong process is handed over; but QP 1 needs one that lives. */
+void vb_adapter_steer(struct vb_adapter *adapter, uint32_t qp1_to)
+{
+	(void)!vb_udp_steer(adapter->udp, VB_MEMBER_QPN_SHIFT, STEERING_MASK, qp1_to);
+}
+
 vb_err vb_adapter_open_link(struct vb_adapter *adapter)
 {
 	struct vb_udp_config udp = {
@@ -78,8 +84,7 @@ vb_err vb_adapter_open_link(struct vb_adapter *adapter)
 	err = vb_udp_open(&udp, &adapter->udp);
 	if (err)
 		return err;
-	/* For speed only: what comes to the wrong process is handed over. */
-	(void)!vb_udp_steer(adapter->udp, VB_MEMBER_QPN_SHIFT, STEERING_MASK);
+	vb_adapter_steer(adapter, vb_member_number(adapter->member));
 	for (uint32_t i = 0; i < SOURCE_PORTS; i++)
 		adapter->source_ports[i] = vb_udp_source_port(adapter->udp, i);
 	return VB_OK;
@@ -277,11 +282,26 @@ static void log_counters(const struct vb_adapter *adapter)
 	       vb_member_number(adapter->member), member->handed_over, member->taken, member->lost);
 }
 
+/* Another member gets the MADs of the host from now on; what has come so far is still dispatched. */
+static void leave_qp1(struct vb_adapter *adapter)
+{
+	uint32_t heir;
+
+	pthread_mutex_lock(&adapter->owner);
+	if (adapter->pump && vb_member_find_other(adapter->member, &heir)) {
+		vb_adapter_steer(adapter, heir);
+		(void)vb_adapter_drive(adapter);
+	}
+	pthread_mutex_unlock(&adapter->owner);
+}
+
 void vb_adapter_close(struct vb_adapter *adapter)
 {
 	vb_adapter_delist(adapter);
-	if (!adapter->is_inherited)
+	if (!adapter->is_inherited) {
 		vb_adapter_stop_helper(adapter);
+		leave_qp1(adapter);
+	}
 	if (adapter->udp)
 		log_counters(adapter);
 	end_parts(adapter);

@@ -85,17 +85,17 @@ vb_err vb_qp1_plug_in(struct vb_qp1 *qp1)
 	qp1->epoll = vb_fd_own(vb_sys_epoll_create(EPOLL_CLOEXEC));
 	qp1->box.fd = vb_mail_open();
 	if (qp1->epoll < 0 || qp1->box.fd < 0 || !vb_mail_claim(qp1->box.fd, &name) ||
-	    !vb_qp1_add_source(qp1, &qp1->box, EPOLLIN)) {
+	    !vb_qp1_add_source(qp1, &qp1->box, EPOLLIN) || !vb_qp1_begin_life(qp1)) {
 		vb_qp1_unplug(qp1);
 		return VB_ENOMEM;
 	}
 	vb_qp1_open_names(qp1);
-	vb_qp1_ask_all(qp1);
 	return VB_OK;
 }
 
 void vb_qp1_unplug(struct vb_qp1 *qp1)
 {
+	vb_qp1_end_life(qp1);
 	vb_qp1_close_names(qp1);
 	vb_qp1_forget_watches(qp1);
 	vb_qp1_remove_source(qp1, &qp1->box);
@@ -113,9 +113,8 @@ bool vb_qp1_is_intact(const struct vb_qp1 *qp1)
 void vb_qp1_inherit(struct vb_qp1 *qp1)
 {
 	atomic_store(&home, NULL);
-	qp1->has_user = false;
-	qp1->user_ns = VB_NEVER;
-	vb_qp1_forget_life(qp1);
+	vb_qp1_forget_user(qp1);
+	vb_qp1_forget_rows(qp1);
 }
 
 /* --- its user ----------------------------------------------------------------------------------- */
@@ -128,14 +127,13 @@ vb_err vb_qp1_attach(struct vb_qp1 *qp1, const struct vb_gsi_user *user,
 
 	if (!atomic_compare_exchange_strong(&home, &nobody, qp1))
 		return VB_EBUSY;
-	err = vb_qp1_begin_life(qp1);
+	err = vb_qp1_open_rows(qp1);
 	if (err) {
 		atomic_store(&home, NULL);
 		return err;
 	}
 	qp1->user = *user;
-	qp1->has_user = true;
-	qp1->user_ns = VB_NEVER;
+	qp1->is_attached = true;
 	*place_out = (struct vb_gsi_place){
 		.id_prefix = qp1->number,
 		.id_prefix_bits = ID_PREFIX_BITS,
@@ -148,17 +146,28 @@ vb_err vb_qp1_attach(struct vb_qp1 *qp1, const struct vb_gsi_user *user,
 
 void vb_qp1_detach(struct vb_qp1 *qp1)
 {
-	if (!qp1->has_user)
+	if (!qp1->is_attached)
 		return;
-	qp1->has_user = false;
-	qp1->user_ns = VB_NEVER;
-	vb_qp1_end_life(qp1);
+	vb_qp1_forget_user(qp1);
+	vb_qp1_close_rows(qp1);
 	atomic_store(&home, NULL);
 }
 
 bool vb_qp1_has_user(const struct vb_qp1 *qp1)
 {
-	return qp1->has_user;
+	return qp1->is_attached;
+}
+
+void vb_qp1_forget_user(struct vb_qp1 *qp1)
+{
+	qp1->is_attached = qp1->has_user = false;
+	qp1->user_ns = VB_NEVER;
+}
+
+void vb_qp1_kick(struct vb_qp1 *qp1)
+{
+	qp1->has_user = qp1->is_attached;
+	vb_qp1_stir(qp1);
 }
 
 void vb_qp1_stir(struct vb_qp1 *qp1)
@@ -195,16 +204,19 @@ void vb_qp1_receive(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_frame *
 
 	if (!vb_nic_receive_mad(qp1->nic, frame, letter.bytes, &letter.source))
 		return;
-	switch (vb_qp1_offer(qp1, now_ns, &letter, &meant)) {
-	case VB_CM_TAKEN:
-		break;
-	case VB_CM_NOT_MINE:
-		vb_qp1_enqueue(qp1, now_ns, &letter, &meant, false);
-		break;
-	case VB_CM_MALFORMED:
+	if (!vb_qp1_interpret(qp1, &letter, &meant))
 		vb_nic_drop_mad(qp1->nic, VB_DROP_INVALID);
-		break;
-	}
+	else if (meant.has_service || !qp1->has_user ||
+		 vb_qp1_offer(qp1, now_ns, &letter, &meant) == VB_CM_NOT_MINE)
+		vb_qp1_enqueue(qp1, now_ns, &letter, &meant, false);
+}
+
+bool vb_qp1_is_heir(struct vb_qp1 *qp1)
+{
+	bool is_heir = qp1->is_heir;
+
+	qp1->is_heir = false;
+	return is_heir;
 }
 
 void vb_qp1_on_unreachable(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_gid *address)
@@ -253,8 +265,6 @@ bool vb_qp1_look_into(struct vb_qp1 *qp1, uint64_t now_ns, int fd, const struct 
 			return false;
 		if (is_letters(qp1, &mail))
 			vb_qp1_on_letters(qp1, now_ns, &qp1->message, name);
-		else if (kind_of(qp1, &mail) == VB_QP1_ASKS && !name)
-			vb_qp1_tell_life(qp1, &mail.from);
 		else if (kind_of(qp1, &mail) == VB_QP1_LIVES && !name)
 			vb_qp1_on_lives(qp1, &qp1->message, &mail);
 		vb_mail_close_fds(&mail);

@@ -231,6 +231,19 @@ void vb_adapter_init_locks(struct vb_adapter *adapter)
 	pthread_mutex_init(&adapter->device_lock, NULL);
 }
 
+/* What has come so far is still dealt with. */
+void vb_adapter_give_up_qp1(struct vb_adapter *adapter)
+{
+	uint32_t heir;
+
+	if (adapter->udp && vb_member_find_other(adapter->member, &heir))
+		vb_adapter_steer(adapter, heir);
+	if (!adapter->pump)
+		return;
+	vb_qp1_hold_no_more(adapter->qp1);
+	(void)vb_adapter_drive(adapter);
+}
+
 vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **adapter_out)
 {
 	struct vb_adapter *adapter = calloc(1, sizeof(*adapter));
@@ -248,6 +261,7 @@ vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **a
 		err = report(adapter, vb_adapter_start_helper(adapter),
 			     "no helper thread can be started");
 	if (err) {
+		vb_adapter_give_up_qp1(adapter);
 		end_parts(adapter);
 		return err;
 	}
@@ -282,25 +296,14 @@ static void log_counters(const struct vb_adapter *adapter)
 	       vb_member_number(adapter->member), member->handed_over, member->taken, member->lost);
 }
 
-/* Another member gets the MADs of the host from now on; what has come so far is still dispatched. */
-static void leave_qp1(struct vb_adapter *adapter)
-{
-	uint32_t heir;
-
-	pthread_mutex_lock(&adapter->owner);
-	if (adapter->pump && vb_member_find_other(adapter->member, &heir)) {
-		vb_adapter_steer(adapter, heir);
-		(void)vb_adapter_drive(adapter);
-	}
-	pthread_mutex_unlock(&adapter->owner);
-}
-
 void vb_adapter_close(struct vb_adapter *adapter)
 {
 	vb_adapter_delist(adapter);
 	if (!adapter->is_inherited) {
 		vb_adapter_stop_helper(adapter);
-		leave_qp1(adapter);
+		pthread_mutex_lock(&adapter->owner);
+		vb_adapter_give_up_qp1(adapter);
+		pthread_mutex_unlock(&adapter->owner);
 	}
 	if (adapter->udp)
 		log_counters(adapter);

@@ -244,11 +244,11 @@ int vb_adapter_sleep(struct pollfd *fds, uint32_t count, uint64_t until_ns)
 	return (int)syscall(SYS_ppoll, fds, count, until_ns == VB_NEVER ? NULL : &timeout, NULL, 0);
 }
 
-void vb_adapter_on_wake(struct vb_adapter *adapter)
+void vb_adapter_on_wake(struct vb_adapter *adapter, const struct pollfd fds[VB_PUMP_FDS_MAX])
 {
 	if (!adapter->pump)
 		return;
-	vb_pump_on_wake(adapter->pump, vb_clock_now());
+	vb_pump_on_wake(adapter->pump, fds, vb_clock_now());
 	inherit_qp1(adapter);
 }
 
@@ -266,7 +266,7 @@ static uint64_t take_turn(struct vb_adapter *adapter, struct pollfd fds[VB_PUMP_
 	pthread_mutex_lock(&adapter->owner);
 	for (uint32_t i = 1; i < *count_out; i++) {
 		if (fds[i].revents) {
-			vb_adapter_on_wake(adapter);
+			vb_adapter_on_wake(adapter, fds + 1);
 			break;
 		}
 	}

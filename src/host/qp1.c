@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <time.h>
 
 /*
  * MADs have no flow control, and one that is lost comes again only after seconds. So many at a time fit the receive buffer
@@ -21,6 +22,8 @@
 #define ID_PREFIX_BITS 8u
 #define MAILS_AT_ONCE 16u
 #define SOURCES_AT_ONCE 16u
+#define CLAIMS_MAX 1000u
+#define CLAIM_PAUSE_NS 1000000
 
 static _Atomic(struct vb_qp1 *) home; /* of the user of this process */
 
@@ -78,13 +81,24 @@ void vb_qp1_destroy(struct vb_qp1 *qp1)
 	free(qp1);
 }
 
-vb_err vb_qp1_plug_in(struct vb_qp1 *qp1)
+/* Who had our number before us may just be dying: one after the other its descriptors are closed. */
+static bool claim_box(struct vb_qp1 *qp1)
 {
 	struct vb_mail_name name = vb_qp1_box_name(qp1->user_id, qp1->number);
 
+	for (uint32_t i = 0; i < CLAIMS_MAX; i++) {
+		if (vb_mail_claim(qp1->box.fd, &name))
+			return true;
+		syscall(SYS_nanosleep, &(struct timespec){ 0, CLAIM_PAUSE_NS }, NULL);
+	}
+	return false;
+}
+
+vb_err vb_qp1_plug_in(struct vb_qp1 *qp1)
+{
 	qp1->epoll = vb_fd_own(vb_sys_epoll_create(EPOLL_CLOEXEC));
 	qp1->box.fd = vb_mail_open();
-	if (qp1->epoll < 0 || qp1->box.fd < 0 || !vb_mail_claim(qp1->box.fd, &name) ||
+	if (qp1->epoll < 0 || qp1->box.fd < 0 || !claim_box(qp1) ||
 	    !vb_qp1_add_source(qp1, &qp1->box, EPOLLIN) || !vb_qp1_begin_life(qp1)) {
 		vb_qp1_unplug(qp1);
 		return VB_ENOMEM;
@@ -306,6 +320,7 @@ void vb_qp1_expire(struct vb_qp1 *qp1, uint64_t now_ns)
 {
 	if (qp1->has_user && qp1->user_ns <= now_ns) {
 		qp1->user.expire(qp1->user.owner, now_ns);
+		qp1->user_ns = qp1->user.deadline(qp1->user.owner);
 		vb_qp1_stir(qp1);
 	}
 	if (qp1->closes_ns <= now_ns)

@@ -55,6 +55,8 @@ void vb_qp1_expire(struct vb_qp1 *qp1, uint64_t now_ns);
 /* Fills slots with MADs to send; returns how many. Not too many at a time, for they have no flow control. */
 uint32_t vb_qp1_transmit(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_slot *slots,
 			 uint32_t capacity);
+/* Requests that wait for somebody to listen again are refused at the next dispatch: the process leaves. */
+void vb_qp1_hold_no_more(struct vb_qp1 *qp1);
 /* When vb_qp1_expire() or vb_qp1_transmit() has something to do; 0: now. */
 uint64_t vb_qp1_deadline(const struct vb_qp1 *qp1);
 

@@ -221,6 +221,15 @@ void vb_qp1_dispatch(struct vb_qp1 *qp1, uint64_t now_ns)
 	qp1->dispatch_ns = kept ? now_ns + RETRY_NS : VB_NEVER;
 }
 
+void vb_qp1_hold_no_more(struct vb_qp1 *qp1)
+{
+	vb_qp1_close_names(qp1);
+	for (uint32_t i = 0; i < qp1->queue_count; i++)
+		qp1->queue[i].is_held = false;
+	if (qp1->queue_count)
+		qp1->dispatch_ns = 0;
+}
+
 /* --- what others have sent ---------------------------------------------------------------------- */
 
 /* For one of our communication IDs. */

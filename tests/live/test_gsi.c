@@ -90,6 +90,16 @@ TEST(two_processes_connect_over_ipv6)
 	connect_two_processes(HERE6);
 }
 
+TEST(two_processes_connect_over_loopback)
+{
+	connect_two_processes("127.0.0.1");
+}
+
+TEST(two_processes_connect_over_ipv6_loopback)
+{
+	connect_two_processes("::1");
+}
+
 TEST(a_process_connects_to_itself)
 {
 	struct vb_cm_connection *ends[2];

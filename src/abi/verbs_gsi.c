@@ -50,7 +50,7 @@ VB_ABI_EXPORT void vb_gsi_kick(struct ibv_context *home)
 	struct vb_adapter *adapter = adapter_of(home);
 
 	vb_adapter_enter(adapter);
-	vb_qp1_stir(vb_adapter_qp1(adapter));
+	vb_qp1_kick(vb_adapter_qp1(adapter));
 	vb_adapter_leave(adapter);
 }
 

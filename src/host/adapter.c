@@ -62,6 +62,12 @@ uint32_t vb_adapter_receive_buffer(const struct vb_adapter *adapter)
 	return wish ? wish : RECEIVE_BUFFER;
 }
 
+/* For data this is for speed only, since what comes to the wrong process is handed over; but QP 1 needs one that lives. */
+void vb_adapter_steer(struct vb_adapter *adapter, uint32_t qp1_to)
+{
+	(void)!vb_udp_steer(adapter->udp, VB_MEMBER_QPN_SHIFT, STEERING_MASK, qp1_to);
+}
+
 vb_err vb_adapter_open_link(struct vb_adapter *adapter)
 {
 	struct vb_udp_config udp = {
@@ -78,8 +84,7 @@ vb_err vb_adapter_open_link(struct vb_adapter *adapter)
 	err = vb_udp_open(&udp, &adapter->udp);
 	if (err)
 		return err;
-	/* For speed only: what comes to the wrong process is handed over. */
-	(void)!vb_udp_steer(adapter->udp, VB_MEMBER_QPN_SHIFT, STEERING_MASK);
+	vb_adapter_steer(adapter, vb_member_number(adapter->member));
 	for (uint32_t i = 0; i < SOURCE_PORTS; i++)
 		adapter->source_ports[i] = vb_udp_source_port(adapter->udp, i);
 	return VB_OK;
@@ -226,6 +231,19 @@ void vb_adapter_init_locks(struct vb_adapter *adapter)
 	pthread_mutex_init(&adapter->device_lock, NULL);
 }
 
+/* What has come so far is still dealt with. */
+void vb_adapter_give_up_qp1(struct vb_adapter *adapter)
+{
+	uint32_t heir;
+
+	if (adapter->udp && vb_member_find_other(adapter->member, &heir))
+		vb_adapter_steer(adapter, heir);
+	if (!adapter->pump)
+		return;
+	vb_qp1_hold_no_more(adapter->qp1);
+	(void)vb_adapter_drive(adapter);
+}
+
 vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **adapter_out)
 {
 	struct vb_adapter *adapter = calloc(1, sizeof(*adapter));
@@ -243,6 +261,7 @@ vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **a
 		err = report(adapter, vb_adapter_start_helper(adapter),
 			     "no helper thread can be started");
 	if (err) {
+		vb_adapter_give_up_qp1(adapter);
 		end_parts(adapter);
 		return err;
 	}
@@ -280,8 +299,12 @@ static void log_counters(const struct vb_adapter *adapter)
 void vb_adapter_close(struct vb_adapter *adapter)
 {
 	vb_adapter_delist(adapter);
-	if (!adapter->is_inherited)
+	if (!adapter->is_inherited) {
 		vb_adapter_stop_helper(adapter);
+		pthread_mutex_lock(&adapter->owner);
+		vb_adapter_give_up_qp1(adapter);
+		pthread_mutex_unlock(&adapter->owner);
+	}
 	if (adapter->udp)
 		log_counters(adapter);
 	end_parts(adapter);

@@ -87,8 +87,8 @@ uint64_t vb_adapter_drive(struct vb_adapter *adapter);
 /* As the owner: sends what the last poll left to the program's next call. */
 void vb_adapter_send_put_off(struct vb_adapter *adapter);
 
-/* As the owner: the sockets have woken somebody; what to wait on for them. */
-void vb_adapter_on_wake(struct vb_adapter *adapter);
+/* As the owner: some of the sockets have woken somebody; what to wait on for them. */
+void vb_adapter_on_wake(struct vb_adapter *adapter, const struct pollfd fds[VB_PUMP_FDS_MAX]);
 uint32_t vb_adapter_fds(const struct vb_adapter *adapter, struct pollfd fds[VB_PUMP_FDS_MAX]);
 
 /* poll() until this time. Returns what that returns. */
@@ -117,6 +117,10 @@ void vb_adapter_init_locks(struct vb_adapter *adapter);
 
 /* As the owner. */
 void vb_adapter_set_host_gid(struct vb_adapter *adapter, const struct vb_device *device);
+/* Packets go to the member that their QPN says; those for QP 1, which every member knows how to deal with, to this one. */
+void vb_adapter_steer(struct vb_adapter *adapter, uint32_t qp1_to);
+/* Another member gets the MADs of the host from now on, and no request waits here. */
+void vb_adapter_give_up_qp1(struct vb_adapter *adapter);
 /* With the source ports that it had, if it had any. */
 VB_MUST_USE vb_err vb_adapter_open_link(struct vb_adapter *adapter);
 

@@ -162,6 +162,7 @@ static __attribute__((destructor)) void on_exit_of_process(void)
 		vb_adapter_send_put_off(adapter);
 		if (vb_qp1_has_user(adapter->qp1))
 			part(adapter);
+		vb_adapter_give_up_qp1(adapter);
 		pthread_mutex_unlock(&adapter->owner);
 	}
 	pthread_mutex_unlock(&all_lock);

@@ -47,8 +47,8 @@ struct vb_gsi_place {
 /* --- for librdmacm; each returns 0 or an errno -------------------------------------------------- */
 
 /*
- * One user a process; the adapter of the context is its home: it sends from any address of the host. From now on its
- * functions are called, until vb_gsi_detach() has returned. EBUSY: there is one.
+ * One user a process; the adapter of the context is its home: it sends from any address of the host. Its functions are called
+ * from the first vb_gsi_kick() on, which says that it has its machine, until vb_gsi_detach() has returned. EBUSY: there is one.
  */
 int vb_gsi_attach(struct ibv_context *home, const struct vb_gsi_user *user,
 		  struct vb_gsi_place *place_out);

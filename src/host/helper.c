@@ -99,7 +99,7 @@ static void drive(struct vb_adapter *adapter, struct look *look)
 	uint64_t longest_ns;
 
 	if (is_woken_by_sockets(look))
-		vb_adapter_on_wake(adapter);
+		vb_adapter_on_wake(adapter, look->fds + 2);
 	look->until_ns = vb_adapter_drive(adapter);
 	longest_ns = vb_clock_now() + (look->moves == adapter->moves ? CHECK_NS : LINGER_NS);
 	if (look->until_ns > longest_ns)

@@ -39,6 +39,9 @@ bool vb_member_is_intact(const struct vb_member *member);
 uint32_t vb_member_number(const struct vb_member *member);
 uint32_t vb_member_of_qpn(vb_qpn qpn);
 
+/* The first of the others that there are; false if there are none. */
+bool vb_member_find_other(const struct vb_member *member, uint32_t *number_out);
+
 /* The socket to receive on; it is lent until the member leaves. */
 const int *vb_member_receiver(const struct vb_member *member);
 

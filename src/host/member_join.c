@@ -347,6 +347,24 @@ vb_err vb_member_rejoin(uint32_t number, uint32_t receive_buffer_length,
 	return finish_joining(member, receive_buffer_length, true, member_out);
 }
 
+bool vb_member_find_other(const struct vb_member *member, uint32_t *number_out)
+{
+	int fd = vb_mail_open();
+	bool is_found = false;
+
+	if (fd < 0)
+		return false;
+	for (uint32_t i = 0; i < VB_MEMBER_COUNT && !is_found; i++) {
+		struct vb_mail_name name = vb_member_name(member->user, i);
+
+		is_found = i != member->number && vb_mail_is_claimed(fd, &name);
+		if (is_found)
+			*number_out = i;
+	}
+	vb_mail_close(fd);
+	return is_found;
+}
+
 bool vb_member_is_intact(const struct vb_member *member)
 {
 	return vb_fd_is_ours(member->fd) && vb_fd_is_ours(member->receiver);

@@ -21,6 +21,9 @@
 	8u /* packets by way of another process are few: most looks are for the wire's */
 #define GLANCES_WITHOUT_QP1 64u
 
+/* What to wait on. */
+enum { LINK, MEMBER, QP1 };
+
 struct vb_pump {
 	struct vb_nic *nic;
 	struct vb_udp *udp;
@@ -375,16 +378,19 @@ bool vb_pump_glance(struct vb_pump *pump, uint64_t now_ns)
 	return drive_qp1(pump, now_ns) || moved;
 }
 
-void vb_pump_on_wake(struct vb_pump *pump, uint64_t now_ns)
+void vb_pump_on_wake(struct vb_pump *pump, const struct pollfd fds[VB_PUMP_FDS_MAX],
+		     uint64_t now_ns)
 {
-	take_unreachable(pump, now_ns);
-	vb_qp1_look(pump->qp1, now_ns);
+	if (fds[LINK].revents)
+		take_unreachable(pump, now_ns);
+	if (fds[QP1].revents)
+		vb_qp1_look(pump->qp1, now_ns);
 }
 
 uint32_t vb_pump_fds(const struct vb_pump *pump, struct pollfd fds[VB_PUMP_FDS_MAX])
 {
-	fds[0] = (struct pollfd){ .fd = vb_udp_fd(pump->udp), .events = POLLIN };
-	fds[1] = (struct pollfd){ .fd = vb_member_fd(pump->member), .events = POLLIN };
-	fds[2] = (struct pollfd){ .fd = vb_qp1_fd(pump->qp1), .events = POLLIN };
-	return 3;
+	fds[LINK] = (struct pollfd){ .fd = vb_udp_fd(pump->udp), .events = POLLIN };
+	fds[MEMBER] = (struct pollfd){ .fd = vb_member_fd(pump->member), .events = POLLIN };
+	fds[QP1] = (struct pollfd){ .fd = vb_qp1_fd(pump->qp1), .events = POLLIN };
+	return VB_PUMP_FDS_MAX;
 }

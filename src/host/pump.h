@@ -45,10 +45,11 @@ bool vb_pump_glance(struct vb_pump *pump, uint64_t now_ns);
 bool vb_pump_send(struct vb_pump *pump, uint64_t now_ns);
 
 /*
- * As the engine's owner, after waiting: takes errors off the sockets, which would else wake us again and again. Of peers that
- * answer "port unreachable" QP 1 is told; for QPs they are told of by time-out.
+ * As the engine's owner, after waiting on vb_pump_fds(): takes errors off the sockets, which would else wake us again and again.
+ * Of peers that answer "port unreachable" QP 1 is told; for QPs they are told of by time-out.
  */
-void vb_pump_on_wake(struct vb_pump *pump, uint64_t now_ns);
+void vb_pump_on_wake(struct vb_pump *pump, const struct pollfd fds[VB_PUMP_FDS_MAX],
+		     uint64_t now_ns);
 
 /* As the engine's owner: when the engine, or QP 1, wants to be driven by itself. */
 uint64_t vb_pump_deadline(const struct vb_pump *pump);

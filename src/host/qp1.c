@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <time.h>
 
 /*
  * MADs have no flow control, and one that is lost comes again only after seconds. So many at a time fit the receive buffer
@@ -21,6 +22,8 @@
 #define ID_PREFIX_BITS 8u
 #define MAILS_AT_ONCE 16u
 #define SOURCES_AT_ONCE 16u
+#define CLAIMS_MAX 1000u
+#define CLAIM_PAUSE_NS 1000000
 
 static _Atomic(struct vb_qp1 *) home; /* of the user of this process */
 
@@ -78,24 +81,35 @@ void vb_qp1_destroy(struct vb_qp1 *qp1)
 	free(qp1);
 }
 
-vb_err vb_qp1_plug_in(struct vb_qp1 *qp1)
+/* Who had our number before us may just be dying: one after the other its descriptors are closed. */
+static bool claim_box(struct vb_qp1 *qp1)
 {
 	struct vb_mail_name name = vb_qp1_box_name(qp1->user_id, qp1->number);
 
+	for (uint32_t i = 0; i < CLAIMS_MAX; i++) {
+		if (vb_mail_claim(qp1->box.fd, &name))
+			return true;
+		syscall(SYS_nanosleep, &(struct timespec){ 0, CLAIM_PAUSE_NS }, NULL);
+	}
+	return false;
+}
+
+vb_err vb_qp1_plug_in(struct vb_qp1 *qp1)
+{
 	qp1->epoll = vb_fd_own(vb_sys_epoll_create(EPOLL_CLOEXEC));
 	qp1->box.fd = vb_mail_open();
-	if (qp1->epoll < 0 || qp1->box.fd < 0 || !vb_mail_claim(qp1->box.fd, &name) ||
-	    !vb_qp1_add_source(qp1, &qp1->box, EPOLLIN)) {
+	if (qp1->epoll < 0 || qp1->box.fd < 0 || !claim_box(qp1) ||
+	    !vb_qp1_add_source(qp1, &qp1->box, EPOLLIN) || !vb_qp1_begin_life(qp1)) {
 		vb_qp1_unplug(qp1);
 		return VB_ENOMEM;
 	}
 	vb_qp1_open_names(qp1);
-	vb_qp1_ask_all(qp1);
 	return VB_OK;
 }
 
 void vb_qp1_unplug(struct vb_qp1 *qp1)
 {
+	vb_qp1_end_life(qp1);
 	vb_qp1_close_names(qp1);
 	vb_qp1_forget_watches(qp1);
 	vb_qp1_remove_source(qp1, &qp1->box);
@@ -113,9 +127,8 @@ bool vb_qp1_is_intact(const struct vb_qp1 *qp1)
 void vb_qp1_inherit(struct vb_qp1 *qp1)
 {
 	atomic_store(&home, NULL);
-	qp1->has_user = false;
-	qp1->user_ns = VB_NEVER;
-	vb_qp1_forget_life(qp1);
+	vb_qp1_forget_user(qp1);
+	vb_qp1_forget_rows(qp1);
 }
 
 /* --- its user ----------------------------------------------------------------------------------- */
@@ -128,14 +141,13 @@ vb_err vb_qp1_attach(struct vb_qp1 *qp1, const struct vb_gsi_user *user,
 
 	if (!atomic_compare_exchange_strong(&home, &nobody, qp1))
 		return VB_EBUSY;
-	err = vb_qp1_begin_life(qp1);
+	err = vb_qp1_open_rows(qp1);
 	if (err) {
 		atomic_store(&home, NULL);
 		return err;
 	}
 	qp1->user = *user;
-	qp1->has_user = true;
-	qp1->user_ns = VB_NEVER;
+	qp1->is_attached = true;
 	*place_out = (struct vb_gsi_place){
 		.id_prefix = qp1->number,
 		.id_prefix_bits = ID_PREFIX_BITS,
@@ -148,17 +160,28 @@ vb_err vb_qp1_attach(struct vb_qp1 *qp1, const struct vb_gsi_user *user,
 
 void vb_qp1_detach(struct vb_qp1 *qp1)
 {
-	if (!qp1->has_user)
+	if (!qp1->is_attached)
 		return;
-	qp1->has_user = false;
-	qp1->user_ns = VB_NEVER;
-	vb_qp1_end_life(qp1);
+	vb_qp1_forget_user(qp1);
+	vb_qp1_close_rows(qp1);
 	atomic_store(&home, NULL);
 }
 
 bool vb_qp1_has_user(const struct vb_qp1 *qp1)
 {
-	return qp1->has_user;
+	return qp1->is_attached;
+}
+
+void vb_qp1_forget_user(struct vb_qp1 *qp1)
+{
+	qp1->is_attached = qp1->has_user = false;
+	qp1->user_ns = VB_NEVER;
+}
+
+void vb_qp1_kick(struct vb_qp1 *qp1)
+{
+	qp1->has_user = qp1->is_attached;
+	vb_qp1_stir(qp1);
 }
 
 void vb_qp1_stir(struct vb_qp1 *qp1)
@@ -195,16 +218,19 @@ void vb_qp1_receive(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_frame *
 
 	if (!vb_nic_receive_mad(qp1->nic, frame, letter.bytes, &letter.source))
 		return;
-	switch (vb_qp1_offer(qp1, now_ns, &letter, &meant)) {
-	case VB_CM_TAKEN:
-		break;
-	case VB_CM_NOT_MINE:
-		vb_qp1_enqueue(qp1, now_ns, &letter, &meant, false);
-		break;
-	case VB_CM_MALFORMED:
+	if (!vb_qp1_interpret(qp1, &letter, &meant))
 		vb_nic_drop_mad(qp1->nic, VB_DROP_INVALID);
-		break;
-	}
+	else if (meant.has_service || !qp1->has_user ||
+		 vb_qp1_offer(qp1, now_ns, &letter, &meant) == VB_CM_NOT_MINE)
+		vb_qp1_enqueue(qp1, now_ns, &letter, &meant, false);
+}
+
+bool vb_qp1_is_heir(struct vb_qp1 *qp1)
+{
+	bool is_heir = qp1->is_heir;
+
+	qp1->is_heir = false;
+	return is_heir;
 }
 
 void vb_qp1_on_unreachable(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_gid *address)
@@ -253,8 +279,6 @@ bool vb_qp1_look_into(struct vb_qp1 *qp1, uint64_t now_ns, int fd, const struct 
 			return false;
 		if (is_letters(qp1, &mail))
 			vb_qp1_on_letters(qp1, now_ns, &qp1->message, name);
-		else if (kind_of(qp1, &mail) == VB_QP1_ASKS && !name)
-			vb_qp1_tell_life(qp1, &mail.from);
 		else if (kind_of(qp1, &mail) == VB_QP1_LIVES && !name)
 			vb_qp1_on_lives(qp1, &qp1->message, &mail);
 		vb_mail_close_fds(&mail);
@@ -296,6 +320,7 @@ void vb_qp1_expire(struct vb_qp1 *qp1, uint64_t now_ns)
 {
 	if (qp1->has_user && qp1->user_ns <= now_ns) {
 		qp1->user.expire(qp1->user.owner, now_ns);
+		qp1->user_ns = qp1->user.deadline(qp1->user.owner);
 		vb_qp1_stir(qp1);
 	}
 	if (qp1->closes_ns <= now_ns)

@@ -40,6 +40,12 @@ void vb_qp1_receive(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_frame *
 int vb_qp1_fd(const struct vb_qp1 *qp1);
 void vb_qp1_look(struct vb_qp1 *qp1, uint64_t now_ns);
 
+/*
+ * A member has left or died since the last call: perhaps it was the one that got the MADs of the host. Whoever learns of it has
+ * them steered to himself.
+ */
+bool vb_qp1_is_heir(struct vb_qp1 *qp1);
+
 /* Nobody has the RoCE port at that address. Whether it matters now: */
 void vb_qp1_on_unreachable(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_gid *address);
 bool vb_qp1_is_waiting(const struct vb_qp1 *qp1);
@@ -49,6 +55,8 @@ void vb_qp1_expire(struct vb_qp1 *qp1, uint64_t now_ns);
 /* Fills slots with MADs to send; returns how many. Not too many at a time, for they have no flow control. */
 uint32_t vb_qp1_transmit(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_slot *slots,
 			 uint32_t capacity);
+/* Requests that wait for somebody to listen again are refused at the next dispatch: the process leaves. */
+void vb_qp1_hold_no_more(struct vb_qp1 *qp1);
 /* When vb_qp1_expire() or vb_qp1_transmit() has something to do; 0: now. */
 uint64_t vb_qp1_deadline(const struct vb_qp1 *qp1);
 
@@ -61,8 +69,8 @@ VB_MUST_USE vb_err vb_qp1_attach(struct vb_qp1 *qp1, const struct vb_gsi_user *u
 void vb_qp1_detach(struct vb_qp1 *qp1);
 bool vb_qp1_has_user(const struct vb_qp1 *qp1);
 
-/* The user has MADs, or another deadline. */
-void vb_qp1_stir(struct vb_qp1 *qp1);
+/* The user has MADs, or another deadline. The first time: it is ready. */
+void vb_qp1_kick(struct vb_qp1 *qp1);
 
 /* The process ends and has not detached: tells the peers of its connections, driven for as long as it is sending. */
 void vb_qp1_part(struct vb_qp1 *qp1, uint64_t now_ns);

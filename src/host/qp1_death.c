@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process that dies leaves its peers behind; one that survives it on this host tells them. Each user of QP 1 has a pair of connected sockets: one
- * end is its own, the other is given to all processes. In between lies a message with the descriptor of its rows. When its
- * end closes the others are woken, and the first that takes the message speaks: so it is one only, without any lock. A user that
- * leaves takes the message back.
+ * A process that dies leaves its peers behind; one that survives it on this host tells them. Each adapter has a pair of connected sockets:
+ * one end is its own, the other is given to all others. When its end closes they are woken, and see to it that somebody gets the
+ * MADs of the host. If it has a user, a message with the descriptor of the user's rows lies between the ends: the first that takes it
+ * speaks, so it is one only, without any lock. A user that leaves takes the message back.
  */
 #include "host/qp1_priv.h"
 
@@ -25,6 +25,45 @@
 
 /* --- our own life ------------------------------------------------------------------------------- */
 
+static void tell(const struct vb_qp1 *qp1, const struct vb_mail_name *to, bool is_new)
+{
+	struct vb_qp1_lives lives = { VB_QP1_LIVES, is_new, qp1->life.token };
+	struct iovec part = { &lives, sizeof(lives) };
+
+	if (vb_fd_is_ours(qp1->life.others_end))
+		(void)vb_mail_send_fds(qp1->box.fd, to, &part, &qp1->life.others_end, 1);
+}
+
+bool vb_qp1_begin_life(struct vb_qp1 *qp1)
+{
+	struct vb_qp1_life *life = &qp1->life;
+	int ends[2];
+	int yes = 1;
+
+	if (getrandom(&life->token, sizeof(life->token), 0) != sizeof(life->token) ||
+	    syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+		    ends))
+		return false;
+	life->own_end = vb_fd_own(ends[0]);
+	life->others_end = vb_fd_own(ends[1]);
+	if (vb_sys_setsockopt(life->others_end, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)))
+		return false;
+	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
+		struct vb_mail_name to = vb_qp1_box_name(qp1->user_id, number);
+
+		if (number != qp1->number)
+			tell(qp1, &to, true);
+	}
+	return true;
+}
+
+void vb_qp1_end_life(struct vb_qp1 *qp1)
+{
+	vb_fd_close(qp1->life.own_end);
+	vb_fd_close(qp1->life.others_end);
+	qp1->life.own_end = qp1->life.others_end = -1;
+}
+
 /* The message that waits at the others' end. */
 static bool leave_message(const struct vb_qp1_life *life, int rows_fd)
 {
@@ -40,19 +79,6 @@ static bool leave_message(const struct vb_qp1_life *life, int rows_fd)
 	return is_left;
 }
 
-static bool open_pair(struct vb_qp1_life *life)
-{
-	int ends[2];
-	int yes = 1;
-
-	if (syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
-		    ends))
-		return false;
-	life->own_end = vb_fd_own(ends[0]);
-	life->others_end = vb_fd_own(ends[1]);
-	return vb_sys_setsockopt(life->others_end, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) == 0;
-}
-
 static bool map_rows(struct vb_qp1_life *life, int rows_fd)
 {
 	if (syscall(SYS_ftruncate, rows_fd, ROWS_BYTES))
@@ -63,44 +89,23 @@ static bool map_rows(struct vb_qp1_life *life, int rows_fd)
 	return life->rows;
 }
 
-static void tell_all(struct vb_qp1 *qp1)
+vb_err vb_qp1_open_rows(struct vb_qp1 *qp1)
 {
-	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
-		struct vb_mail_name to = vb_qp1_box_name(qp1->user_id, number);
-
-		if (number != qp1->number)
-			vb_qp1_tell_life(qp1, &to);
-	}
-}
-
-static void close_pair(struct vb_qp1_life *life)
-{
-	vb_fd_close(life->own_end);
-	vb_fd_close(life->others_end);
-	life->own_end = life->others_end = -1;
-}
-
-vb_err vb_qp1_begin_life(struct vb_qp1 *qp1)
-{
-	struct vb_qp1_life *life = &qp1->life;
 	int rows_fd = (int)syscall(SYS_memfd_create, "verbatim-rows", FILE_CLOSE_ON_EXEC);
-	bool is_begun;
+	bool is_open;
 
 	if (rows_fd < 0)
 		return VB_ENOMEM;
-	is_begun = getrandom(&life->token, sizeof(life->token), 0) == sizeof(life->token) &&
-		   open_pair(life) && map_rows(life, rows_fd) && leave_message(life, rows_fd);
+	is_open = map_rows(&qp1->life, rows_fd) && leave_message(&qp1->life, rows_fd);
 	vb_sys_close(rows_fd);
-	if (!is_begun) {
-		vb_qp1_end_life(qp1);
-		return VB_ENOMEM;
-	}
-	tell_all(qp1);
-	return VB_OK;
+	if (is_open)
+		return VB_OK;
+	vb_qp1_close_rows(qp1);
+	return VB_ENOMEM;
 }
 
 /* Those who have the message already, because the program has closed our end, find nothing in the rows. */
-void vb_qp1_end_life(struct vb_qp1 *qp1)
+void vb_qp1_close_rows(struct vb_qp1 *qp1)
 {
 	struct vb_qp1_life *life = &qp1->life;
 	struct vb_qp1_rows_of rows;
@@ -109,7 +114,6 @@ void vb_qp1_end_life(struct vb_qp1 *qp1)
 	if (vb_fd_is_ours(life->others_end) &&
 	    vb_mail_receive(life->others_end, qp1->user_id, &rows, sizeof(rows), &mail))
 		vb_mail_close_fds(&mail);
-	close_pair(life);
 	if (life->rows) {
 		(void)!madvise(life->rows, ROWS_BYTES, MADV_REMOVE);
 		munmap(life->rows, ROWS_BYTES);
@@ -117,11 +121,10 @@ void vb_qp1_end_life(struct vb_qp1 *qp1)
 	life->rows = NULL;
 }
 
-void vb_qp1_forget_life(struct vb_qp1 *qp1)
+void vb_qp1_forget_rows(struct vb_qp1 *qp1)
 {
 	struct vb_qp1_life *life = &qp1->life;
 
-	life->own_end = life->others_end = -1;
 	if (life->rows &&
 	    mmap(life->rows, ROWS_BYTES, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
@@ -130,28 +133,6 @@ void vb_qp1_forget_life(struct vb_qp1 *qp1)
 }
 
 /* --- who else there is -------------------------------------------------------------------------- */
-
-void vb_qp1_ask_all(struct vb_qp1 *qp1)
-{
-	struct vb_qp1_asks asks = { VB_QP1_ASKS };
-	struct iovec part = { &asks, sizeof(asks) };
-
-	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
-		struct vb_mail_name to = vb_qp1_box_name(qp1->user_id, number);
-
-		if (number != qp1->number)
-			(void)vb_mail_send(qp1->box.fd, &to, &part, 1);
-	}
-}
-
-void vb_qp1_tell_life(struct vb_qp1 *qp1, const struct vb_mail_name *to)
-{
-	struct vb_qp1_lives lives = { VB_QP1_LIVES, qp1->number, qp1->life.token };
-	struct iovec part = { &lives, sizeof(lives) };
-
-	if (vb_fd_is_ours(qp1->life.others_end))
-		(void)vb_mail_send_fds(qp1->box.fd, to, &part, &qp1->life.others_end, 1);
-}
 
 static bool is_watched(const struct vb_qp1 *qp1, uint64_t token)
 {
@@ -197,6 +178,8 @@ void vb_qp1_on_lives(struct vb_qp1 *qp1, const void *bytes, struct vb_mail *mail
 	if (mail->length != sizeof(lives) || mail->fd_count != 1)
 		return;
 	memcpy(&lives, bytes, sizeof(lives));
+	if (lives.is_new)
+		tell(qp1, &mail->from, false);
 	if (is_watched(qp1, lives.token))
 		return;
 	watch = add_watch(qp1, mail->fds[0]);
@@ -250,6 +233,7 @@ void vb_qp1_on_watch(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_watch *w
 {
 	int process_fd;
 
+	qp1->is_heir = true;
 	if (watch->rows_fd >= 0)
 		begin_farewell(qp1, now_ns, watch);
 	else if (!take_message(qp1, watch, &process_fd))
@@ -313,10 +297,9 @@ void vb_qp1_part(struct vb_qp1 *qp1, uint64_t now_ns)
 	struct vb_qp1_watch *watch;
 	int process_fd;
 
-	if (!qp1->has_user || !vb_fd_is_ours(qp1->life.others_end))
+	vb_qp1_forget_user(qp1); /* its functions may have nothing to stand on any more */
+	if (!vb_fd_is_ours(qp1->life.others_end))
 		return;
-	qp1->has_user = false; /* its functions may have nothing to stand on any more */
-	qp1->user_ns = VB_NEVER;
 	watch = add_watch(qp1, qp1->life.others_end);
 	if (!watch)
 		return;

@@ -16,7 +16,7 @@
 #define RETRY_NS 2000000u
 #define ID_PREFIX_SHIFT 24
 
-enum fate { SENT, FULL, NOBODY };
+enum fate { SENT, FULL, NOBODY, OURS, OURS_NO_MORE };
 
 struct vb_mail_name vb_qp1_box_name(uid_t user_id, uint32_t number)
 {
@@ -75,6 +75,16 @@ static uint32_t family_of(const struct vb_cm_meaning *meant)
 	return vb_gid_is_ipv4(&meant->address) ? VB_CM_IPV4 : VB_CM_IPV6;
 }
 
+static enum fate send_to_name(struct vb_qp1 *qp1, const struct vb_qp1_name *name, uint32_t family,
+			      const struct vb_qp1_queued *run, uint32_t count)
+{
+	struct vb_mail_name to = vb_qp1_service_name(qp1->user_id, name, family, name->is_closed);
+
+	if (vb_qp1_has_name(qp1, name, family))
+		return name->is_closed ? OURS_NO_MORE : OURS;
+	return send_letters(qp1, &to, run, count);
+}
+
 /* To who listens on that address, else to who does on any; or to who did so a moment ago. */
 static enum fate send_to_listener(struct vb_qp1 *qp1, const struct vb_qp1_queued *run,
 				  uint32_t count)
@@ -84,16 +94,15 @@ static enum fate send_to_listener(struct vb_qp1 *qp1, const struct vb_qp1_queued
 	enum fate fate = NOBODY;
 
 	for (uint32_t is_closed = 0; is_closed <= !run->is_held && fate == NOBODY; is_closed++) {
-		struct vb_qp1_name name = { .service = meant->service, .address = meant->address };
-		struct vb_mail_name to =
-			vb_qp1_service_name(qp1->user_id, &name, family, is_closed);
+		struct vb_qp1_name name = { .service = meant->service,
+					    .address = meant->address,
+					    .is_closed = is_closed };
 
-		fate = send_letters(qp1, &to, run, count);
+		fate = send_to_name(qp1, &name, family, run, count);
 		if (fate != NOBODY || vb_gid_is_zero(&meant->address))
 			continue;
 		name.address = (struct vb_gid){ 0 };
-		to = vb_qp1_service_name(qp1->user_id, &name, family, is_closed);
-		fate = send_letters(qp1, &to, run, count);
+		fate = send_to_name(qp1, &name, family, run, count);
 	}
 	return fate;
 }
@@ -168,12 +177,23 @@ static void refuse(struct vb_qp1 *qp1, const struct vb_qp1_letter *letter)
 	vb_qp1_stir(qp1);
 }
 
+/* For a service of our own. False if the user does not want it: it listens in a moment, or has just ceased to. */
+static bool take_in(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_queued *queued,
+		    enum fate fate)
+{
+	queued->is_held = true;
+	return fate == OURS &&
+	       vb_qp1_offer(qp1, now_ns, &queued->letter, &queued->meant) != VB_CM_NOT_MINE;
+}
+
 /* What was not sent. True if it stays in the queue. */
-static bool settle(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_queued *queued,
+static bool settle(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_queued *queued,
 		   enum fate fate)
 {
 	bool is_old = now_ns - queued->letter.arrived_ns >= VB_QP1_PATIENCE_NS;
 
+	if (fate >= OURS && take_in(qp1, now_ns, queued, fate))
+		return false;
 	if (!is_old && (fate == FULL || queued->is_held))
 		return true;
 	if (fate == FULL)
@@ -201,6 +221,15 @@ void vb_qp1_dispatch(struct vb_qp1 *qp1, uint64_t now_ns)
 	qp1->dispatch_ns = kept ? now_ns + RETRY_NS : VB_NEVER;
 }
 
+void vb_qp1_hold_no_more(struct vb_qp1 *qp1)
+{
+	vb_qp1_close_names(qp1);
+	for (uint32_t i = 0; i < qp1->queue_count; i++)
+		qp1->queue[i].is_held = false;
+	if (qp1->queue_count)
+		qp1->dispatch_ns = 0;
+}
+
 /* --- what others have sent ---------------------------------------------------------------------- */
 
 /* For one of our communication IDs. */
@@ -217,7 +246,7 @@ static void on_letter(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_l
 static void on_request(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letter *letter,
 		       const struct vb_qp1_name *name)
 {
-	struct vb_cm_meaning meant;
+	struct vb_cm_meaning meant = { 0 };
 	bool is_request = name->is_closed
 				  ? vb_qp1_interpret(qp1, letter, &meant)
 				  : vb_qp1_offer(qp1, now_ns, letter, &meant) == VB_CM_NOT_MINE;

@@ -58,6 +58,19 @@ struct vb_mail_name vb_qp1_service_name(uid_t user_id, const struct vb_qp1_name 
 	return vb_mail_name(user_id, text);
 }
 
+bool vb_qp1_has_name(const struct vb_qp1 *qp1, const struct vb_qp1_name *wanted, uint32_t family)
+{
+	for (struct vb_link *link = qp1->names.next; link != &qp1->names; link = link->next) {
+		struct vb_qp1_name *name = VB_CONTAINER(link, struct vb_qp1_name, link);
+
+		if (name->service == wanted->service && name->families & family &&
+		    name->is_closed == wanted->is_closed &&
+		    vb_gid_equal(&name->address, &wanted->address))
+			return true;
+	}
+	return false;
+}
+
 static bool open_door(struct vb_qp1 *qp1, struct vb_qp1_name *name, uint32_t index)
 {
 	struct vb_qp1_door *door = &name->doors[index];
@@ -111,7 +124,7 @@ vb_err vb_qp1_listen(struct vb_qp1 *qp1, uint64_t service, const struct vb_gid *
 {
 	struct vb_qp1_name *name;
 
-	if (!families || families >> VB_QP1_FAMILIES || !qp1->has_user)
+	if (!families || families >> VB_QP1_FAMILIES || !qp1->is_attached)
 		return VB_EINVAL;
 	name = make_name(service, address, families);
 	if (!name)
@@ -188,7 +201,7 @@ void vb_qp1_open_names(struct vb_qp1 *qp1)
 	for (struct vb_link *link = qp1->names.next; link != &qp1->names; link = link->next) {
 		struct vb_qp1_name *name = VB_CONTAINER(link, struct vb_qp1_name, link);
 
-		if (qp1->has_user && !open_doors(qp1, name))
+		if (qp1->is_attached && !open_doors(qp1, name))
 			vb_log(VB_LOG_WARN,
 			       "service %" PRIx64
 			       " is lost: the program had closed its descriptor, and now another process listens on it",

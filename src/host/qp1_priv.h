@@ -45,14 +45,10 @@ struct vb_qp1_letters {
 	struct vb_qp1_letter letters[VB_QP1_LETTERS_MAX];
 };
 
-struct vb_qp1_asks {
-	uint32_t kind;
-};
-
 struct vb_qp1_lives {
 	uint32_t kind;
-	uint32_t number;
-	uint64_t token; /* another one for each user of QP 1 */
+	uint32_t is_new; /* and wants to hear who else lives */
+	uint64_t token; /* another one for each adapter */
 };
 
 /* With a descriptor of the rows, and one of the process (pidfd) if the kernel has such. */
@@ -96,7 +92,7 @@ struct vb_qp1_queued {
 	bool is_held; /* somebody has listened, and may again */
 };
 
-/* The user of another process: whoever survives it tells its peers. */
+/* Another adapter: whoever survives it tells its peers. */
 struct vb_qp1_watch {
 	struct vb_qp1_source source;
 	struct vb_link link;
@@ -112,7 +108,7 @@ struct vb_qp1_life {
 	uint64_t token;
 	struct vb_cm_row *rows;
 	int own_end; /* closed by the kernel when we die … */
-	int others_end; /* … which is seen here. It holds a message with the rows, for the first that takes it */
+	int others_end; /* … which is seen here. With a user, it holds a message for the first that takes it */
 };
 
 struct vb_qp1 {
@@ -126,9 +122,11 @@ struct vb_qp1 {
 	struct vb_link names;
 	struct vb_link watches;
 	uint64_t closes_ns; /* of the next closed name; or VB_NEVER */
+	bool is_heir;
 	uint64_t farewell_ns; /* when more last words are due; or VB_NEVER */
 
-	bool has_user;
+	bool is_attached;
+	bool has_user; /* and it has a machine: its functions may be called */
 	struct vb_gsi_user user;
 	uint64_t user_ns; /* its deadline */
 	struct vb_qp1_life life;
@@ -143,6 +141,11 @@ struct vb_qp1 {
 };
 
 /* --- qp1.c --- */
+
+/* There may be MADs to send. */
+void vb_qp1_stir(struct vb_qp1 *qp1);
+/* Its functions are not called any more. */
+void vb_qp1_forget_user(struct vb_qp1 *qp1);
 
 /* What a MAD is for; false if it is none. */
 bool vb_qp1_interpret(struct vb_qp1 *qp1, const struct vb_qp1_letter *letter,
@@ -177,6 +180,8 @@ struct vb_mail_name vb_qp1_box_name(uid_t user_id, uint32_t number);
 
 struct vb_mail_name vb_qp1_service_name(uid_t user_id, const struct vb_qp1_name *name,
 					uint32_t family, bool is_closed);
+/* Whether this process has that one: service, address and is_closed count. */
+bool vb_qp1_has_name(const struct vb_qp1 *qp1, const struct vb_qp1_name *wanted, uint32_t family);
 VB_MUST_USE bool vb_qp1_add_source(struct vb_qp1 *qp1, struct vb_qp1_source *source,
 				   uint32_t events);
 void vb_qp1_remove_source(struct vb_qp1 *qp1, struct vb_qp1_source *source);
@@ -188,13 +193,16 @@ void vb_qp1_end_closed_names(struct vb_qp1 *qp1, uint64_t now_ns);
 
 /* --- qp1_death.c --- */
 
-VB_MUST_USE vb_err vb_qp1_begin_life(struct vb_qp1 *qp1);
+/* The others learn that we live, and we of them. */
+VB_MUST_USE bool vb_qp1_begin_life(struct vb_qp1 *qp1);
 void vb_qp1_end_life(struct vb_qp1 *qp1);
-/* In a forked child: what it writes there is not seen by others. */
-void vb_qp1_forget_life(struct vb_qp1 *qp1);
 
-void vb_qp1_ask_all(struct vb_qp1 *qp1);
-void vb_qp1_tell_life(struct vb_qp1 *qp1, const struct vb_mail_name *to);
+/* Of a user: others read them when we have died. */
+VB_MUST_USE vb_err vb_qp1_open_rows(struct vb_qp1 *qp1);
+void vb_qp1_close_rows(struct vb_qp1 *qp1);
+/* In a forked child: what it writes there is not seen by others. */
+void vb_qp1_forget_rows(struct vb_qp1 *qp1);
+
 void vb_qp1_on_lives(struct vb_qp1 *qp1, const void *bytes, struct vb_mail *mail);
 void vb_qp1_on_watch(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_watch *watch);
 void vb_qp1_say_farewells(struct vb_qp1 *qp1, uint64_t now_ns);

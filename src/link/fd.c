@@ -39,13 +39,28 @@ static void remember(int fd, bool is_known_to_program)
 	vb_descriptor_protect(fd);
 }
 
+/* A number that the program has closed is not used again as long as its owner, who does not know, has it. */
+static int copy_high(int fd)
+{
+	int high = high_number() - 1;
+
+	do {
+		int copy = vb_sys_result(syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, high + 1));
+
+		if (copy < 0 || copy >= ROWS || !rows[copy].identity)
+			return copy;
+		vb_sys_close(copy);
+		high = copy;
+	} while (true);
+}
+
 int vb_fd_own(int fd)
 {
 	int high;
 
 	if (fd < 0)
 		return fd;
-	high = vb_sys_result(syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, high_number()));
+	high = copy_high(fd);
 	if (high >= 0) {
 		vb_sys_close(fd);
 		fd = high;

@@ -133,11 +133,12 @@ struct vb_udp_address vb_udp_group(const struct vb_udp *udp, uint32_t index);
 
 /*
  * All links of one user on one port form a group; a unicast datagram goes to one of them. From now on it goes to number
- * (destination QPN >> shift) & mask, in the order in which they were opened; to any, where there is no such
- * number. When a receiving socket is closed, the last one gets its number. A message of several segments goes where its first
+ * (destination QPN >> shift) & mask, or for QPNs 0 and 1 number `special`, in the order in which they were opened; to any,
+ * where there is no such number. When a receiving socket is closed, the last one gets its number. A message of several segments goes where its first
  * does. Any link of the group may call this, for all of it.
  */
-VB_MUST_USE vb_err vb_udp_steer(struct vb_udp *udp, uint32_t shift, uint32_t mask);
+VB_MUST_USE vb_err vb_udp_steer(struct vb_udp *udp, uint32_t shift, uint32_t mask,
+				uint32_t special);
 
 /* --- receiving sockets -------------------------------------------------------------------------- */
 

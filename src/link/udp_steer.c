@@ -11,13 +11,16 @@
 
 #define BTH_QPN_WORD 4 /* the 32 bits at this offset end with the QPN */
 #define QPN_MASK 0xffffff
+#define QPN_SPECIAL_MAX 1
 
-vb_err vb_udp_steer(struct vb_udp *udp, uint32_t shift, uint32_t mask)
+vb_err vb_udp_steer(struct vb_udp *udp, uint32_t shift, uint32_t mask, uint32_t special)
 {
 	/* A payload that is too short ends the program with 0. */
 	struct sock_filter steps[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, BTH_QPN_WORD),
 		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, QPN_MASK),
+		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, QPN_SPECIAL_MAX, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, special),
 		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, shift),
 		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask),
 		BPF_STMT(BPF_RET | BPF_A, 0),

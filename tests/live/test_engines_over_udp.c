@@ -103,7 +103,7 @@ static void open_node_link(struct node *node)
 	tell(node, &port, sizeof(port));
 	if (node->side == A) {
 		hear(node, &port, sizeof(port));
-		MUST(vb_udp_steer(node->udp, QPN_SHIFT, setup->is_on_wire ? 0 : 1));
+		MUST(vb_udp_steer(node->udp, QPN_SHIFT, setup->is_on_wire ? 0 : 1, 0));
 	}
 }
 

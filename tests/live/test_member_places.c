@@ -51,7 +51,7 @@ static void be_member(int reports, int end)
 
 	MUST(vb_member_join(0, &member));
 	udp = open_link((struct vb_udp_config){ .receiver = vb_member_receiver(member) });
-	MUST(vb_udp_steer(udp, VB_MEMBER_QPN_SHIFT, 0xff));
+	MUST(vb_udp_steer(udp, VB_MEMBER_QPN_SHIFT, 0xff, 0));
 	tell(reports, (struct report){ vb_member_number(member), 0 });
 	for (;;) {
 		struct vb_udp_datagram datagram;

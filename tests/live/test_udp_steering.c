@@ -37,7 +37,7 @@ static void open_group(struct vb_udp *members[MEMBERS])
 		config.port = vb_udp_port(members[0]);
 		EXPECT_EQ(vb_udp_port(members[i]), config.port);
 	}
-	MUST(vb_udp_steer(members[2], SHIFT, MEMBERS - 1)); /* whoever asks, it is for all */
+	MUST(vb_udp_steer(members[2], SHIFT, MEMBERS - 1, 0)); /* whoever asks, it is for all */
 }
 
 static void close_group(struct vb_udp *members[MEMBERS])
@@ -70,6 +70,23 @@ TEST(the_qpn_decides_which_of_four_links_gets_a_packet_ipv4)
 TEST(the_qpn_decides_which_of_four_links_gets_a_packet_ipv6)
 {
 	each_gets_its_own("::1");
+}
+
+TEST(packets_for_qps_0_and_1_go_where_they_are_told_to)
+{
+	struct vb_udp *members[MEMBERS];
+	struct packet packet;
+
+	open_group(members);
+	for (uint32_t i = 0; i < MEMBERS; i++) {
+		MUST(vb_udp_steer(members[0], SHIFT, MEMBERS - 1, i));
+		for (uint32_t qpn = 0; qpn < 3; qpn++)
+			send_one(members[1], packet_to(&packet, "127.0.0.1", qpn));
+		EXPECT_EQ(qpn_of(receive_one(members[i])), 0);
+		EXPECT_EQ(qpn_of(receive_one(members[i])), 1);
+		EXPECT_EQ(qpn_of(receive_one(members[0])), 2);
+	}
+	close_group(members);
 }
 
 TEST(a_batch_goes_whole_to_where_its_first_packet_goes)
@@ -143,7 +160,7 @@ TEST(a_shift_beyond_a_qpn_is_refused)
 {
 	struct vb_udp *udp = open_link((struct vb_udp_config){ 0 });
 
-	EXPECT_EQ(vb_udp_steer(udp, 24, 1), VB_EINVAL);
+	EXPECT_EQ(vb_udp_steer(udp, 24, 1, 0), VB_EINVAL);
 	vb_udp_close(udp);
 }
 
@@ -183,7 +200,7 @@ TEST(the_qpn_decides_which_of_four_processes_gets_a_packet)
 		processes[i] = start_process(receive_own, &member);
 		EXPECT_EQ(read(ready[0], &byte, 1), 1); /* they have the order of opening */
 	}
-	MUST(vb_udp_steer(udp, SHIFT, MEMBERS - 1));
+	MUST(vb_udp_steer(udp, SHIFT, MEMBERS - 1, 0));
 	for (uint32_t i = 0; i < 100; i++)
 		for (uint32_t number = 0; number < MEMBERS; number++)
 			send_one(udp, packet_to(&packet, "127.0.0.1", number << SHIFT | i));

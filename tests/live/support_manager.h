@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A small connection manager: what a librdmacm does with QP 1 (host/gsi.h), for one machine (mgmt/cm.h) and without QPs. Its connections
+ * carry no data. Events are taken one by one; one that does not come fails the test by its time-out.
+ */
+#ifndef VB_TESTS_LIVE_SUPPORT_MANAGER_H
+#define VB_TESTS_LIVE_SUPPORT_MANAGER_H
+
+#include "harness.h"
+#include "host/gsi.h"
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <sys/types.h>
+
+#define MANAGER_EVENTS 4096
+#define SPACE_PORT(port) vb_service_id(VB_SERVICE_SPACE_TCP, port)
+
+struct manager {
+	struct ibv_context *context;
+	struct vb_gsi_place place;
+	pthread_mutex_t lock; /* of all below */
+	struct vb_cm *cm;
+	int events_fd; /* counts them */
+	struct vb_cm_event events[MANAGER_EVENTS];
+	uint32_t event_first;
+	uint32_t event_count;
+	uint32_t qpn_next;
+};
+
+struct service {
+	struct vb_cm_listener *listener;
+	struct vb_gsi_name *name;
+};
+
+void manager_open(struct manager *manager);
+/* Connections that there still are end first. */
+void manager_close(struct manager *manager);
+
+/* On any address of both families; `address` may be NULL. */
+void manager_listen(struct manager *manager, uint16_t port, const char *address,
+		    struct service *service);
+void manager_unlisten(struct manager *manager, struct service *service);
+
+struct vb_cm_connection *manager_connect(struct manager *manager, const char *from, const char *to,
+					 uint16_t port);
+void manager_accept(struct manager *manager, struct vb_cm_connection *connection);
+void manager_establish(struct manager *manager, struct vb_cm_connection *connection);
+void manager_disconnect(struct manager *manager, struct vb_cm_connection *connection);
+void manager_destroy(struct manager *manager, struct vb_cm_connection *connection);
+
+/* Waits for the next event, which must be of that kind. */
+struct vb_cm_event manager_expect(struct manager *manager, enum vb_cm_event_kind kind);
+struct vb_cm_event manager_wait(struct manager *manager);
+bool manager_has_event(struct manager *manager);
+
+/* Both ends at once, for a test that is not about it. */
+struct vb_cm_connection *manager_take_connection(struct manager *manager);
+struct vb_cm_connection *manager_make_connection(struct manager *manager, const char *from,
+						 const char *to, uint16_t port);
+
+struct vb_cm_counters manager_counters(struct manager *manager);
+
+/* --- processes ---------------------------------------------------------------------------------- */
+
+/* A process that runs part of a test, and a line to it. */
+struct party {
+	pid_t pid;
+	int line;
+};
+
+/* Started before this process has opened anything: a forked child has nothing of it. */
+struct party party_start(void (*run)(int line));
+void party_join(struct party *party); /* it must have come to its end */
+void party_kill(struct party *party);
+
+void say_letter(int line, char letter);
+void hear_letter(int line, char letter);
+
+#endif

@@ -24,9 +24,13 @@
 #define HERE "10.0.0.1"
 #define HERE6 "fd00::1"
 #define PORT 7471
-#define MANY 200
 
 static struct manager manager;
+
+static uint32_t many(void)
+{
+	return test_is_thorough() ? 1000 : 200;
+}
 
 static void enter_host(void)
 {
@@ -216,7 +220,7 @@ static void serve_many(int line)
 	manager_open(&manager);
 	manager_listen(&manager, PORT, NULL, &service);
 	say_letter(line, 'l');
-	for (uint32_t established = 0; established < MANY;) {
+	for (uint32_t established = 0; established < many();) {
 		struct vb_cm_event event = manager_wait(&manager);
 
 		if (event.kind == VB_CM_REQUEST)
@@ -238,9 +242,9 @@ TEST(many_connects_at_once_all_succeed_without_a_retry)
 	server = party_start(serve_many);
 	hear_letter(server.line, 'l');
 	manager_open(&manager);
-	for (uint32_t i = 0; i < MANY; i++)
+	for (uint32_t i = 0; i < many(); i++)
 		manager_connect(&manager, HERE, HERE, PORT);
-	for (uint32_t i = 0; i < MANY; i++)
+	for (uint32_t i = 0; i < many(); i++)
 		manager_establish(&manager, manager_expect(&manager, VB_CM_RESPONSE).connection);
 	hear_letter(server.line, 'e');
 	EXPECT_EQ(manager_counters(&manager).retried, 0);
@@ -553,6 +557,69 @@ TEST(a_forked_child_is_no_user_and_its_end_ends_nothing)
 	manager_disconnect(&manager, connection);
 	EXPECT(!manager_expect(&manager, VB_CM_DISCONNECTED).is_timeout);
 	party_join(&server);
+	manager_close(&manager);
+}
+
+/* --- descriptors -------------------------------------------------------------------------------- */
+
+/* Ours have the highest numbers. */
+static void close_ours(void)
+{
+	long end = sysconf(_SC_OPEN_MAX) < 4096 ? sysconf(_SC_OPEN_MAX) : 4096;
+
+	for (int fd = (int)(end - end / 4); fd < end; fd++)
+		close(fd);
+}
+
+static void serve_without_descriptors(int line)
+{
+	struct service service;
+
+	manager_open(&manager);
+	manager_listen(&manager, PORT, NULL, &service);
+	say_letter(line, 'l');
+	manager_take_connection(&manager);
+	say_letter(line, 'e');
+	close_ours();
+	say_letter(line, 'd');
+	manager_take_connection(&manager);
+	say_letter(line, 'e');
+	hear_letter(line, 'x');
+}
+
+/* Requests are refused until the adapter has found out. */
+static void connect_in_the_end(void)
+{
+	for (;;) {
+		struct vb_cm_connection *connection = manager_connect(&manager, HERE, HERE, PORT);
+		struct vb_cm_event event = manager_wait(&manager);
+
+		EXPECT(event.connection == connection);
+		if (event.kind == VB_CM_RESPONSE) {
+			manager_establish(&manager, connection);
+			return;
+		}
+		EXPECT_STR(vb_cm_event_describe(event.kind), "REJECTED");
+		manager_destroy(&manager, connection);
+		usleep(10000);
+	}
+}
+
+TEST(a_program_that_closes_all_descriptors_listens_on_and_is_not_taken_for_dead)
+{
+	struct party server;
+
+	enter_host();
+	server = party_start(serve_without_descriptors);
+	hear_letter(server.line, 'l');
+	manager_open(&manager);
+	connect_to(&server, HERE, HERE);
+	hear_letter(server.line, 'd');
+	connect_in_the_end();
+	hear_letter(server.line, 'e');
+	EXPECT(!manager_has_event(&manager));
+	party_kill(&server);
+	expect_dreq();
 	manager_close(&manager);
 }
 

@@ -94,7 +94,9 @@ static enum fate send_to_listener(struct vb_qp1 *qp1, const struct vb_qp1_queued
 	enum fate fate = NOBODY;
 
 	for (uint32_t is_closed = 0; is_closed <= !run->is_held && fate == NOBODY; is_closed++) {
-		struct vb_qp1_name name = { .service = meant->service,
+		struct vb_qp1_name name = { .service = is_closed ? vb_qp1_closed_service(
+									   meant->service)
+								 : meant->service,
 					    .address = meant->address,
 					    .is_closed = is_closed };
 

@@ -9,6 +9,7 @@
 #include "host/log.h"
 #include "link/fd.h"
 #include "link/sys.h"
+#include "wire/service.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -158,9 +159,17 @@ static void exchange_door(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_nam
 	vb_qp1_remove_source(qp1, &before);
 }
 
+uint64_t vb_qp1_closed_service(uint64_t service)
+{
+	if (!vb_service_is_ip(service))
+		return service;
+	return vb_service_id(VB_SERVICE_SPACE_TCP, vb_service_port(service));
+}
+
 void vb_qp1_unlisten(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_name *name)
 {
 	name->is_closed = true;
+	name->service = vb_qp1_closed_service(name->service);
 	name->closes_ns = now_ns + VB_QP1_PATIENCE_NS;
 	for (uint32_t i = 0; i < VB_QP1_FAMILIES; i++)
 		if (name->families >> i & 1)

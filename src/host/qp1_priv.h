@@ -178,6 +178,11 @@ struct vb_mail_name vb_qp1_box_name(uid_t user_id, uint32_t number);
 
 /* --- qp1_names.c --- */
 
+/*
+ * What a closed name is for: a port, in whichever space. Programs that have talked over a port of one space go on in another,
+ * and their peers are faster.
+ */
+uint64_t vb_qp1_closed_service(uint64_t service);
 struct vb_mail_name vb_qp1_service_name(uid_t user_id, const struct vb_qp1_name *name,
 					uint32_t family, bool is_closed);
 /* Whether this process has that one: service, address and is_closed count. */

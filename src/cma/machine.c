@@ -7,7 +7,6 @@
 #include "cma/cma_priv.h"
 
 #include "base/prng.h"
-#include "base/timer.h"
 
 #include <pthread.h>
 #include <sys/random.h>
@@ -114,14 +113,12 @@ static enum vb_cm_verdict receive(void *owner, const struct vb_flow *flow, vb_qp
 				  const uint8_t *bytes, uint32_t length, uint64_t now_ns,
 				  struct vb_cm_meaning *meant)
 {
-	enum vb_cm_verdict verdict = VB_CM_TAKEN; /* before there is a machine: by nobody */
+	enum vb_cm_verdict verdict;
 
 	(void)owner;
 	vb_cma_lock();
-	if (machine) {
-		verdict = vb_cm_receive(machine, flow, source, bytes, length, now_ns, meant);
-		vb_cma_deliver();
-	}
+	verdict = vb_cm_receive(machine, flow, source, bytes, length, now_ns, meant);
+	vb_cma_deliver();
 	vb_cma_unlock();
 	return verdict;
 }
@@ -132,7 +129,7 @@ static bool take_mad(void *owner, struct vb_cm_mad *mad)
 
 	(void)owner;
 	vb_cma_lock();
-	is_taken = machine && vb_cm_take_mad(machine, mad);
+	is_taken = vb_cm_take_mad(machine, mad);
 	vb_cma_unlock();
 	return is_taken;
 }
@@ -143,7 +140,7 @@ static uint64_t deadline(void *owner)
 
 	(void)owner;
 	vb_cma_lock();
-	deadline_ns = machine ? vb_cm_deadline(machine) : VB_NEVER;
+	deadline_ns = vb_cm_deadline(machine);
 	vb_cma_unlock();
 	return deadline_ns;
 }
@@ -152,10 +149,8 @@ static void expire(void *owner, uint64_t now_ns)
 {
 	(void)owner;
 	vb_cma_lock();
-	if (machine) {
-		vb_cm_expire(machine, now_ns);
-		vb_cma_deliver();
-	}
+	vb_cm_expire(machine, now_ns);
+	vb_cma_deliver();
 	vb_cma_unlock();
 }
 
@@ -163,10 +158,8 @@ static void on_unreachable(void *owner, const struct vb_gid *address, uint64_t n
 {
 	(void)owner;
 	vb_cma_lock();
-	if (machine) {
-		vb_cm_on_unreachable(machine, address, now_ns);
-		vb_cma_deliver();
-	}
+	vb_cm_on_unreachable(machine, address, now_ns);
+	vb_cma_deliver();
 	vb_cma_unlock();
 }
 
@@ -239,6 +232,7 @@ static int start(void)
 		vb_gsi_detach(device->verbs);
 		return error;
 	}
+	vb_gsi_kick(device->verbs); /* from now on it calls us */
 	__atomic_store_n(&home, device->verbs, __ATOMIC_RELEASE);
 	return 0;
 }

@@ -28,12 +28,17 @@ union address address_of(const char *text, uint16_t port)
 	return address;
 }
 
+/* Most tests leave them to the end of their process. */
+static struct rdma_event_channel *channels[8];
+
 struct rdma_event_channel *make_channel(void)
 {
-	struct rdma_event_channel *channel = rdma_create_event_channel();
+	static size_t count;
 
-	EXPECT(channel);
-	return channel;
+	EXPECT(count < sizeof(channels) / sizeof(channels[0]));
+	channels[count] = rdma_create_event_channel();
+	EXPECT(channels[count]);
+	return channels[count++];
 }
 
 struct rdma_cm_id *make_id(struct rdma_event_channel *channel, enum rdma_port_space space)

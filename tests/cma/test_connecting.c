@@ -286,3 +286,23 @@ TEST(a_group_is_told_by_its_mapped_gid_and_left_once)
 	EXPECT_ERRNO(rdma_leave_multicast(id, &group.any), EADDRNOTAVAIL);
 	destroy(id);
 }
+
+/* Programs that have agreed over one connection make the next one on the same port, of another kind. */
+TEST(a_port_that_was_just_closed_in_one_space_is_waited_for_in_another)
+{
+	struct rdma_event_channel *channel = make_channel();
+	struct rdma_cm_id *listener, *client;
+	struct rdma_cm_event *event;
+
+	enter_network();
+	client = make_client(channel, RDMA_PS_UDP);
+	destroy(make_listener(channel, RDMA_PS_TCP));
+	EXPECT_EQ(rdma_connect(client, NULL), 0);
+	listener = make_listener(channel, RDMA_PS_UDP);
+	event = take_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	EXPECT(event->listen_id == listener);
+	destroy(event->id);
+	rdma_ack_cm_event(event);
+	destroy(listener);
+	destroy(client);
+}

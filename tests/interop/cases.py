@@ -6,8 +6,8 @@ import collections
 
 # name: what it is called; program: as the shell knows it, {exchange} is our own; options: for both ends;
 # few: whether it belongs to the few cases of `make test`; families: of the GIDs. The programs agree about the rest
-# over TCP, which is IPv4 always.
-Case = collections.namedtuple('Case', 'name program options few families')
+# over TCP, which is IPv4 always; or they connect by librdmacm: then server and client have options of their own.
+Case = collections.namedtuple('Case', 'name program options few families roles', defaults=(None,))
 
 IPV4, IPV6 = 'ipv4', 'ipv6'
 BOTH = (IPV4, IPV6)
@@ -37,7 +37,17 @@ def exchange(options='', few=False, families=BOTH):
     return Case(name, '{exchange}', f'{EXCHANGE} {options}', few, families)
 
 
+def connecting(program, options='', few=False, server='-b {server}', client='-s {server}', families=BOTH):
+    """The server's address stands for {server} in what the two are told."""
+    name = ' '.join([program, options]).strip()
+    return Case(name, program, options, few, families, (server, client))
+
+
 CASES = (
+    connecting('rping', '-v -C 20', few=True, server='-s -a {server}', client='-c -a {server}'),
+    connecting('ucmatose', '-c 5', few=True),
+    connecting('udaddy', '-c 3', few=True),
+    connecting('rdma_server', '', server='', client='-s {server}', families=(IPV4,)),
     exchange('-c rc -n 40', few=True),
     exchange('-c rc -n 20 -m 256'),
     exchange('-c rc -n 20 -m 4096 -s 200000'),

@@ -117,8 +117,6 @@ void vb_adapter_init_locks(struct vb_adapter *adapter);
 
 /* As the owner. */
 void vb_adapter_set_host_gid(struct vb_adapter *adapter, const struct vb_device *device);
-/* Packets go to the member that their QPN says; those for QP 1, which every member knows how to deal with, to this one. */
-void vb_adapter_steer(struct vb_adapter *adapter, uint32_t qp1_to);
 /* Another member gets the MADs of the host from now on, and no request waits here. */
 void vb_adapter_give_up_qp1(struct vb_adapter *adapter);
 /* With the source ports that it had, if it had any. */

@@ -9,7 +9,6 @@
 #include "host/clock.h"
 #include "host/dma.h"
 #include "host/pump.h"
-#include "host/qp1.h"
 #include "nic/cq.h"
 #include "nic/rings.h"
 
@@ -53,13 +52,6 @@ static uint64_t deadline(const struct vb_adapter *adapter)
 	return adapter->pump ? vb_pump_deadline(adapter->pump) : vb_nic_deadline(adapter->nic);
 }
 
-/* A member is gone: perhaps the one that got the MADs of the host. */
-static void inherit_qp1(struct vb_adapter *adapter)
-{
-	if (adapter->pump && vb_qp1_is_heir(adapter->qp1))
-		vb_adapter_steer(adapter, adapter->number);
-}
-
 /* As the owner, when something may have moved. Returns when to look again. */
 static uint64_t settle(struct vb_adapter *adapter, bool has_moved, bool has_more)
 {
@@ -68,7 +60,6 @@ static uint64_t settle(struct vb_adapter *adapter, bool has_moved, bool has_more
 		atomic_store_explicit(&adapter->idle_polls, 0, memory_order_relaxed);
 	}
 	tell_events(adapter);
-	inherit_qp1(adapter);
 	return has_more ? 0 : deadline(adapter);
 }
 
@@ -246,10 +237,8 @@ int vb_adapter_sleep(struct pollfd *fds, uint32_t count, uint64_t until_ns)
 
 void vb_adapter_on_wake(struct vb_adapter *adapter, const struct pollfd fds[VB_PUMP_FDS_MAX])
 {
-	if (!adapter->pump)
-		return;
-	vb_pump_on_wake(adapter->pump, fds, vb_clock_now());
-	inherit_qp1(adapter);
+	if (adapter->pump)
+		vb_pump_on_wake(adapter->pump, fds, vb_clock_now());
 }
 
 uint32_t vb_adapter_fds(const struct vb_adapter *adapter, struct pollfd fds[VB_PUMP_FDS_MAX])

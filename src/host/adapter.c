@@ -23,7 +23,7 @@
 #define SOURCE_PORTS 4u
 #define STEERING_MASK 0xffu
 #define RECEIVE_BUFFER (4u << 20)
-/* Of a QP: what a stock receive buffer takes, with a few QPs at once. */
+/* Of a QP; what all of them have out together is bound by the receive buffer. */
 #define FLIGHT_PACKETS 256u
 #define FLIGHT_WINDOW (256u << 10)
 

@@ -19,9 +19,11 @@
 /* The parent of a daemon exits right after the fork, while the child goes on: so long the child waits for that. */
 #define PARENT_EXITS_NS 1000000000u
 #define PAUSE_NS 1000000
+#define EXIT_WAITS_NS 5000000
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_link all = { &all, &all };
+static pid_t process; /* whose adapters these are */
 static pthread_once_t handlers_once = PTHREAD_ONCE_INIT;
 
 /* All engines are at rest when the process is copied. */
@@ -81,6 +83,7 @@ void vb_adapter_enlist(struct vb_adapter *adapter)
 {
 	pthread_once(&handlers_once, set_handlers);
 	pthread_mutex_lock(&all_lock);
+	process = getpid();
 	vb_link_append(&all, &adapter->link);
 	pthread_mutex_unlock(&all_lock);
 }
@@ -133,15 +136,29 @@ bool vb_adapter_is_usable(struct vb_adapter *adapter)
 	return is_usable;
 }
 
+/* A helper that is just about to send would be killed at it: so it gets a moment. */
+static bool await_owner(struct vb_adapter *adapter)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += EXIT_WAITS_NS;
+	until.tv_sec += until.tv_nsec / (long)VB_SECOND_NS;
+	until.tv_nsec %= (long)VB_SECOND_NS;
+	return !pthread_mutex_timedlock(&adapter->owner, &until);
+}
+
+/* What exit() comes to in the end; a process that ends in another way, or a copy of this one without our handlers, sends nothing. */
 static __attribute__((destructor)) void on_exit_of_process(void)
 {
-	if (pthread_mutex_trylock(&all_lock))
-		return; /* another thread opens or closes a device and will never end */
+	if (getpid() != process || pthread_mutex_trylock(&all_lock))
+		return; /* or another thread opens or closes a device and will never end */
 	for (struct vb_link *link = all.next; link != &all; link = link->next) {
 		struct vb_adapter *adapter = VB_CONTAINER(link, struct vb_adapter, link);
 
-		if (adapter->is_inherited || pthread_mutex_trylock(&adapter->owner))
-			continue; /* whoever has it sends */
+		if (!atomic_load_explicit(&adapter->put_off, memory_order_relaxed) ||
+		    adapter->is_inherited || !await_owner(adapter))
+			continue;
 		vb_adapter_send_put_off(adapter);
 		pthread_mutex_unlock(&adapter->owner);
 	}

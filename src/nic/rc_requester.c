@@ -185,7 +185,9 @@ void vb_rc_conclude_failure(struct vb_qp *qp)
 {
 	struct vb_requester *requester = &qp->requester;
 
-	if (requester->has_failed && requester->done_index == requester->send_index)
+	/* An ACK that has let this request go first must leave before the QP ends. */
+	if (requester->has_failed && requester->done_index == requester->send_index &&
+	    !vb_rc_owes_mere_ack(&qp->responder))
 		vb_rc_fail(qp, (enum vb_status)requester->failure);
 }
 

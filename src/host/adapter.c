@@ -23,7 +23,7 @@
 #define ZERO_PAGE 4096u
 #define SOURCE_PORTS 4u
 #define RECEIVE_BUFFER (4u << 20)
-/* Of a QP: what a stock receive buffer takes, with a few QPs at once. */
+/* Of a QP; what all of them have out together is bound by the receive buffer. */
 #define FLIGHT_PACKETS 256u
 #define FLIGHT_WINDOW (256u << 10)
 
@@ -234,7 +234,7 @@ void vb_adapter_give_up_qp1(struct vb_adapter *adapter)
 	if (!adapter->pump)
 		return;
 	vb_qp1_hold_no_more(adapter->qp1);
-	(void)vb_adapter_drive(adapter);
+	(void)vb_adapter_move(adapter);
 }
 
 vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **adapter_out)

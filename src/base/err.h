@@ -20,6 +20,9 @@ typedef enum vb_err {
 
 #define VB_MUST_USE __attribute__((warn_unused_result))
 
+/* What hardly ever happens: compilers lay it out apart from what happens all the time. */
+#define VB_SELDOM __attribute__((cold))
+
 /* A bug of ours, never a peer's or a program's: stop at once rather than corrupt memory. */
 #define VB_CHECK(condition)       \
 	do {                      \

@@ -22,9 +22,8 @@
 #define DEVICE_MEMORY (1u << 20)
 #define ZERO_PAGE 4096u
 #define SOURCE_PORTS 4u
-#define STEERING_MASK 0xffu
 #define RECEIVE_BUFFER (4u << 20)
-/* Of a QP: what a stock receive buffer takes, with a few QPs at once. */
+/* Of a QP; what all of them have out together is bound by the receive buffer. */
 #define FLIGHT_PACKETS 256u
 #define FLIGHT_WINDOW (256u << 10)
 
@@ -62,12 +61,6 @@ uint32_t vb_adapter_receive_buffer(const struct vb_adapter *adapter)
 	return wish ? wish : RECEIVE_BUFFER;
 }
 
-/* For data this is for speed only, since what comes to the wrong process is handed over; but QP 1 needs one that lives. */
-void vb_adapter_steer(struct vb_adapter *adapter, uint32_t qp1_to)
-{
-	(void)!vb_udp_steer(adapter->udp, VB_MEMBER_QPN_SHIFT, STEERING_MASK, qp1_to);
-}
-
 vb_err vb_adapter_open_link(struct vb_adapter *adapter)
 {
 	struct vb_udp_config udp = {
@@ -84,7 +77,7 @@ vb_err vb_adapter_open_link(struct vb_adapter *adapter)
 	err = vb_udp_open(&udp, &adapter->udp);
 	if (err)
 		return err;
-	vb_adapter_steer(adapter, vb_member_number(adapter->member));
+	vb_member_steer(adapter->udp, vb_member_number(adapter->member));
 	for (uint32_t i = 0; i < SOURCE_PORTS; i++)
 		adapter->source_ports[i] = vb_udp_source_port(adapter->udp, i);
 	return VB_OK;
@@ -109,7 +102,7 @@ static vb_err make_engine(struct vb_adapter *adapter, struct vb_nic_config *conf
 	memcpy(config->source_ports, adapter->source_ports, sizeof(config->source_ports));
 	config->batch_segments_max = vb_udp_segments_max(adapter->udp);
 	config->flight_bytes_max = vb_udp_receive_buffer_length(adapter->udp) / 4 * 3;
-	config->batch_qpn_mask = STEERING_MASK << VB_MEMBER_QPN_SHIFT;
+	config->batch_qpn_mask = VB_MEMBER_QPN_MASK << VB_MEMBER_QPN_SHIFT;
 	adapter->number = vb_member_number(adapter->member);
 	config->qpn_first = adapter->number << VB_MEMBER_QPN_SHIFT;
 	config->qpn_count = 1u << VB_MEMBER_QPN_SHIFT;
@@ -237,11 +230,11 @@ void vb_adapter_give_up_qp1(struct vb_adapter *adapter)
 	uint32_t heir;
 
 	if (adapter->udp && vb_member_find_other(adapter->member, &heir))
-		vb_adapter_steer(adapter, heir);
+		vb_member_steer(adapter->udp, heir);
 	if (!adapter->pump)
 		return;
 	vb_qp1_hold_no_more(adapter->qp1);
-	(void)vb_adapter_drive(adapter);
+	(void)vb_adapter_move(adapter);
 }
 
 vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **adapter_out)

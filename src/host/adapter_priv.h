@@ -61,7 +61,8 @@ struct vb_adapter {
 	_Atomic uint64_t driven_ns; /* when somebody last drove the engine */
 	_Atomic uint64_t polled_ns; /* when somebody last looked for completions */
 	_Atomic uint32_t polls_uncounted; /* so many more looks in vain do not count */
-	bool has_put_off; /* the owner's: the last poll left the sending to the program's next call */
+	_Atomic uint32_t
+		put_off; /* answers wait for the program's next call, or so many more polls that find something; 0: none waits */
 	_Atomic uint32_t idle_polls; /* in a row that moved nothing */
 	_Atomic uint32_t posts_in_row; /* since somebody last looked for completions in vain */
 	_Atomic uint32_t waiter_count; /* threads in vb_adapter_wait(): they wait on the sockets */
@@ -83,6 +84,8 @@ struct vb_adapter {
  * or 0 if there was no end.
  */
 uint64_t vb_adapter_drive(struct vb_adapter *adapter);
+/* The same, but nobody is told of events: at the end, when whoever holds their locks may be this very thread. Returns in how many turns. */
+uint32_t vb_adapter_move(struct vb_adapter *adapter);
 
 /* As the owner: sends what the last poll left to the program's next call. */
 void vb_adapter_send_put_off(struct vb_adapter *adapter);
@@ -117,8 +120,6 @@ void vb_adapter_init_locks(struct vb_adapter *adapter);
 
 /* As the owner. */
 void vb_adapter_set_host_gid(struct vb_adapter *adapter, const struct vb_device *device);
-/* Packets go to the member that their QPN says; those for QP 1, which every member knows how to deal with, to this one. */
-void vb_adapter_steer(struct vb_adapter *adapter, uint32_t qp1_to);
 /* Another member gets the MADs of the host from now on, and no request waits here. */
 void vb_adapter_give_up_qp1(struct vb_adapter *adapter);
 /* With the source ports that it had, if it had any. */

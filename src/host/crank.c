@@ -9,7 +9,6 @@
 #include "host/clock.h"
 #include "host/dma.h"
 #include "host/pump.h"
-#include "host/qp1.h"
 #include "nic/cq.h"
 #include "nic/rings.h"
 
@@ -23,6 +22,8 @@
 #define POSTS_AT_ONCE 8u /* in a row: so many are sent one by one */
 #define POSTS_TOGETHER 32u
 #define IDLE_POLLS_MAX 128u
+#define POLLS_BEFORE_ANSWER \
+	2u /* that find something: a program may look at two CQs before it posts */
 #define LAST_POLLS 4u /* that a program may do between arming a CQ and going to sleep */
 #define HELPER_RETURNS_NS 10000000u /* after a waiting thread has left */
 
@@ -53,13 +54,6 @@ static uint64_t deadline(const struct vb_adapter *adapter)
 	return adapter->pump ? vb_pump_deadline(adapter->pump) : vb_nic_deadline(adapter->nic);
 }
 
-/* A member is gone: perhaps the one that got the MADs of the host. */
-static void inherit_qp1(struct vb_adapter *adapter)
-{
-	if (adapter->pump && vb_qp1_is_heir(adapter->qp1))
-		vb_adapter_steer(adapter, adapter->number);
-}
-
 /* As the owner, when something may have moved. Returns when to look again. */
 static uint64_t settle(struct vb_adapter *adapter, bool has_moved, bool has_more)
 {
@@ -68,20 +62,26 @@ static uint64_t settle(struct vb_adapter *adapter, bool has_moved, bool has_more
 		atomic_store_explicit(&adapter->idle_polls, 0, memory_order_relaxed);
 	}
 	tell_events(adapter);
-	inherit_qp1(adapter);
 	return has_more ? 0 : deadline(adapter);
 }
 
-uint64_t vb_adapter_drive(struct vb_adapter *adapter)
+uint32_t vb_adapter_move(struct vb_adapter *adapter)
 {
 	uint32_t turns = 0;
 
 	begin_drive(adapter);
-	adapter->has_put_off = false;
+	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
 	while (turns < TURNS_AT_ONCE && adapter->pump &&
 	       vb_pump_turn(adapter->pump, vb_clock_now()))
 		turns++;
 	vb_dma_end();
+	return turns;
+}
+
+uint64_t vb_adapter_drive(struct vb_adapter *adapter)
+{
+	uint32_t turns = vb_adapter_move(adapter);
+
 	return settle(adapter, turns, turns == TURNS_AT_ONCE);
 }
 
@@ -97,13 +97,18 @@ static void end_row(struct vb_adapter *adapter)
 }
 
 /*
- * Whether the answer to what has just come can wait for what the program does next: it has found what it polls for, and mostly
- * posts then, and both go out together. Never twice in a row: a program that only receives must answer, too.
+ * Whether what is to be sent can wait for what the program does next: it has found what it polls for and mostly posts then, and
+ * both go out together. Only ACKs wait. Never twice in a row: a program that only receives must answer, too.
  */
 static bool can_put_off(struct vb_adapter *adapter, const struct vb_cq *cq)
 {
-	adapter->has_put_off = !adapter->has_put_off && cq && vb_cq_waiting(cq);
-	return adapter->has_put_off;
+	bool has_put_off = atomic_load_explicit(&adapter->put_off, memory_order_relaxed);
+	bool puts_off = !has_put_off && cq && vb_cq_waiting(cq) &&
+			vb_nic_owes_mere_acks(adapter->nic);
+
+	atomic_store_explicit(&adapter->put_off, puts_off ? POLLS_BEFORE_ANSWER : 0,
+			      memory_order_relaxed);
+	return puts_off;
 }
 
 /* A program that has armed a CQ looks once more and then sleeps: that is no polling which the helper may rely on. */
@@ -113,8 +118,8 @@ static void note_poll(struct vb_adapter *adapter, uint64_t now_ns)
 		atomic_store_explicit(&adapter->polled_ns, now_ns, memory_order_relaxed);
 }
 
-/* What it found came when somebody last drove: to ask for the time would cost as much as the whole look. */
-void vb_adapter_on_poll(struct vb_adapter *adapter)
+/* For who finds something, or finds somebody else driving: to ask for the time would cost as much as the whole look. */
+static void note_driven_poll(struct vb_adapter *adapter)
 {
 	note_poll(adapter, atomic_load_explicit(&adapter->driven_ns, memory_order_relaxed));
 }
@@ -122,12 +127,10 @@ void vb_adapter_on_poll(struct vb_adapter *adapter)
 /* For somebody who polls: one round, for he comes again himself. */
 static uint64_t drive_polled(struct vb_adapter *adapter, const struct vb_cq *cq)
 {
-	uint64_t now = vb_clock_now();
+	uint64_t now = begin_drive(adapter);
 	bool has_moved = false;
 
 	note_poll(adapter, now);
-
-	vb_dma_begin(now);
 	if (adapter->pump) {
 		has_moved = vb_pump_glance(adapter->pump, now);
 		if (!can_put_off(adapter, cq))
@@ -144,7 +147,7 @@ static uint64_t drive_posted(struct vb_adapter *adapter)
 	uint64_t now = begin_drive(adapter);
 	uint32_t turns = 0;
 
-	adapter->has_put_off = false;
+	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
 	while (turns < TURNS_AT_ONCE && adapter->pump && vb_pump_send(adapter->pump, now))
 		turns++;
 	vb_dma_end();
@@ -157,8 +160,11 @@ static void try_drive(struct vb_adapter *adapter, bool is_polling, const struct 
 	do {
 		uint64_t deadline_ns;
 
-		if (pthread_mutex_trylock(&adapter->owner))
+		if (pthread_mutex_trylock(&adapter->owner)) {
+			if (is_polling)
+				note_driven_poll(adapter);
 			return; /* its owner looks at the doorbells after it has let go */
+		}
 		deadline_ns = is_polling ? drive_polled(adapter, cq) : drive_posted(adapter);
 		pthread_mutex_unlock(&adapter->owner);
 		vb_adapter_wake_helper_before(adapter, deadline_ns);
@@ -167,8 +173,15 @@ static void try_drive(struct vb_adapter *adapter, bool is_polling, const struct 
 
 void vb_adapter_send_put_off(struct vb_adapter *adapter)
 {
-	if (adapter->has_put_off)
-		(void)drive_posted(adapter);
+	uint64_t now;
+
+	if (!atomic_load_explicit(&adapter->put_off, memory_order_relaxed))
+		return;
+	now = begin_drive(adapter);
+	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
+	if (adapter->pump)
+		(void)vb_pump_send(adapter->pump, now);
+	vb_dma_end();
 }
 
 /* What the caller is about to do may end a QP that owes its peer an answer. */
@@ -185,6 +198,20 @@ void vb_adapter_leave(struct vb_adapter *adapter)
 	pthread_mutex_unlock(&adapter->owner);
 	vb_adapter_wake_helper_before(adapter, deadline_ns);
 	if (vb_nic_is_rung(adapter->nic))
+		try_drive(adapter, false, NULL);
+}
+
+/* Who finds one completion after the other without posting leaves his peers without answers. */
+void vb_adapter_on_poll(struct vb_adapter *adapter)
+{
+	uint32_t left = atomic_load_explicit(&adapter->put_off, memory_order_relaxed);
+
+	note_driven_poll(adapter);
+	if (!left)
+		return;
+	if (left > 1)
+		atomic_store_explicit(&adapter->put_off, left - 1, memory_order_relaxed);
+	else
 		try_drive(adapter, false, NULL);
 }
 
@@ -246,10 +273,8 @@ int vb_adapter_sleep(struct pollfd *fds, uint32_t count, uint64_t until_ns)
 
 void vb_adapter_on_wake(struct vb_adapter *adapter, const struct pollfd fds[VB_PUMP_FDS_MAX])
 {
-	if (!adapter->pump)
-		return;
-	vb_pump_on_wake(adapter->pump, fds, vb_clock_now());
-	inherit_qp1(adapter);
+	if (adapter->pump)
+		vb_pump_on_wake(adapter->pump, fds, vb_clock_now());
 }
 
 uint32_t vb_adapter_fds(const struct vb_adapter *adapter, struct pollfd fds[VB_PUMP_FDS_MAX])

@@ -22,9 +22,11 @@
 #define PAUSE_NS 1000000
 #define PARTING_MAX_NS 200000000u /* nobody shall wait longer for the end of a process */
 #define PARTING_PAUSE_NS 100000
+#define EXIT_WAITS_NS 5000000
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_link all = { &all, &all };
+static pid_t process; /* whose adapters these are */
 static pthread_once_t handlers_once = PTHREAD_ONCE_INIT;
 
 /* All engines are at rest when the process is copied. */
@@ -85,6 +87,7 @@ void vb_adapter_enlist(struct vb_adapter *adapter)
 {
 	pthread_once(&handlers_once, set_handlers);
 	pthread_mutex_lock(&all_lock);
+	process = getpid();
 	vb_link_append(&all, &adapter->link);
 	pthread_mutex_unlock(&all_lock);
 }
@@ -145,20 +148,33 @@ static void part(struct vb_adapter *adapter)
 	vb_qp1_part(adapter->qp1, begin_ns);
 	while (adapter->pump && vb_qp1_is_sending(adapter->qp1) &&
 	       vb_clock_now() - begin_ns < PARTING_MAX_NS) {
-		(void)vb_adapter_drive(adapter);
+		(void)vb_adapter_move(adapter);
 		syscall(SYS_nanosleep, &(struct timespec){ 0, PARTING_PAUSE_NS }, NULL);
 	}
 }
 
+/* A helper that is just about to send would be killed at it: so it gets a moment. */
+static bool await_owner(struct vb_adapter *adapter)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += EXIT_WAITS_NS;
+	until.tv_sec += until.tv_nsec / (long)VB_SECOND_NS;
+	until.tv_nsec %= (long)VB_SECOND_NS;
+	return !pthread_mutex_timedlock(&adapter->owner, &until);
+}
+
+/* What exit() comes to in the end; a process that ends in another way, or a copy of this one without our handlers, sends nothing. */
 static __attribute__((destructor)) void on_exit_of_process(void)
 {
-	if (pthread_mutex_trylock(&all_lock))
-		return; /* another thread opens or closes a device and will never end */
+	if (getpid() != process || pthread_mutex_trylock(&all_lock))
+		return; /* or another thread opens or closes a device and will never end */
 	for (struct vb_link *link = all.next; link != &all; link = link->next) {
 		struct vb_adapter *adapter = VB_CONTAINER(link, struct vb_adapter, link);
 
-		if (adapter->is_inherited || pthread_mutex_trylock(&adapter->owner))
-			continue; /* whoever has it sends */
+		if (adapter->is_inherited || !await_owner(adapter))
+			continue;
 		vb_adapter_send_put_off(adapter);
 		if (vb_qp1_has_user(adapter->qp1))
 			part(adapter);

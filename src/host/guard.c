@@ -51,7 +51,7 @@ static void resume(struct vb_guard *guard, ucontext_t *context)
 
 #else
 
-/* Goes on at the landing of a short copy, if it was one that faulted. */
+/* Goes on at the landing of a copy that is a few instructions, if it was one that faulted. */
 static bool land(ucontext_t *context)
 {
 	greg_t *at = &context->uc_mcontext.gregs[REG_RIP];
@@ -78,8 +78,8 @@ bool vb_guard_catch(const siginfo_t *info, ucontext_t *context)
 {
 	struct vb_guard *guard = vb_guard_innermost;
 
-	if (info->si_code <= 0)
-		return false; /* sent by somebody: no fault at all */
+	if (info->si_code <= 0 || (info->si_signo == SIGBUS && info->si_code == BUS_MCEERR_AO))
+		return false; /* sent by somebody, or an early warning: no fault at all */
 	if (land(context))
 		return true;
 	if (!is_in(guard, info))

@@ -45,6 +45,11 @@ bool vb_member_has_roce_port(const struct vb_member *member)
 	return vb_udp_receiver_port(member->receiver) == VB_ROCE_PORT;
 }
 
+void vb_member_steer(struct vb_udp *udp, uint32_t qp1_to)
+{
+	(void)!vb_udp_steer(udp, VB_MEMBER_QPN_SHIFT, VB_MEMBER_QPN_MASK, qp1_to);
+}
+
 int vb_member_fd(const struct vb_member *member)
 {
 	return member->fd;

@@ -17,9 +17,11 @@
 #define VB_MEMBER_COUNT \
 	255 /* QPNs from 0xff0000 on belong to nobody: 0xffffff is every multicast member's */
 #define VB_MEMBER_QPN_SHIFT 16
+#define VB_MEMBER_QPN_MASK 0xffu
 #define VB_MEMBER_BATCH 24 /* of the longest packets: what fits a stock kernel's socket buffer */
 
 struct vb_member;
+struct vb_udp;
 
 /*
  * Gets a number and its receiving socket: those of a member that is gone, or new ones. Asks the other members for the
@@ -38,6 +40,12 @@ bool vb_member_is_intact(const struct vb_member *member);
 
 uint32_t vb_member_number(const struct vb_member *member);
 uint32_t vb_member_of_qpn(vb_qpn qpn);
+
+/*
+ * From now on packets come to the member that their QPN says, and those for QP 1, which every member can deal with, to this one. For
+ * data it is for speed only; QP 1 needs a member that lives.
+ */
+void vb_member_steer(struct vb_udp *udp, uint32_t qp1_to);
 
 /* The first of the others that there are; false if there are none. */
 bool vb_member_find_other(const struct vb_member *member, uint32_t *number_out);

@@ -20,6 +20,7 @@
 #define GLANCES_WITHOUT_MEMBERS \
 	8u /* packets by way of another process are few: most looks are for the wire's */
 #define GLANCES_WITHOUT_QP1 64u
+#define GLANCES_A_TURN 16u
 
 /* What to wait on. */
 enum { LINK, MEMBER, QP1 };
@@ -321,13 +322,22 @@ static void take_unreachable(struct vb_pump *pump, uint64_t now_ns)
 	} while (count == UNREACHABLE_AT_ONCE);
 }
 
-/* Nobody waits on the descriptors while a program polls. */
-static void glance_at_qp1(struct vb_pump *pump, uint64_t now_ns)
+/* If a member is gone, perhaps it was the one that got the MADs of the host: before anything is sent, they are steered to us. */
+static void look_at_qp1(struct vb_pump *pump, uint64_t now_ns)
 {
-	if (++pump->glances_without_qp1 < GLANCES_WITHOUT_QP1)
+	vb_qp1_look(pump->qp1, now_ns);
+	if (vb_qp1_is_heir(pump->qp1))
+		vb_member_steer(pump->udp, vb_member_number(pump->member));
+}
+
+/* Nobody waits on the descriptors while a program polls. A turn counts more: the helper takes one a millisecond then. */
+static void glance_at_qp1(struct vb_pump *pump, uint64_t now_ns, uint32_t weight)
+{
+	pump->glances_without_qp1 += weight;
+	if (pump->glances_without_qp1 < GLANCES_WITHOUT_QP1)
 		return;
 	pump->glances_without_qp1 = 0;
-	vb_qp1_look(pump->qp1, now_ns);
+	look_at_qp1(pump, now_ns);
 	if (vb_qp1_is_waiting(pump->qp1))
 		take_unreachable(pump, now_ns);
 }
@@ -361,7 +371,7 @@ bool vb_pump_turn(struct vb_pump *pump, uint64_t now_ns)
 	bool moved = receive_from_wire(pump, now_ns);
 
 	moved |= receive_from_members(pump, now_ns);
-	glance_at_qp1(pump, now_ns);
+	glance_at_qp1(pump, now_ns, GLANCES_A_TURN);
 	let_timers_fire(pump, now_ns);
 	moved |= drive_qp1(pump, now_ns);
 	return transmit(pump, now_ns) || moved;
@@ -373,7 +383,7 @@ bool vb_pump_glance(struct vb_pump *pump, uint64_t now_ns)
 
 	if (++pump->glances > GLANCES_WITHOUT_MEMBERS)
 		moved |= receive_from_members(pump, now_ns);
-	glance_at_qp1(pump, now_ns);
+	glance_at_qp1(pump, now_ns, 1);
 	let_timers_fire(pump, now_ns);
 	return drive_qp1(pump, now_ns) || moved;
 }
@@ -384,7 +394,7 @@ void vb_pump_on_wake(struct vb_pump *pump, const struct pollfd fds[VB_PUMP_FDS_M
 	if (fds[LINK].revents)
 		take_unreachable(pump, now_ns);
 	if (fds[QP1].revents)
-		vb_qp1_look(pump->qp1, now_ns);
+		look_at_qp1(pump, now_ns);
 }
 
 uint32_t vb_pump_fds(const struct vb_pump *pump, struct pollfd fds[VB_PUMP_FDS_MAX])

@@ -26,13 +26,13 @@ struct vb_mail_name vb_qp1_box_name(uid_t user_id, uint32_t number)
 	return vb_mail_name(user_id, text);
 }
 
-/* Who listens was asked already for one that is held. */
 static void try_next(struct vb_qp1 *qp1, uint64_t time_ns)
 {
 	if (time_ns < qp1->dispatch_ns)
 		qp1->dispatch_ns = time_ns;
 }
 
+/* For one that is held, who listens was asked just now. */
 void vb_qp1_enqueue(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letter *letter,
 		    const struct vb_cm_meaning *meant, bool is_held)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The adapter as a whole: its making, its tables, and the calls of its owner that send and wait. */
 #include "nic/qp_priv.h"
+#include "nic/rc_priv.h"
 #include "nic/rings.h"
 #include "nic/unreliable_priv.h"
 
@@ -17,6 +18,8 @@
 
 /* A QP sends so many packets before it is the next one's turn: enough to make one segmented send. */
 #define TURN_PACKETS 64u
+
+#define ACKS_NOT_URGENT 4u
 
 static bool is_power_of_two(uint32_t v)
 {
@@ -329,6 +332,25 @@ bool vb_nic_has_work(const struct vb_nic *nic)
 {
 	return vb_link_is_linked(&nic->active) || vb_link_is_linked(&nic->sent) ||
 	       vb_link_is_linked(&nic->overruns) || vb_nic_is_rung(nic);
+}
+
+static bool owes_mere_ack(const struct vb_qp *qp)
+{
+	return vb_qp_is_reliable(qp) && vb_rc_owes_mere_ack(&qp->responder) &&
+	       qp->requester.send_index == vb_queue_posted(&qp->sq);
+}
+
+bool vb_nic_owes_mere_acks(const struct vb_nic *nic)
+{
+	uint32_t count = 0;
+
+	if (vb_link_is_linked(&nic->sent) || vb_nic_is_rung(nic))
+		return false;
+	for (struct vb_link *link = nic->active.next; link != &nic->active; link = link->next)
+		if (++count > ACKS_NOT_URGENT ||
+		    !owes_mere_ack(VB_CONTAINER(link, struct vb_qp, active)))
+			return false;
+	return count;
 }
 
 /* Whether a QP's completions go to the CQ: directly, or through an SRQ of its XRC domain. */

@@ -101,7 +101,7 @@ static inline void vb_nic_count(struct vb_nic *nic, enum vb_counter counter)
 	nic->counters.counts[counter]++;
 }
 
-static inline void vb_nic_drop(struct vb_nic *nic, enum vb_drop drop)
+VB_SELDOM static inline void vb_nic_drop(struct vb_nic *nic, enum vb_drop drop)
 {
 	nic->counters.drops[drop]++;
 }

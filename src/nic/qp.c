@@ -368,6 +368,8 @@ static bool emit_reliable(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn
 		return true;
 	}
 	qp->has_replied = vb_rc_emit_reply(qp, slot);
+	if (qp->has_replied)
+		vb_rc_conclude_failure(qp);
 	return qp->has_replied || vb_rc_emit_request(qp, slot);
 }
 

@@ -35,7 +35,7 @@ void vb_qp_flush_recv(struct vb_qp *qp)
 		vb_qp_complete_receive(qp, VB_STATUS_WR_FLUSH_ERR, NULL, 0);
 }
 
-void vb_qp_enter_error(struct vb_qp *qp)
+VB_SELDOM void vb_qp_enter_error(struct vb_qp *qp)
 {
 	if (vb_qp_state_now(qp) == VB_STATE_ERR)
 		return;

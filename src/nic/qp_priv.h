@@ -38,7 +38,7 @@ struct vb_requester {
 	uint32_t next_ssn;
 	uint32_t reads_out; /* READs and atomics sent and not complete */
 	uint32_t read_psns_out; /* PSNs of theirs beyond the one of the request itself */
-	uint32_t flight_cut; /* how many packets fewer than the adapter's limit may be out: see rc_timers.c */
+	uint32_t flight_cut; /* how many packets fewer than flight_packets_max may be out: see rc_timers.c */
 	uint32_t end_byte; /* behind the payload of the last request that was begun, modulo 2^32 */
 	uint32_t unasked; /* packets since the last one that asked for an ACK */
 	struct vb_cursor cursor; /* in the request at send_index, for next_psn */

@@ -174,7 +174,7 @@ static enum hold why_held(const struct vb_qp *qp)
 }
 
 /* The request at send_index cannot be sent. Those before it may still succeed, so its completion waits. */
-static void fail_current(struct vb_qp *qp, enum vb_status status)
+VB_SELDOM static void fail_current(struct vb_qp *qp, enum vb_status status)
 {
 	qp->requester.has_failed = true;
 	qp->requester.failure = (uint8_t)status;
@@ -185,7 +185,9 @@ void vb_rc_conclude_failure(struct vb_qp *qp)
 {
 	struct vb_requester *requester = &qp->requester;
 
-	if (requester->has_failed && requester->done_index == requester->send_index)
+	/* An ACK that has let this request go first must leave before the QP ends. */
+	if (requester->has_failed && requester->done_index == requester->send_index &&
+	    !vb_rc_owes_mere_ack(&qp->responder))
 		vb_rc_fail(qp, (enum vb_status)requester->failure);
 }
 

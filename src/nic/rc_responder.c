@@ -20,7 +20,7 @@ static uint32_t psn_count(const struct vb_qp *qp, const struct vb_packet *packet
 	return count ? count : 1;
 }
 
-void vb_rc_refuse(struct vb_qp *qp, enum vb_verdict verdict, vb_psn psn)
+VB_SELDOM void vb_rc_refuse(struct vb_qp *qp, enum vb_verdict verdict, vb_psn psn)
 {
 	struct vb_responder *responder = &qp->responder;
 
@@ -164,7 +164,7 @@ static void owe_ack(struct vb_qp *qp)
  * A NAK was due for a packet that has come now. Where packets behind it were dropped meanwhile, the peer must still
  * go back for them; else it is owed the ACK that the NAK may have taken the place of.
  */
-static void replace_nak(struct vb_qp *qp)
+VB_SELDOM static void replace_nak(struct vb_qp *qp)
 {
 	struct vb_responder *responder = &qp->responder;
 
@@ -215,7 +215,7 @@ static void on_expected(struct vb_qp *qp, const struct vb_frame *frame,
 	}
 }
 
-static void on_gap(struct vb_qp *qp, const struct vb_packet *packet)
+VB_SELDOM static void on_gap(struct vb_qp *qp, const struct vb_packet *packet)
 {
 	struct vb_responder *responder = &qp->responder;
 	vb_psn end = vb_psn_add(packet->bth.psn, 1);
@@ -257,7 +257,7 @@ static void repeat(struct vb_qp *qp, struct vb_resource *resource, vb_psn psn)
 }
 
 /* Our answer may be what got lost. Reads are safe to repeat; atomics are answered from the saved result. */
-static void on_duplicate(struct vb_qp *qp, const struct vb_packet *packet)
+VB_SELDOM static void on_duplicate(struct vb_qp *qp, const struct vb_packet *packet)
 {
 	struct vb_resource *resource;
 

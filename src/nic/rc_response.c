@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "wire/syndrome.h"
 
-void vb_rc_fail(struct vb_qp *qp, enum vb_status status)
+VB_SELDOM void vb_rc_fail(struct vb_qp *qp, enum vb_status status)
 {
 	struct vb_requester *requester = &qp->requester;
 
@@ -69,8 +69,10 @@ static void on_progress(struct vb_qp *qp)
 	struct vb_requester *requester = &qp->requester;
 
 	vb_rc_timers_on_progress(qp);
+	/* Local operations have no PSN: a repetition may have come to one that is complete now. */
 	if (vb_psn_distance(requester->next_psn, requester->unacked) >
-	    vb_psn_distance(requester->new_psn, requester->unacked))
+		    vb_psn_distance(requester->new_psn, requester->unacked) ||
+	    (int32_t)(requester->done_index - requester->send_index) > 0)
 		vb_rc_seek(qp, requester->unacked);
 	vb_rc_on_acknowledged(qp);
 	vb_rc_conclude_failure(qp);

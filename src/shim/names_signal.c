@@ -6,6 +6,8 @@
  * both (docs/adr/0001); everything else goes where it would have gone. siginterrupt() is left as it is. Changes of masks
  * are counted only.
  */
+#include "shim/next.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -16,7 +18,6 @@
 #pragma GCC visibility push(default)
 
 typedef int vb_shim_action(int number, const struct sigaction *action, struct sigaction *old);
-typedef int mask_setter(int how, const sigset_t *set, sigset_t *old);
 typedef __sighandler_t handler_setter(int number, __sighandler_t handler);
 
 /* libibverbs finds it by its name and stores its function here, once. */
@@ -132,7 +133,10 @@ int sigignore(int number)
 	return exchange(take, number, SIG_IGN, 0, false) == SIG_ERR ? -1 : 0;
 }
 
-/* A mask is its thread's own, so that thread sees the count that goes with it. */
+/*
+ * A mask is its thread's own, so that thread sees the count that goes with it. Both functions are called in handlers and between fork
+ * and exec, where nothing can be looked up: vb_next() has done so when the process began.
+ */
 static int count_change(int result)
 {
 	__atomic_fetch_add(&vb_shim_mask_changes, 1, __ATOMIC_RELEASE);
@@ -141,18 +145,12 @@ static int count_change(int result)
 
 int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 {
-	static void *found;
-	mask_setter *next = (mask_setter *)find_next(&found, "sigprocmask");
-
-	return count_change(next(how, set, old));
+	return count_change(vb_next()->sigprocmask(how, set, old));
 }
 
 int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
-	static void *found;
-	mask_setter *next = (mask_setter *)find_next(&found, "pthread_sigmask");
-
-	return count_change(next(how, set, old));
+	return count_change(vb_next()->pthread_sigmask(how, set, old));
 }
 
 /* Blocks the signal for SIG_HOLD; for all others sets the handler and unblocks it. */

@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +34,8 @@
 	X(opendir) X(fdopendir) X(closedir) X(readdir) X(readdir64) X(rewinddir) X(telldir) X(seekdir) \
 	X(dirfd) X(scandir) X(scandir64) X(scandirat) X(scandirat64) X(glob) X(glob64) \
 	X(chdir) X(fchdir) X(getcwd) X(get_current_dir_name) \
-	X(close) X(close_range) X(closefrom) X(dup2) X(dup3)
+	X(close) X(close_range) X(closefrom) X(dup2) X(dup3) \
+	X(sigprocmask) X(pthread_sigmask)
 
 #define VB_NEXT_FIELD(name) __typeof__(name) *name;
 struct vb_next {

@@ -252,3 +252,22 @@ TEST(rc_a_nak_does_not_wait_for_requests)
 	post_write(p, B, 3, 8);
 	expect_opcodes(p, 8, 0, ops, 2);
 }
+
+TEST(rc_an_ack_that_lets_requests_go_first_goes_out_though_they_end_the_qp)
+{
+	static const enum vb_packet_op ops[] = { VB_OP_ACKNOWLEDGE };
+	struct pair *p = pair_connect_rc(1024);
+	struct vb_send_request request = send_request(p, B, 7, 8);
+	struct vb_sge nowhere = { 0x1234, 8, 0x777 };
+
+	request.sges = &nowhere;
+	post_recv(p, B, 1, 64);
+	post_send(p, A, 1, 8);
+	send_all(p, A);
+	deliver(p);
+	expect_completions(p, B, "wr=1 SUCCESS RECV len=8");
+	post(p, B, request);
+	expect_opcodes(p, 8, 0, ops, 1);
+	expect_completions(p, B, "wr=7 LOC_PROT_ERR");
+	expect_state(p, B, VB_STATE_ERR);
+}

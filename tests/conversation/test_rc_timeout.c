@@ -262,3 +262,31 @@ TEST(rc_each_qp_has_its_own_timer)
 	expect_sent(p, A, "WRITE_ONLY psn=0 len=16 ack");
 	p->node[A].qp = slow;
 }
+
+/* The repetition has been sent as far as a local operation, which waits for its next turn, when the ACK comes after all. */
+TEST(rc_a_late_ack_passes_a_local_operation_that_a_repetition_has_come_to)
+{
+	struct setup setup = setup_of(VB_QP_RC, 1024);
+	setup.send_depth = 4;
+	struct pair *p = pair_connect(&setup);
+	struct vb_mw *mw = make_mw(p, A, VB_MW_TYPE_2);
+	static struct vb_slot slot;
+
+	post(p, A, bind_request(p, A, 1, mw, TARGET, 64, VB_ACCESS_REMOTE_READ));
+	settle(p);
+	expect_completions(p, A, "wr=1 SUCCESS BIND_MW");
+	post_write(p, A, 2, 8);
+	post(p, A, invalidate_request(3, vb_mw_key(mw)));
+	send_all(p, A);
+	p->now_ns += ACK_TIMEOUT_NS + 1;
+	vb_nic_expire(p->node[A].nic, p->now_ns);
+	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, &slot, 1), 1);
+	deliver(p);
+	send_all(p, B);
+	deliver(p);
+	expect_completions(p, A, "wr=2 SUCCESS WRITE", "wr=3 SUCCESS LOCAL_INV");
+	for (uint32_t i = 0; i < 4; i++)
+		post_write(p, A, 10 + i, 8 + 8 * i);
+	expect_sent(p, A, "WRITE_ONLY psn=1 len=8 ack", "WRITE_ONLY psn=2 len=16 ack",
+		    "WRITE_ONLY psn=3 len=24 ack", "WRITE_ONLY psn=4 len=32 ack");
+}

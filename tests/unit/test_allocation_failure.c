@@ -5,6 +5,7 @@
  * calloc() and free() are wrapped by the linker (test_allocation_failure.link).
  */
 #include "harness.h"
+#include "support_allocator.h"
 #include "nic/cq.h"
 #include "nic/memory.h"
 #include "nic/nic.h"
@@ -16,34 +17,6 @@
 #include <string.h>
 
 #define MUST(call) EXPECT_EQ(call, VB_OK)
-
-/* --- the allocator ------------------------------------------------------------------------------ */
-
-static uint32_t fails_at; /* the call to calloc() that will fail, counted from here on; 0: none */
-static bool has_failed;
-static int64_t live_count;
-
-void *__real_calloc(size_t count, size_t size);
-void __real_free(void *pointer);
-void *__wrap_calloc(size_t count, size_t size);
-void __wrap_free(void *pointer);
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	if (fails_at && --fails_at == 0) {
-		has_failed = true;
-		return NULL;
-	}
-	live_count++;
-	return __real_calloc(count, size);
-}
-
-void __wrap_free(void *pointer)
-{
-	if (pointer)
-		live_count--;
-	__real_free(pointer);
-}
 
 /* --- an adapter that talks to itself ------------------------------------------------------------ */
 

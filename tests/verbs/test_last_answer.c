@@ -48,9 +48,3 @@ TEST(the_sender_hears_of_a_message_whose_receiver_puts_its_qp_into_error)
 	EXPECT_EQ(ibv_modify_qp(nodes[B].qp, &attr, IBV_QP_STATE), 0);
 	EXPECT_EQ(await_status(nodes, A, false), IBV_WC_SUCCESS);
 }
-
-TEST(the_sender_hears_of_a_message_whose_receiver_calls_no_verb_any_more)
-{
-	deliver_message();
-	EXPECT_EQ(await_status(nodes, A, false), IBV_WC_SUCCESS);
-}

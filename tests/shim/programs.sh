@@ -197,7 +197,9 @@ result $? 'LD_PRELOAD keeps what is in it' libverbatim-preload.so:libc.so.6 ''
 mkdir -p "$directory/with space/lib" "$directory/with:colon/lib"
 for folder in "$directory/with space" "$directory/with:colon"; do
 	cp "$verbatim" "$folder"
-	cp "$VB_BUILD_RELEASE"/lib/libibverbs.so.1 "$VB_BUILD_RELEASE"/lib/libverbatim-preload.so "$folder/lib"
+	for library in libibverbs.so.1 librdmacm.so.1 libverbatim-preload.so; do
+		cp "$VB_BUILD_RELEASE/lib/$library" "$folder/lib"
+	done
 done
 export VERBATIM_DEVICES=lo
 said=$("$directory/with space/verbatim" run ls $class 2>&1)

@@ -49,6 +49,9 @@ uint64_t vb_adapter_device_memory(const struct vb_adapter *adapter); /* bytes on
 /* The device as its interface is now. */
 void vb_adapter_device(struct vb_adapter *adapter, struct vb_device *device_out);
 
+/* Somebody wants to see traffic class and hop limit of packets: they are 0 before this. */
+void vb_adapter_tell_class(struct vb_adapter *adapter);
+
 /* Between these two the caller owns the engine; needed for everything but nic/rings.h. Not recursive. */
 void vb_adapter_enter(struct vb_adapter *adapter);
 void vb_adapter_leave(struct vb_adapter *adapter);

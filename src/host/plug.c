@@ -10,6 +10,7 @@
 #include "host/member.h"
 #include "host/pump.h"
 #include "host/qp1.h"
+#include "host/receivers.h"
 #include "link/fd.h"
 #include "link/udp.h"
 #include "nic/qp.h"
@@ -84,6 +85,13 @@ vb_err vb_adapter_open_wake(struct vb_adapter *adapter)
 
 	atomic_store_explicit(&adapter->wake_fd, fd, memory_order_relaxed);
 	return fd < 0 ? VB_ENOMEM : VB_OK;
+}
+
+/* The sockets are those of all adapters of this process. */
+void vb_adapter_tell_class(struct vb_adapter *adapter)
+{
+	if (adapter->member)
+		vb_receivers_tell_class();
 }
 
 static bool is_intact(const struct vb_adapter *adapter)

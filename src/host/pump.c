@@ -18,7 +18,7 @@
 #define PARTS_MAX (VB_SGE_MAX + 2) /* of a slot */
 #define UNREACHABLE_AT_ONCE 16u
 #define GLANCES_WITHOUT_MEMBERS \
-	8u /* packets by way of another process are few: most looks are for the wire's */
+	32u /* packets by way of another process are few: most looks are for the wire's */
 #define GLANCES_WITHOUT_QP1 64u
 #define GLANCES_A_TURN 16u
 
@@ -287,6 +287,7 @@ static bool transmit(struct vb_pump *pump, uint64_t now_ns)
 		return false;
 	vb_udp_send(pump->udp, pump->messages, make_messages(pump, slot_count));
 	tell_of_drops(pump);
+	pump->glances = GLANCES_WITHOUT_MEMBERS; /* the next: no answer can have come yet */
 	/* Only a message shows whether its interface segments. This one is lost to peers that want its ICRC to be right. */
 	if (vb_udp_segments_max(pump->udp) == 1)
 		vb_nic_stop_batching(pump->nic);

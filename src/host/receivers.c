@@ -2,6 +2,7 @@
 /* The table is the process's, like the descriptors in it; adapters of several threads use it, hence the lock. */
 #include "host/receivers.h"
 
+#include "host/log.h"
 #include "link/fd.h"
 #include "link/udp.h"
 
@@ -14,6 +15,7 @@ static struct {
 	uint16_t port;
 	int fds[VB_RECEIVERS_MAX]; /* as far as `held` says */
 	struct vb_receivers_set held;
+	bool tells_class;
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 bool vb_receivers_set_has(const struct vb_receivers_set *set, uint32_t number)
@@ -41,6 +43,7 @@ static void close_all(void)
 	table.held = (struct vb_receivers_set){ { 0 } };
 	table.count = 0;
 	table.port = 0;
+	table.tells_class = false;
 }
 
 void vb_receivers_close(void)
@@ -48,6 +51,23 @@ void vb_receivers_close(void)
 	pthread_mutex_lock(&table.lock);
 	if (!--table.user_count)
 		close_all();
+	pthread_mutex_unlock(&table.lock);
+}
+
+/* A program that shows them to somebody shows 0 where this fails; nothing else depends on it. */
+static void tell_class(int fd)
+{
+	if (vb_udp_receiver_tell_class(fd))
+		vb_log(VB_LOG_WARN, "traffic class and hop limit of packets will not be seen");
+}
+
+void vb_receivers_tell_class(void)
+{
+	pthread_mutex_lock(&table.lock);
+	for (uint32_t i = 0; i < VB_RECEIVERS_MAX && !table.tells_class; i++)
+		if (vb_receivers_set_has(&table.held, i))
+			tell_class(table.fds[i]);
+	table.tells_class = true;
 	pthread_mutex_unlock(&table.lock);
 }
 
@@ -62,6 +82,8 @@ static bool add(uint32_t number, int fd)
 	vb_receivers_set_add(&table.held, number);
 	table.port = port;
 	table.count++;
+	if (table.tells_class)
+		tell_class(fd);
 	return true;
 }
 

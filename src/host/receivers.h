@@ -33,6 +33,9 @@ void vb_receivers_close(void);
  */
 bool vb_receivers_add(uint32_t number, int fd);
 
+/* From now on all of them, also those to come, tell the traffic class and the hop limit of what they receive. */
+void vb_receivers_tell_class(void);
+
 /* The socket of that number, the table's own, for as long as the caller keeps the table open; -1: none. */
 int vb_receivers_fd(uint32_t number);
 

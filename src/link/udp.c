@@ -51,6 +51,18 @@ void vb_udp_watch_room(struct vb_udp *udp, struct vb_udp_source *source, bool is
 	(void)vb_sys_epoll_ctl(udp->poller, EPOLL_CTL_MOD, source->fd, &event);
 }
 
+static vb_err open_own_receiver(struct vb_udp *udp, const struct vb_udp_config *config)
+{
+	vb_err err = vb_udp_receiver_open(config, &udp->receiver);
+
+	if (err)
+		return err;
+	err = vb_udp_receiver_tell_class(udp->receiver);
+	if (err)
+		vb_udp_receiver_close(udp->receiver);
+	return err;
+}
+
 static vb_err open_receiver(struct vb_udp *udp, const struct vb_udp_config *config)
 {
 	vb_err err = VB_OK;
@@ -59,7 +71,7 @@ static vb_err open_receiver(struct vb_udp *udp, const struct vb_udp_config *conf
 	if (config->receiver)
 		udp->receiver = *config->receiver;
 	else
-		err = vb_udp_receiver_open(config, &udp->receiver);
+		err = open_own_receiver(udp, config);
 	if (err)
 		return err;
 	udp->family = vb_udp_receiver_family(udp->receiver);

@@ -109,8 +109,8 @@ struct vb_udp_datagram {
 	struct vb_udp_address destination; /* its scope is the interface that it came in on */
 	uint16_t source_port;
 	uint16_t segment_index; /* in what the kernel coalesced: the likely IPv4 ID */
-	uint8_t traffic_class;
-	uint8_t hop_limit;
+	uint8_t traffic_class; /* 0 if a receiver was lent that does not tell it … */
+	uint8_t hop_limit; /* … the same: vb_udp_receiver_tell_class() */
 };
 
 /*
@@ -149,6 +149,9 @@ VB_MUST_USE vb_err vb_udp_steer(struct vb_udp *udp, uint32_t shift, uint32_t mas
  */
 VB_MUST_USE vb_err vb_udp_receiver_open(const struct vb_udp_config *config, int *fd_out);
 void vb_udp_receiver_close(int fd);
+
+/* Traffic class and hop limit of what it receives are told from now on. Costs time with each message. */
+VB_MUST_USE vb_err vb_udp_receiver_tell_class(int fd);
 
 uint16_t vb_udp_receiver_port(int fd); /* 0 if the descriptor is no such socket */
 

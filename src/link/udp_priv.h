@@ -101,6 +101,7 @@ int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
 			     uint32_t receive_buffer_length);
 uint16_t vb_udp_socket_port(int fd);
 void vb_udp_socket_wish_receive_buffer(int fd, uint32_t length); /* 0: none */
+int vb_udp_socket_tell_class(int fd, int family);
 int vb_udp_socket_refuse_input(int fd); /* nobody reads it: the kernel need not keep what comes */
 
 /* udp_receiver.c */

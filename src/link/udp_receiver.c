@@ -32,6 +32,13 @@ vb_err vb_udp_receiver_open(const struct vb_udp_config *config, int *fd_out)
 	return VB_OK;
 }
 
+vb_err vb_udp_receiver_tell_class(int fd)
+{
+	int result = vb_udp_socket_tell_class(fd, vb_udp_receiver_family(fd));
+
+	return result < 0 ? vb_udp_err_of(result) : VB_OK;
+}
+
 void vb_udp_receiver_close(int fd)
 {
 	vb_fd_close(fd);

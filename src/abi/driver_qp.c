@@ -456,6 +456,7 @@ int vb_abi_qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 int vb_abi_qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct vb_abi_qp *own = vb_abi_qp_of(qp);
+	bool is_awaited;
 	int error = 0;
 
 	if (!vb_adapter_is_usable(vb_abi_context_of(qp->context)->adapter)) {
@@ -463,6 +464,7 @@ int vb_abi_qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_re
 		return EIO;
 	}
 	pthread_mutex_lock(&own->recv_lock);
+	is_awaited = vb_qp_is_awaited(own->qp);
 	for (; wr; wr = wr->next) {
 		struct vb_recv_request request = {
 			.wr_id = wr->wr_id,
@@ -477,6 +479,8 @@ int vb_abi_qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_re
 		}
 	}
 	pthread_mutex_unlock(&own->recv_lock);
+	if (is_awaited)
+		vb_adapter_kick_now(vb_abi_context_of(qp->context)->adapter);
 	if (error)
 		*bad_wr = wr;
 	return error;

@@ -65,6 +65,9 @@ void vb_adapter_poll(struct vb_adapter *adapter, const struct vb_cq *cq);
 /* Something was posted. */
 void vb_adapter_kick(struct vb_adapter *adapter);
 
+/* Something was posted that a peer waits for: no company is waited for. */
+void vb_adapter_kick_now(struct vb_adapter *adapter);
+
 /*
  * The program has armed a CQ and will wait for its event by itself, in poll() or the like: from now on the helper thread
  * waits on the sockets.

@@ -254,6 +254,11 @@ void vb_adapter_kick(struct vb_adapter *adapter)
 		try_drive(adapter, false, NULL);
 }
 
+void vb_adapter_kick_now(struct vb_adapter *adapter)
+{
+	try_drive(adapter, false, NULL);
+}
+
 void vb_adapter_expect_sleep(struct vb_adapter *adapter)
 {
 	atomic_store_explicit(&adapter->polls_uncounted, LAST_POLLS, memory_order_relaxed);

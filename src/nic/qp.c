@@ -295,6 +295,7 @@ void vb_qp_reset(struct vb_qp *qp)
 	qp->responder = (struct vb_responder){ 0 };
 	qp->responder.receive.copy = copy;
 	qp->responder.resources = resources;
+	atomic_store_explicit(&qp->has_told_no_credits, 0, memory_order_relaxed);
 	vb_qp_set_state(qp, VB_STATE_RESET);
 }
 
@@ -340,11 +341,14 @@ void vb_qp_on_doorbell(struct vb_qp *qp)
 		break;
 	case VB_STATE_RTS:
 	case VB_STATE_SQD:
+		vb_rc_on_receives(qp);
 		vb_qp_schedule(qp);
+		break;
+	case VB_STATE_RTR:
+		vb_rc_on_receives(qp);
 		break;
 	case VB_STATE_RESET:
 	case VB_STATE_INIT:
-	case VB_STATE_RTR:
 		break;
 	}
 }

@@ -30,6 +30,7 @@ struct vb_requester {
 	uint8_t failure; /* … its enum vb_status, given when those before it are done */
 	bool waits_for_receiver; /* RNR NAK: the timer runs until we may try again */
 	bool has_credits; /* the responder does end-to-end flow control */
+	bool may_probe; /* without credits for long enough: the next message goes out to ask for a receive */
 	bool is_probing; /* the message under way was begun without credits */
 	uint8_t retries_left;
 	uint8_t rnr_retries_left;
@@ -119,6 +120,8 @@ struct vb_qp {
 	uint8_t type; /* enum vb_qp_type */
 	uint8_t service; /* enum vb_service of its packets */
 	_Atomic uint8_t state; /* enum vb_qp_state; read by posting threads */
+	_Atomic uint8_t
+		has_told_no_credits; /* the peer waits for receives; read by posting threads */
 	uint8_t mtu_shift;
 	bool signal_all;
 	bool has_replied; /* the last packet was a reply: a request's turn */
@@ -134,7 +137,7 @@ struct vb_qp {
 
 	struct vb_queue sq;
 	struct vb_requester requester;
-	struct vb_timer timer; /* ACK timeout, or the wait after an RNR NAK */
+	struct vb_timer timer; /* ACK timeout, the wait after an RNR NAK, or that for credits */
 	struct vb_cq *send_cq;
 
 	struct vb_responder responder;

@@ -24,6 +24,9 @@ void vb_rc_fail(struct vb_qp *qp,
 /* rc_responder.c */
 void vb_rc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 		      const struct vb_packet *packet);
+void vb_rc_on_receives(
+	struct vb_qp
+		*qp); /* some were posted: tells the peer, if it has heard that there were none */
 void vb_rc_refuse(struct vb_qp *qp, enum vb_verdict verdict, vb_psn psn);
 
 /* rc_reply.c */
@@ -41,6 +44,8 @@ void vb_rc_drop_pending(struct vb_responder *responder);
 /* rc_timers.c: the only place that knows what an event of the protocol does to the deadline */
 void vb_rc_timers_on_packet_sent(struct vb_qp *qp);
 void vb_rc_timers_on_progress(struct vb_qp *qp);
+void vb_rc_timers_on_no_credits(struct vb_qp *qp); /* and nothing is out */
+void vb_rc_timers_on_credits(struct vb_qp *qp);
 void vb_rc_timers_on_rnr_nak(struct vb_qp *qp, uint8_t code);
 void vb_rc_on_timer(struct vb_qp *qp);
 

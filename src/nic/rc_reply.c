@@ -18,14 +18,29 @@ static void fill_header(const struct vb_qp *qp, enum vb_packet_op op, vb_psn psn
 	packet->bth.psn = psn;
 }
 
-/* How many more messages we have receives for, as a syndrome. */
-static uint8_t ack_syndrome(const struct vb_qp *qp)
+/* How many more messages we have receives for. A message under way counts: its number is above the MSN still. */
+static uint32_t count_receives(const struct vb_qp *qp)
 {
+	return vb_queue_posted(&qp->rq) - qp->rq.taken + qp->responder.receive.is_used;
+}
+
+/* The same as a syndrome. Who hears of none waits until he is told of some: so whoever posts one has to know. */
+static uint8_t ack_syndrome(struct vb_qp *qp)
+{
+	uint32_t count;
+
 	if (qp->srq || qp->type != VB_QP_RC)
 		return VB_SYNDROME_ACK | VB_CREDIT_CODE_INVALID;
-	/* A message under way counts: its number is above the MSN still. */
-	return VB_SYNDROME_ACK | vb_credit_code(vb_queue_posted(&qp->rq) - qp->rq.taken +
-						qp->responder.receive.is_used);
+	count = count_receives(qp);
+	if (!count) {
+		atomic_store_explicit(&qp->has_told_no_credits, 1, memory_order_relaxed);
+		/* Pairs with the fence in vb_qp_post_recv(): either we see its receive, or it sees that it must ring. */
+		atomic_thread_fence(memory_order_seq_cst);
+		count = count_receives(qp);
+	}
+	if (count)
+		atomic_store_explicit(&qp->has_told_no_credits, 0, memory_order_relaxed);
+	return VB_SYNDROME_ACK | vb_credit_code(count);
 }
 
 static enum vb_packet_op read_response_op(bool first, bool last)

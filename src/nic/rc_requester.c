@@ -61,15 +61,22 @@ static bool is_at_start(const struct vb_requester *requester, const struct vb_wq
 	return wqe->progress == VB_WQE_POSTED || vb_psn_equal(requester->next_psn, wqe->first_psn);
 }
 
+static bool is_all_acknowledged(const struct vb_requester *requester)
+{
+	return vb_psn_equal(requester->unacked, requester->new_psn);
+}
+
 /*
- * Without credits a message's first packet goes out when all before it is acknowledged, and the answer tells: an RNR
- * NAK, or an ACK, which means that the message has its receive and the rest may follow.
+ * Without credits a message waits until all before it is acknowledged and a while beyond, for the peer tells of new receives. Then
+ * its first packet goes out to ask, and the answer tells: an RNR NAK, or an ACK, which means that the message has its
+ * receive and the rest may follow.
  */
 static bool waits_for_credits(const struct vb_requester *requester, const struct vb_wqe *wqe)
 {
 	if (is_at_start(requester, wqe))
 		return is_beyond_credits(requester, wqe) &&
-		       !vb_psn_equal(requester->next_psn, requester->unacked);
+		       (!vb_psn_equal(requester->next_psn, requester->unacked) ||
+			(is_all_acknowledged(requester) && !requester->may_probe));
 	return requester->is_probing && vb_psn_diff(requester->unacked, wqe->first_psn) <= 0;
 }
 
@@ -299,8 +306,10 @@ static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *sl
 			return false;
 		}
 	}
-	if (is_at_start(requester, wqe))
+	if (is_at_start(requester, wqe)) {
 		requester->is_probing = is_beyond_credits(requester, wqe);
+		requester->may_probe = false;
+	}
 	verdict = vb_request_build(qp, wqe, ask, &cursor, slot);
 	if (verdict != VB_PASS) {
 		fail_current(qp, VB_STATUS_LOC_PROT_ERR);
@@ -327,6 +336,8 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 		if (emit_packet(qp, wqe, slot))
 			return true;
 	}
+	if (hold == HELD_BY_CREDITS && is_all_acknowledged(&qp->requester))
+		vb_rc_timers_on_no_credits(qp);
 	if (hold == HELD_BY_FLIGHT)
 		vb_flight_wait(qp);
 	else

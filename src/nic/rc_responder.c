@@ -160,6 +160,14 @@ static void owe_ack(struct vb_qp *qp)
 	vb_qp_schedule(qp);
 }
 
+VB_SELDOM void vb_rc_on_receives(struct vb_qp *qp)
+{
+	if (!atomic_load_explicit(&qp->has_told_no_credits, memory_order_relaxed) ||
+	    vb_queue_posted(&qp->rq) == qp->rq.taken || qp->responder.refusal)
+		return;
+	owe_ack(qp); /* the last one again, with what there is now */
+}
+
 /*
  * A NAK was due for a packet that has come now. Where packets behind it were dropped meanwhile, the peer must still
  * go back for them; else it is owed the ACK that the NAK may have taken the place of.

@@ -120,12 +120,15 @@ static void take_credits(struct vb_qp *qp, const struct vb_aeth *aeth)
 
 	if (code == VB_CREDIT_CODE_INVALID) {
 		requester->has_credits = false;
+		vb_rc_timers_on_credits(qp);
 		return;
 	}
 	limit = (aeth->msn + vb_credit_count(code)) & 0xffffff;
 	/* An ACK that was overtaken takes nothing back. */
-	if (!requester->has_credits || (int32_t)((limit - requester->credit_limit) << 8) > 0)
+	if (!requester->has_credits || (int32_t)((limit - requester->credit_limit) << 8) > 0) {
 		requester->credit_limit = limit;
+		vb_rc_timers_on_credits(qp);
+	}
 	requester->has_credits = true;
 	vb_qp_schedule(qp);
 }

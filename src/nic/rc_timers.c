@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RC's one timer: the local ACK timeout while packets are out, or the wait that an RNR NAK asked for. Nobody
+ * RC's one timer: the local ACK timeout while packets are out, the wait that an RNR NAK asked for, or that for credits. Nobody
  * else knows what an event of the protocol does to the deadline. Each timeout halves how many packets may be out: a peer
  * that is slow would else have every one of them to do again, and answer later still.
  */
@@ -8,6 +8,13 @@
 
 #include "base/bytes.h"
 #include "wire/syndrome.h"
+
+/*
+ * How long a peer that had no receives may take to tell of new ones. To ask may cost an RNR NAK; to a program that allows none,
+ * the connection.
+ */
+#define CREDITS_WAIT_NS 1000000u
+#define CREDITS_LONG_WAIT_NS 250000000u
 
 #define BACKOFF_MAX 2u /* a timeout may be noticed up to four times its time late */
 
@@ -48,6 +55,22 @@ void vb_rc_timers_on_progress(struct vb_qp *qp)
 		restart(qp);
 }
 
+void vb_rc_timers_on_no_credits(struct vb_qp *qp)
+{
+	if (qp->timer.deadline_ns == VB_NEVER)
+		vb_timer_start(&qp->nic->timers, &qp->timer,
+			       qp->nic->now_ns + (qp->attr.rnr_retry ? CREDITS_WAIT_NS
+								     : CREDITS_LONG_WAIT_NS));
+}
+
+void vb_rc_timers_on_credits(struct vb_qp *qp)
+{
+	const struct vb_requester *requester = &qp->requester;
+
+	if (!requester->waits_for_receiver && vb_psn_equal(requester->unacked, requester->new_psn))
+		vb_timer_stop(&qp->timer);
+}
+
 void vb_rc_timers_on_rnr_nak(struct vb_qp *qp, uint8_t code)
 {
 	qp->requester.waits_for_receiver = true;
@@ -83,8 +106,11 @@ void vb_rc_on_timer(struct vb_qp *qp)
 		vb_rc_seek(qp, requester->unacked);
 		return;
 	}
-	if (vb_psn_equal(requester->unacked, requester->new_psn))
+	if (vb_psn_equal(requester->unacked, requester->new_psn)) {
+		requester->may_probe = true;
+		vb_qp_schedule(qp);
 		return;
+	}
 	vb_nic_count(qp->nic, VB_COUNTER_LOCAL_ACK_TIMEOUT_ERR);
 	requester->flight_cut += vb_rc_flight_max(qp) / 2;
 	requester->has_recovered = false; /* what shows a gap from now on was sent after this */

@@ -316,6 +316,11 @@ enum vb_post_refusal vb_srq_check_recv(const struct vb_srq *srq,
 	return check_recv(&srq->queue, request, &length);
 }
 
+bool vb_qp_is_awaited(const struct vb_qp *qp)
+{
+	return atomic_load_explicit(&qp->has_told_no_credits, memory_order_relaxed);
+}
+
 vb_err vb_qp_post_recv(struct vb_qp *qp, const struct vb_recv_request *request)
 {
 	vb_err err;
@@ -325,9 +330,12 @@ vb_err vb_qp_post_recv(struct vb_qp *qp, const struct vb_recv_request *request)
 	err = post_recv(&qp->rq, request);
 	if (err)
 		return err;
-	/* Pairs with vb_qp_set_state(): either the engine's flush saw this receive, or we see its state. */
+	/*
+	 * Pairs with vb_qp_set_state(): either the engine's flush saw this receive, or we see its state. And with
+	 * ack_syndrome(): either it told the peer of this receive, or we see that it told of none.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (vb_qp_state_now(qp) == VB_STATE_ERR)
+	if (vb_qp_state_now(qp) == VB_STATE_ERR || vb_qp_is_awaited(qp))
 		vb_qp_ring(qp);
 	return VB_OK;
 }

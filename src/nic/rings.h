@@ -35,6 +35,9 @@ bool vb_nic_is_rung(const struct vb_nic *nic);
 
 /* Puts one receive into the queue; at once visible. Errors as above. */
 VB_MUST_USE vb_err vb_qp_post_recv(struct vb_qp *qp, const struct vb_recv_request *request);
+
+/* Whether the peer waits to hear of a receive: then posting one rings. */
+bool vb_qp_is_awaited(const struct vb_qp *qp);
 VB_MUST_USE vb_err vb_srq_post_recv(struct vb_srq *srq, const struct vb_recv_request *request);
 
 /* Why a request is refused: what posting looks at, in this order. That a queue is full comes after all of it. */

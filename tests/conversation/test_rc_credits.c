@@ -92,6 +92,8 @@ TEST(rc_without_credits_one_packet_goes_out_to_ask)
 	inject(p, A, "ACKNOWLEDGE psn=0 msn=1 credits=0");
 	post_send(p, A, 2, 1500);
 	post_send(p, A, 3, 10);
+	expect_silence(p, A); /* perhaps the peer tells of a receive */
+	wait_until_work(p, A);
 	expect_sent(p, A, "SEND_FIRST psn=1 len=1024 ack");
 	inject(p, A, "ACKNOWLEDGE psn=1 msn=1 credits=0");
 	expect_sent(p, A, "SEND_LAST psn=2 len=476 ack");
@@ -173,4 +175,73 @@ TEST(rc_a_responder_that_gives_no_credits_any_more_sets_the_sends_free)
 	post_send(p, A, 3, 10);
 	post_send(p, A, 4, 10);
 	expect_sent(p, A, "SEND_ONLY psn=2 len=10 ack", "SEND_ONLY psn=3 len=10 ack");
+}
+
+TEST(rc_who_has_heard_of_no_receives_is_told_of_the_next)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_recv(p, B, 1, 100);
+	post_send(p, A, 1, 10);
+	send_all(p, A);
+	deliver(p);
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=1 credits=0");
+	post_recv(p, B, 2, 100);
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=1 credits=1");
+	post_recv(p, B, 3, 100);
+	expect_silence(p, B);
+}
+
+TEST(rc_a_send_without_credits_goes_when_the_latest_ack_comes_again_with_some)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_write(p, A, 1, 8);
+	send_all(p, A);
+	lose(p);
+	inject(p, A, "ACKNOWLEDGE psn=0 msn=1 credits=0");
+	post_send(p, A, 2, 10);
+	expect_silence(p, A);
+	inject(p, A, "ACKNOWLEDGE psn=0 msn=1 credits=1");
+	expect_sent(p, A, "SEND_ONLY psn=1 len=10 ack");
+	inject(p, A, "ACKNOWLEDGE psn=1 msn=2 credits=0");
+	expect_completions(p, A, "wr=1 SUCCESS WRITE", "wr=2 SUCCESS SEND");
+	expect_silence(p, A);
+	EXPECT_EQ(vb_nic_deadline(p->node[A].nic), VB_NEVER);
+}
+
+TEST(rc_the_wait_for_credits_does_not_shorten_the_time_for_the_answer)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_write(p, A, 1, 8);
+	send_all(p, A);
+	lose(p);
+	inject(p, A, "ACKNOWLEDGE psn=0 msn=1 credits=0");
+	post_send(p, A, 2, 10);
+	expect_silence(p, A);
+	EXPECT(vb_nic_deadline(p->node[A].nic) <= p->now_ns + 1000000);
+	inject(p, A, "ACKNOWLEDGE psn=0 msn=1 credits=1");
+	expect_sent(p, A, "SEND_ONLY psn=1 len=10 ack");
+	EXPECT(vb_nic_deadline(p->node[A].nic) > p->now_ns + 1000000);
+}
+
+TEST(rc_all_messages_arrive_though_no_rnr_retry_is_allowed_and_receives_come_late)
+{
+	struct setup setup = setup_of(VB_QP_RC, 1024);
+	struct pair *p;
+
+	setup.rnr_retry = 0;
+	p = pair_connect(&setup);
+	post_recv(p, B, 1, 100);
+	post_send(p, A, 1, 10);
+	settle(p);
+	for (uint64_t i = 2; i < 5; i++) {
+		post_send(p, A, i, 10);
+		settle(p);
+		post_recv(p, B, i, 100);
+		settle(p);
+	}
+	expect_completions(p, A, "wr=1 SUCCESS SEND", "wr=2 SUCCESS SEND", "wr=3 SUCCESS SEND",
+			   "wr=4 SUCCESS SEND");
 }

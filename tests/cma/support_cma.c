@@ -49,14 +49,20 @@ struct rdma_cm_id *make_id(struct rdma_event_channel *channel, enum rdma_port_sp
 	return id;
 }
 
-struct rdma_cm_id *make_listener(struct rdma_event_channel *channel, enum rdma_port_space space)
+struct rdma_cm_id *make_listener_with_room(struct rdma_event_channel *channel,
+					   enum rdma_port_space space, int backlog)
 {
 	struct rdma_cm_id *id = make_id(channel, space);
 	union address address = address_of("0.0.0.0", PORT);
 
 	EXPECT_EQ(rdma_bind_addr(id, &address.any), 0);
-	EXPECT_EQ(rdma_listen(id, 16), 0);
+	EXPECT_EQ(rdma_listen(id, backlog), 0);
 	return id;
+}
+
+struct rdma_cm_id *make_listener(struct rdma_event_channel *channel, enum rdma_port_space space)
+{
+	return make_listener_with_room(channel, space, 16);
 }
 
 void make_qp(struct rdma_cm_id *id)

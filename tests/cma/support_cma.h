@@ -28,6 +28,8 @@ struct rdma_event_channel *make_channel(void);
 struct rdma_cm_id *make_id(struct rdma_event_channel *channel, enum rdma_port_space space);
 /* A listener on all IPv4 addresses. */
 struct rdma_cm_id *make_listener(struct rdma_event_channel *channel, enum rdma_port_space space);
+struct rdma_cm_id *make_listener_with_room(struct rdma_event_channel *channel,
+					   enum rdma_port_space space, int backlog);
 /* An identifier whose route to loopback is resolved, with a QP. */
 struct rdma_cm_id *make_client(struct rdma_event_channel *channel, enum rdma_port_space space);
 void make_qp(struct rdma_cm_id *id);

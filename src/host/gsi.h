@@ -30,7 +30,7 @@ struct vb_gsi_user {
 	bool (*take_mad)(void *owner, struct vb_cm_mad *mad); /* until false: to be sent now */
 	uint64_t (*deadline)(void *owner); /* VB_NEVER: none */
 	void (*expire)(void *owner, uint64_t now_ns);
-	/* Its port is closed. */
+	/* Its port is closed, or there is no such host. */
 	void (*on_unreachable)(void *owner, const struct vb_gid *address, uint64_t now_ns);
 };
 

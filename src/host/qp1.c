@@ -29,9 +29,11 @@ static _Atomic(struct vb_qp1 *) home; /* of the user of this process */
 
 /* --- making and ending -------------------------------------------------------------------------- */
 
+/* What it says for a process that died must have the GUID that the process had: it may be all that its peer knows. */
 static vb_err make_machine(struct vb_qp1 *qp1)
 {
-	struct vb_cm_config config = { .connection_max = 1 };
+	struct vb_cm_config config = { .connection_max = 1,
+				       .ca_guid = vb_qp1_host_guid(qp1->user_id) };
 
 	if (getrandom(&config.seed, sizeof(config.seed), 0) != sizeof(config.seed))
 		return VB_EFAULT;

@@ -46,7 +46,7 @@ void vb_qp1_look(struct vb_qp1 *qp1, uint64_t now_ns);
  */
 bool vb_qp1_is_heir(struct vb_qp1 *qp1);
 
-/* Nobody has the RoCE port at that address. Whether it matters now: */
+/* Nobody has the RoCE port at that address, or there is no such host. Whether it matters now: */
 void vb_qp1_on_unreachable(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_gid *address);
 bool vb_qp1_is_waiting(const struct vb_qp1 *qp1);
 

@@ -157,7 +157,7 @@ void vb_cm_refuse(struct vb_cm *cm, const struct vb_flow *flow, vb_qpn source, c
  */
 void vb_cm_farewell(struct vb_cm *cm, const struct vb_cm_row *row);
 
-/* Nobody hears messages at that address (its port is closed): for what waits for it, all retries are used up. */
+/* Nobody hears messages at that address (its port is closed, or there is no such host): for what waits for it, all retries are used up. */
 void vb_cm_on_unreachable(struct vb_cm *cm, const struct vb_gid *address, uint64_t now_ns);
 
 /* A MAD to be sent. */

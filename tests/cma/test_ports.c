@@ -3,8 +3,10 @@
 #include "support_cma.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,6 +98,31 @@ TEST(who_shares_a_port_may_bind_but_only_one_listens)
 	EXPECT_EQ(bind_to(other, "127.0.0.1", PORT), 0);
 	EXPECT_EQ(rdma_listen(one, 1), 0);
 	EXPECT_ERRNO(rdma_listen(other, 1), EADDRINUSE);
+	destroy(one);
+	destroy(other);
+}
+
+static void drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { { 0 } };
+
+	EXPECT_EQ(syscall(SYS_capset, &header, none), 0);
+}
+
+/* As in the kernel, whose rdma_cm does not know /proc/sys/net/ipv4/ip_unprivileged_port_start. */
+TEST(a_port_below_1024_wants_a_capability)
+{
+	struct rdma_cm_id *one, *other;
+
+	enter_network();
+	channel = make_channel();
+	one = make_id(channel, RDMA_PS_TCP);
+	other = make_id(channel, RDMA_PS_TCP);
+	EXPECT_EQ(bind_to(one, "127.0.0.1", 1023), 0);
+	drop_capabilities();
+	EXPECT_ERRNO(bind_to(other, "127.0.0.1", 1022), EACCES);
+	EXPECT_EQ(bind_to(other, "127.0.0.1", 1024), 0);
 	destroy(one);
 	destroy(other);
 }

@@ -35,6 +35,7 @@ VB_CMA_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 		return NULL;
 	}
 	vb_link_init(&channel->events);
+	channel->generation = vb_cma_generation();
 	return &channel->channel;
 }
 
@@ -282,6 +283,9 @@ VB_CMA_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
 	if (!channel || !event)
 		return vb_cma_return(vb_cma_refuse(EINVAL, "rdma_get_cm_event: no %s",
 						   channel ? "place for the event" : "channel"));
+	/* If it cannot be had, there are perhaps identifiers of this process that use the channel. */
+	if (!vb_cma_is_ours(channel_of(channel)->generation))
+		(void)vb_cma_machine_inherit();
 	for (;;) {
 		struct vb_cma_event *taken = take(channel_of(channel));
 		int error;

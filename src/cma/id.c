@@ -17,7 +17,8 @@ int vb_cma_id_check(const struct rdma_cm_id *id, const char *call)
 {
 	if (!id)
 		return vb_cma_refuse(EINVAL, "%s: no identifier", call);
-	if (((const struct vb_cma_id *)(const void *)id)->generation != vb_cma_generation())
+	if (!vb_cma_is_ours(((const struct vb_cma_id *)(const void *)id)->generation) &&
+	    vb_cma_machine_inherit())
 		return vb_cma_refuse(
 			EIO, "%s: the identifier belongs to the process that forked this one",
 			call);
@@ -200,7 +201,7 @@ VB_CMA_EXPORT int rdma_destroy_id(struct rdma_cm_id *id)
 	if (!id)
 		return vb_cma_return(vb_cma_refuse(EINVAL, "rdma_destroy_id: no identifier"));
 	own = vb_cma_id_of(id);
-	if (own->generation == vb_cma_generation()) {
+	if (vb_cma_is_ours(own->generation) || vb_cma_machine_inherit_or_forget()) {
 		if (id->event)
 			rdma_ack_cm_event(id->event);
 		id->event = NULL;

@@ -16,6 +16,7 @@
 #define TRIES 1000
 
 static struct vb_link bound_ids = { &bound_ids, &bound_ids };
+static struct vb_link set_aside = { &set_aside, &set_aside };
 
 static const struct sockaddr *source_of(const struct vb_cma_id *id)
 {
@@ -155,7 +156,14 @@ void vb_cma_port_release(struct vb_cma_id *id)
 		vb_gsi_unlisten(name);
 }
 
-void vb_cma_port_forget_all(void)
+void vb_cma_port_set_aside(void)
 {
-	vb_link_init(&bound_ids);
+	vb_link_append_all(&set_aside, &bound_ids);
+}
+
+void vb_cma_port_take_back(void)
+{
+	vb_cma_lock();
+	vb_link_append_all(&bound_ids, &set_aside);
+	vb_cma_unlock();
 }

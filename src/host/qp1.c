@@ -156,6 +156,7 @@ vb_err vb_qp1_attach(struct vb_qp1 *qp1, const struct vb_gsi_user *user,
 	}
 	qp1->user = *user;
 	qp1->is_attached = true;
+	vb_qp1_open_names(qp1); /* a process that has taken over has some */
 	*place_out = (struct vb_gsi_place){
 		.id_prefix = qp1->number,
 		.id_prefix_bits = ID_PREFIX_BITS,

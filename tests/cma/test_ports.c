@@ -201,3 +201,54 @@ TEST(a_forked_child_begins_anew_and_leaves_its_parents_identifiers_alone)
 	EXPECT_EQ(pass_event(pair.server_channel, RDMA_CM_EVENT_DISCONNECTED), 0);
 	pair_destroy(&pair);
 }
+
+/* The server of a program that becomes a daemon: it listens, forks, and goes on in the child while the parent exits. */
+static void become_a_daemon_and_serve(int said)
+{
+	struct rdma_event_channel *requests = make_channel();
+	struct rdma_cm_id *listener = make_listener(requests, RDMA_PS_TCP), *id;
+	uint8_t class = 0;
+	pid_t pid = fork();
+
+	EXPECT(pid >= 0);
+	if (pid)
+		_exit(0);
+	/* Any call will do: it waits for the parent's end. */
+	EXPECT_EQ(rdma_set_option(listener, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &class, 1), 0);
+	EXPECT_EQ(write(said, "", 1), 1);
+	id = take_request(requests);
+	make_qp(id);
+	EXPECT_EQ(rdma_accept(id, NULL), 0);
+	EXPECT_EQ(pass_event(requests, RDMA_CM_EVENT_ESTABLISHED), 0);
+	EXPECT_EQ(pass_event(requests, RDMA_CM_EVENT_DISCONNECTED), 0);
+	destroy(id);
+	destroy(listener);
+	EXPECT_EQ(write(said, "", 1), 1);
+	_exit(0);
+}
+
+TEST(a_child_whose_parent_is_gone_goes_on_with_its_listeners)
+{
+	struct rdma_cm_id *client;
+	int said[2], status;
+	pid_t pid;
+	char byte;
+
+	enter_network();
+	EXPECT_EQ(pipe(said), 0);
+	pid = fork();
+	EXPECT(pid >= 0);
+	if (!pid)
+		become_a_daemon_and_serve(said[1]);
+	EXPECT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT_EQ(status, 0);
+	EXPECT_EQ(read(said[0], &byte, 1), 1);
+	channel = make_channel();
+	client = make_client(channel, RDMA_PS_TCP);
+	EXPECT_EQ(rdma_connect(client, NULL), 0);
+	EXPECT_EQ(pass_event(channel, RDMA_CM_EVENT_ESTABLISHED), 0);
+	EXPECT_EQ(rdma_disconnect(client), 0);
+	EXPECT_EQ(pass_event(channel, RDMA_CM_EVENT_DISCONNECTED), 0);
+	destroy(client);
+	EXPECT_EQ(read(said[0], &byte, 1), 1);
+}

@@ -156,6 +156,7 @@ struct vb_cma_id {
 	uint32_t generation;
 	bool is_sync; /* the channel is its own, and calls wait */
 	struct vb_cma_place place; /* device NULL: not bound to one */
+	struct vb_link placed; /* among those that are */
 	uint32_t events_taken; /* and not acknowledged */
 	struct ibv_sa_path_rec path;
 
@@ -200,6 +201,8 @@ int vb_cma_id_create(struct rdma_event_channel *channel, struct rdma_cm_id **id_
 bool vb_cma_is_datagram(const struct vb_cma_id *id);
 /* What the program sees of the device and the GIDs. */
 void vb_cma_id_set_place(struct vb_cma_id *id, const struct vb_cma_place *place);
+/* With the lock: all that are there are told. */
+void vb_cma_id_on_removal(const struct ibv_device *device);
 /* Its route, as programs may read it. */
 void vb_cma_id_set_path(struct vb_cma_id *id, const struct vb_flow *flow, uint8_t mtu);
 /* A synchronous call: waits for the event and returns what it says. Others: 0 at once. */

@@ -180,12 +180,21 @@ static void on_unreachable(void *owner, const struct vb_gid *address, uint64_t n
 	vb_cma_unlock();
 }
 
+static void on_removal(void *owner, const struct ibv_device *device)
+{
+	(void)owner;
+	vb_cma_lock();
+	vb_cma_id_on_removal(device);
+	vb_cma_unlock();
+}
+
 static const struct vb_gsi_user user = {
 	.receive = receive,
 	.take_mad = take_mad,
 	.deadline = deadline,
 	.expire = expire,
 	.on_unreachable = on_unreachable,
+	.on_removal = on_removal,
 };
 
 /* --- beginning ------------------------------------------------------------------------------------ */

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 struct ibv_context;
+struct ibv_device;
 struct vb_gsi_name;
 
 /* Each is called by a thread that drives the adapter and owns it: no verbs and no waiting in there. */
@@ -32,6 +33,8 @@ struct vb_gsi_user {
 	void (*expire)(void *owner, uint64_t now_ns);
 	/* Its port is closed, or there is no such host. */
 	void (*on_unreachable)(void *owner, const struct vb_gid *address, uint64_t now_ns);
+	/* Its interface is gone for ever. Or NULL. */
+	void (*on_removal)(void *owner, const struct ibv_device *device);
 };
 
 /* What the user's machine is made with (struct vb_cm_config). */

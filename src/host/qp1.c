@@ -261,6 +261,12 @@ void vb_qp1_on_unreachable(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_
 	vb_qp1_stir(qp1);
 }
 
+void vb_qp1_on_removal(struct vb_qp1 *qp1, const struct ibv_device *device)
+{
+	if (qp1->has_user && qp1->user.on_removal)
+		qp1->user.on_removal(qp1->user.owner, device);
+}
+
 bool vb_qp1_is_waiting(const struct vb_qp1 *qp1)
 {
 	return qp1->user_ns != VB_NEVER;

@@ -50,6 +50,9 @@ bool vb_qp1_is_heir(struct vb_qp1 *qp1);
 void vb_qp1_on_unreachable(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_gid *address);
 bool vb_qp1_is_waiting(const struct vb_qp1 *qp1);
 
+/* For the user. */
+void vb_qp1_on_removal(struct vb_qp1 *qp1, const struct ibv_device *device);
+
 /* What is due, and dispatching. Harmless before the deadline. */
 void vb_qp1_expire(struct vb_qp1 *qp1, uint64_t now_ns);
 /* Fills slots with MADs to send; returns how many. Not too many at a time, for they have no flow control. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections of other kinds than RC over IPv4 in the space of TCP: link-local addresses, RDMA_PS_IB, UC, and ECE. */
+/*
+ * Connections of other kinds than RC over IPv4 in the space of TCP: link-local addresses, RDMA_PS_IB, UC, and ECE. And what comes of
+ * all of them when their interface goes away.
+ */
 #include "support_cma.h"
 
 #include "namespace.h"
@@ -171,4 +174,33 @@ TEST(a_rejection_for_its_ece_says_so)
 	destroy(server);
 	destroy(client);
 	destroy(listener);
+}
+
+TEST(whoever_is_bound_to_a_device_hears_that_it_was_removed)
+{
+	struct rdma_event_channel *channel = make_channel(), *others = make_channel();
+	union address address = address_of("10.9.0.1", PORT);
+	struct rdma_cm_id *listener, *client, *server, *stranger;
+
+	enter_network();
+	namespace_add_dummy("one");
+	ip("address add 10.9.0.1/24 dev one");
+	stranger = make_client(others, RDMA_PS_TCP);
+	listener = make_id(channel, RDMA_PS_TCP);
+	EXPECT_EQ(rdma_bind_addr(listener, &address.any), 0);
+	EXPECT_EQ(rdma_listen(listener, 1), 0);
+	client = resolve(channel, &address);
+	make_qp(client);
+	EXPECT_STR(ibv_get_device_name(client->verbs->device), "vb_one");
+	EXPECT_EQ(rdma_connect(client, NULL), 0);
+	server = take_request(channel);
+	ip("link delete one");
+	for (int i = 0; i < 3; i++)
+		EXPECT_EQ(pass_event(channel, RDMA_CM_EVENT_DEVICE_REMOVAL), 0);
+	destroy(server);
+	destroy(client);
+	destroy(listener);
+	EXPECT_EQ(rdma_connect(stranger, NULL), 0);
+	EXPECT_EQ(pass_event(others, RDMA_CM_EVENT_REJECTED), 8);
+	destroy(stranger);
 }

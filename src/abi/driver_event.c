@@ -190,6 +190,8 @@ void vb_abi_on_change(void *owner, uint32_t what)
 	     link = link->next)
 		tell_change(VB_CONTAINER(link, struct vb_abi_context, link), what);
 	pthread_mutex_unlock(&opened->contexts_lock);
+	if (what & VB_DEVICE_GONE)
+		vb_abi_tell_removal(opened->verbs);
 }
 
 /* Which object's taken events count up. */

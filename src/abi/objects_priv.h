@@ -241,6 +241,8 @@ void vb_abi_on_event(void *owner, const struct vb_event *event);
 
 /* What the adapter calls when the interface has changed. */
 void vb_abi_on_change(void *owner, uint32_t what);
+/* librdmacm hears that the interface of a device is gone. */
+void vb_abi_tell_removal(const struct ibv_device *device);
 
 /* Removes the object's events that nobody has taken yet. */
 void vb_abi_forget_events(struct vb_abi_context *context, const void *object);

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -21,6 +22,28 @@ struct vb_gsi_name {
 	struct vb_adapter *adapter;
 	struct vb_qp1_name *name;
 };
+
+/* That the user of this process is attached to; or NULL. */
+static pthread_mutex_t home_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vb_adapter *home_adapter;
+
+static void set_home(struct vb_adapter *adapter)
+{
+	pthread_mutex_lock(&home_lock);
+	home_adapter = adapter;
+	pthread_mutex_unlock(&home_lock);
+}
+
+void vb_abi_tell_removal(const struct ibv_device *device)
+{
+	pthread_mutex_lock(&home_lock);
+	if (home_adapter) {
+		vb_adapter_enter(home_adapter);
+		vb_qp1_on_removal(vb_adapter_qp1(home_adapter), device);
+		vb_adapter_leave(home_adapter);
+	}
+	pthread_mutex_unlock(&home_lock);
+}
 
 static struct vb_adapter *adapter_of(struct ibv_context *context)
 {
@@ -42,6 +65,7 @@ VB_ABI_EXPORT int vb_gsi_attach(struct ibv_context *home, const struct vb_gsi_us
 		return vb_abi_refuse(vb_abi_errno(err), "QP 1 of %s: %s", home->device->name,
 				     err == VB_EBUSY ? "the process has a user of it already"
 						     : "no room for its connections");
+	set_home(adapter);
 	return 0;
 }
 
@@ -72,6 +96,7 @@ VB_ABI_EXPORT void vb_gsi_detach(struct ibv_context *home)
 {
 	uint64_t begin_ns = vb_clock_now();
 
+	set_home(NULL);
 	vb_gsi_kick(home);
 	while (!try_detach(adapter_of(home), vb_clock_now() - begin_ns < LAST_MADS_NS))
 		syscall(SYS_nanosleep, &(struct timespec){ 0, PAUSE_NS }, NULL);

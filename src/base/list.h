@@ -40,4 +40,15 @@ static inline void vb_link_remove(struct vb_link *link)
 	vb_link_init(link);
 }
 
+/* The members of one list go to the end of another. */
+static inline void vb_link_append_all(struct vb_link *head, struct vb_link *from)
+{
+	while (vb_link_is_linked(from)) {
+		struct vb_link *first = from->next;
+
+		vb_link_remove(first);
+		vb_link_append(head, first);
+	}
+}
+
 #endif

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -34,6 +35,7 @@ VB_CMA_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 		return NULL;
 	}
 	vb_link_init(&channel->events);
+	channel->generation = vb_cma_generation();
 	return &channel->channel;
 }
 
@@ -225,35 +227,52 @@ static bool is_nonblocking(int fd)
 	return flags >= 0 && flags & O_NONBLOCK;
 }
 
-/* Without an adapter there is nothing to drive meanwhile. */
+/* Without an adapter there is nothing to drive meanwhile. As with one, the thread may be cancelled in here. */
 static int wait_readable(int fd)
 {
 	struct ibv_context *home = vb_cma_machine_home();
 	struct pollfd look = { .fd = fd, .events = POLLIN };
+	int type, error;
 
 	if (home)
 		return vb_gsi_wait(home, fd);
 	if (is_nonblocking(fd))
 		return EAGAIN;
-	return syscall(SYS_poll, &look, 1, -1) < 0 ? errno : 0;
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	error = syscall(SYS_poll, &look, 1, -1) < 0 ? errno : 0;
+	pthread_setcanceltype(type, NULL);
+	return error;
+}
+
+struct waiting {
+	struct vb_cma_channel *channel;
+	bool is_over; /* the channel is no more */
+};
+
+static void end_wait(void *argument)
+{
+	struct waiting *waiting = argument;
+	struct vb_cma_channel *channel = waiting->channel;
+
+	vb_cma_lock();
+	waiting->is_over = !--channel->waiter_count && channel->is_abandoned;
+	vb_cma_unlock();
+	if (waiting->is_over)
+		free_channel(channel);
 }
 
 static int wait_for_event(struct vb_cma_channel *channel)
 {
-	bool is_last;
+	struct waiting waiting = { .channel = channel };
 	int error;
 
 	vb_cma_lock();
 	channel->waiter_count++;
 	vb_cma_unlock();
+	pthread_cleanup_push(end_wait, &waiting);
 	error = wait_readable(channel->channel.fd);
-	vb_cma_lock();
-	is_last = !--channel->waiter_count && channel->is_abandoned;
-	vb_cma_unlock();
-	if (!is_last)
-		return error;
-	free_channel(channel);
-	return EBADF;
+	pthread_cleanup_pop(true);
+	return waiting.is_over ? EBADF : error;
 }
 
 VB_CMA_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
@@ -264,6 +283,9 @@ VB_CMA_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
 	if (!channel || !event)
 		return vb_cma_return(vb_cma_refuse(EINVAL, "rdma_get_cm_event: no %s",
 						   channel ? "place for the event" : "channel"));
+	/* If it cannot be had, there are perhaps identifiers of this process that use the channel. */
+	if (!vb_cma_is_ours(channel_of(channel)->generation))
+		(void)vb_cma_machine_inherit();
 	for (;;) {
 		struct vb_cma_event *taken = take(channel_of(channel));
 		int error;

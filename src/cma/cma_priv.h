@@ -68,8 +68,9 @@ int vb_cma_device_find(const struct vb_gid *gid, uint32_t scope, struct vb_cma_p
 /* The one that QP 1 is reached through. */
 int vb_cma_device_first(struct vb_cma_device **device_out);
 int vb_cma_device_xrcd(struct vb_cma_device *device, struct ibv_xrcd **xrcd_out);
-/* In a forked child: it opens its own. */
-void vb_cma_device_forget_all(void);
+/* In a forked child: it opens its own, or takes these back. */
+void vb_cma_device_set_aside(void);
+void vb_cma_device_take_back(void);
 
 /* --- the machine -------------------------------------------------------------------------------- */
 
@@ -87,8 +88,13 @@ struct vb_cm *vb_cma_machine(void);
 struct ibv_context *vb_cma_machine_home(void);
 /* Without the lock, after whatever may have made MADs. */
 void vb_cma_machine_kick(void);
-/* Another number in a forked child: what was inherited is not to be used. */
+/* Another number in a forked child, and whether what has a number may be used: not what was inherited … */
 uint32_t vb_cma_generation(void);
+bool vb_cma_is_ours(uint32_t of_generation);
+/* … unless it is taken over from a parent that is gone, or is about to go. EIO: it is not, or there is nothing. */
+int vb_cma_machine_inherit(void);
+/* The same without waiting for it. False: what was inherited will never be used. */
+bool vb_cma_machine_inherit_or_forget(void);
 uint32_t vb_cma_random(void);
 
 /* --- channels and events ------------------------------------------------------------------------ */
@@ -100,6 +106,7 @@ struct vb_cma_group;
 struct vb_cma_channel {
 	struct rdma_event_channel channel;
 	struct vb_link events;
+	uint32_t generation;
 	uint32_t waiter_count; /* threads in rdma_get_cm_event() */
 	bool is_abandoned; /* destroyed: the last of them frees it */
 };
@@ -149,6 +156,7 @@ struct vb_cma_id {
 	uint32_t generation;
 	bool is_sync; /* the channel is its own, and calls wait */
 	struct vb_cma_place place; /* device NULL: not bound to one */
+	struct vb_link placed; /* among those that are */
 	uint32_t events_taken; /* and not acknowledged */
 	struct ibv_sa_path_rec path;
 
@@ -193,6 +201,8 @@ int vb_cma_id_create(struct rdma_event_channel *channel, struct rdma_cm_id **id_
 bool vb_cma_is_datagram(const struct vb_cma_id *id);
 /* What the program sees of the device and the GIDs. */
 void vb_cma_id_set_place(struct vb_cma_id *id, const struct vb_cma_place *place);
+/* With the lock: all that are there are told. */
+void vb_cma_id_on_removal(const struct ibv_device *device);
 /* Its route, as programs may read it. */
 void vb_cma_id_set_path(struct vb_cma_id *id, const struct vb_flow *flow, uint8_t mtu);
 /* A synchronous call: waits for the event and returns what it says. Others: 0 at once. */
@@ -208,8 +218,9 @@ void vb_cma_port_release(struct vb_cma_id *id);
 /* The name of its service, unless it has it. */
 int vb_cma_port_take_name(struct vb_cma_id *id);
 struct vb_cm_service vb_cma_port_service(const struct vb_cma_id *id);
-/* In a forked child: they are its parent's. */
-void vb_cma_port_forget_all(void);
+/* In a forked child: they are its parent's, until it takes them back. */
+void vb_cma_port_set_aside(void);
+void vb_cma_port_take_back(void);
 
 /* --- queue pairs -------------------------------------------------------------------------------- */
 

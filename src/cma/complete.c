@@ -90,6 +90,17 @@ static void refuse_answer(struct vb_cma_id *id)
 	vb_cma_machine_kick();
 }
 
+/* The peer may have withdrawn its answer before the program took it. */
+static bool is_answered(struct vb_cma_id *id)
+{
+	enum vb_cm_state state;
+
+	vb_cma_lock();
+	state = vb_cm_connection_state(id->connection);
+	vb_cma_unlock();
+	return state == VB_CM_REP_RCVD || state == VB_CM_MRA_REP_SENT;
+}
+
 static bool complete_response(struct vb_cma_event *event)
 {
 	struct vb_cma_id *id = event->counted;
@@ -98,6 +109,8 @@ static bool complete_response(struct vb_cma_event *event)
 	if (!id->id.qp)
 		return true; /* the program has one, and calls rdma_establish() */
 	error = vb_cma_qp_connect(id);
+	if (error && !is_answered(id))
+		return drop(event); /* the next event says so */
 	if (error) {
 		vb_cma_log(VB_LOG_WARN, "rdma_connect: QP 0x%06x cannot be connected (errno %d)",
 			   id->id.qp->qp_num, error);
@@ -108,7 +121,7 @@ static bool complete_response(struct vb_cma_event *event)
 		return true;
 	}
 	if (establish(id) != VB_OK)
-		return drop(event); /* withdrawn: the next event says so */
+		return drop(event);
 	event->event.event = RDMA_CM_EVENT_ESTABLISHED;
 	return true;
 }

@@ -16,6 +16,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_link devices = { &devices, &devices };
+static struct vb_link set_aside = { &set_aside, &set_aside };
 
 static uint8_t clip(int count)
 {
@@ -178,10 +179,17 @@ int vb_cma_device_xrcd(struct vb_cma_device *device, struct ibv_xrcd **xrcd_out)
 	return error;
 }
 
-void vb_cma_device_forget_all(void)
+void vb_cma_device_set_aside(void)
 {
 	pthread_mutex_init(&lock, NULL);
-	vb_link_init(&devices);
+	vb_link_append_all(&set_aside, &devices);
+}
+
+void vb_cma_device_take_back(void)
+{
+	pthread_mutex_lock(&lock);
+	vb_link_append_all(&devices, &set_aside);
+	pthread_mutex_unlock(&lock);
 }
 
 /* Opens all, or those that can be. The order is that of the list. */

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* All that have a device; in a forked child also those of its parent, which does no harm. */
+static struct vb_link placed_ids = { &placed_ids, &placed_ids };
+
 struct vb_cma_id *vb_cma_id_of(struct rdma_cm_id *id)
 {
 	return VB_CONTAINER(id, struct vb_cma_id, id);
@@ -17,7 +20,8 @@ int vb_cma_id_check(const struct rdma_cm_id *id, const char *call)
 {
 	if (!id)
 		return vb_cma_refuse(EINVAL, "%s: no identifier", call);
-	if (((const struct vb_cma_id *)(const void *)id)->generation != vb_cma_generation())
+	if (!vb_cma_is_ours(((const struct vb_cma_id *)(const void *)id)->generation) &&
+	    vb_cma_machine_inherit())
 		return vb_cma_refuse(
 			EIO, "%s: the identifier belongs to the process that forked this one",
 			call);
@@ -43,6 +47,7 @@ struct vb_cma_id *vb_cma_id_make(struct rdma_event_channel *channel, void *conte
 	id->id.ps = space;
 	id->id.qp_type = type;
 	id->generation = vb_cma_generation();
+	vb_link_init(&id->placed);
 	vb_link_init(&id->bound);
 	vb_link_init(&id->groups);
 	return id;
@@ -107,12 +112,31 @@ VB_CMA_EXPORT int rdma_create_id(struct rdma_event_channel *channel, struct rdma
 
 void vb_cma_id_set_place(struct vb_cma_id *id, const struct vb_cma_place *place)
 {
+	vb_cma_lock();
 	id->place = *place;
+	if (!vb_link_is_linked(&id->placed))
+		vb_link_append(&placed_ids, &id->placed);
+	vb_cma_unlock();
 	id->id.verbs = place->device->verbs;
 	id->id.port_num = VB_CMA_PORT_NUM;
 	id->id.route.addr.addr.ibaddr.pkey = htons(VB_CMA_PKEY);
 	if (!id->id.pd)
 		id->id.pd = place->device->pd;
+}
+
+/* As in the kernel: what is bound to no device hears nothing, and it is up to the program to destroy the others. */
+void vb_cma_id_on_removal(const struct ibv_device *device)
+{
+	for (struct vb_link *link = placed_ids.next; link != &placed_ids; link = link->next) {
+		struct vb_cma_id *id = VB_CONTAINER(link, struct vb_cma_id, placed);
+		struct vb_cma_event *event;
+
+		if (id->place.device->verbs->device != device)
+			continue;
+		event = vb_cma_event_make(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+		if (event)
+			vb_cma_event_queue(event);
+	}
 }
 
 void vb_cma_id_set_path(struct vb_cma_id *id, const struct vb_flow *flow, uint8_t mtu)
@@ -185,6 +209,7 @@ static void end(struct vb_cma_id *id)
 		vb_cm_listener_destroy(id->listener, vb_clock_now());
 	id->connection = NULL;
 	id->listener = NULL;
+	vb_link_remove(&id->placed);
 	vb_cma_event_drop_all(id);
 	while (id->events_taken)
 		vb_cma_sleep();
@@ -200,7 +225,7 @@ VB_CMA_EXPORT int rdma_destroy_id(struct rdma_cm_id *id)
 	if (!id)
 		return vb_cma_return(vb_cma_refuse(EINVAL, "rdma_destroy_id: no identifier"));
 	own = vb_cma_id_of(id);
-	if (own->generation == vb_cma_generation()) {
+	if (vb_cma_is_ours(own->generation) || vb_cma_machine_inherit_or_forget()) {
 		if (id->event)
 			rdma_ack_cm_event(id->event);
 		id->event = NULL;
@@ -208,6 +233,10 @@ VB_CMA_EXPORT int rdma_destroy_id(struct rdma_cm_id *id)
 		end(own);
 		if (own->is_sync)
 			rdma_destroy_event_channel(id->channel);
+	} else {
+		vb_cma_lock();
+		vb_link_remove(&own->placed);
+		vb_cma_unlock();
 	}
 	vb_cma_id_free(own);
 	return 0;

@@ -1,28 +1,40 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The connection manager of this process, its lock, and its way to QP 1. The functions that QP 1 calls run in a thread
- * that owns the adapter; each takes the lock, tells the machine and queues the events that come of it. A forked child
- * begins anew: what it inherited belongs to its parent.
+ * that owns the adapter; each takes the lock, tells the machine and queues the events that come of it. A forked child begins
+ * anew: what it inherited belongs to its parent. But if that is gone, as in a program that becomes a daemon, it takes all of
+ * it over, with the adapter.
  */
 #include "cma/cma_priv.h"
 
 #include "base/prng.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define LISTENERS_MAX 65536
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* That a thread has it already, and forks in a signal handler, is an error. */
+static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_cm *machine;
 static struct ibv_context *home;
-static uint32_t generation;
+static uint32_t generation, generation_first; /* of identifiers that may be used */
 static struct vb_prng prng;
 static bool is_seeded;
+
+/* What a forked child may take over. */
+static struct {
+	struct vb_cm *machine;
+	struct ibv_context *home; /* NULL: there is nothing */
+	uint32_t generation_first;
+	pid_t owner;
+} inherited;
+static bool is_torn; /* the fork was in the middle of a change */
 
 int vb_cma_errno(vb_err err)
 {
@@ -77,6 +89,11 @@ struct ibv_context *vb_cma_machine_home(void)
 uint32_t vb_cma_generation(void)
 {
 	return generation;
+}
+
+bool vb_cma_is_ours(uint32_t of_generation)
+{
+	return of_generation >= generation_first;
 }
 
 static uint64_t seed(void)
@@ -163,32 +180,70 @@ static void on_unreachable(void *owner, const struct vb_gid *address, uint64_t n
 	vb_cma_unlock();
 }
 
+static void on_removal(void *owner, const struct ibv_device *device)
+{
+	(void)owner;
+	vb_cma_lock();
+	vb_cma_id_on_removal(device);
+	vb_cma_unlock();
+}
+
 static const struct vb_gsi_user user = {
 	.receive = receive,
 	.take_mad = take_mad,
 	.deadline = deadline,
 	.expire = expire,
 	.on_unreachable = on_unreachable,
+	.on_removal = on_removal,
 };
 
 /* --- beginning ------------------------------------------------------------------------------------ */
 
-static void begin_anew(void)
+static void init_locks(void)
 {
-	pthread_mutex_init(&lock, NULL);
+	pthread_mutexattr_t checked;
+
+	pthread_mutexattr_init(&checked);
+	pthread_mutexattr_settype(&checked, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(&lock, &checked);
+	pthread_mutexattr_destroy(&checked);
 	pthread_mutex_init(&starting, NULL);
 	pthread_cond_init(&changed, NULL);
-	vb_cma_device_forget_all();
-	vb_cma_port_forget_all();
+}
+
+static void before_fork(void)
+{
+	is_torn = pthread_mutex_lock(&lock);
+}
+
+static void after_fork_in_parent(void)
+{
+	if (!is_torn)
+		pthread_mutex_unlock(&lock);
+}
+
+/* A child of a child that used nothing inherits what that one did. */
+static void after_fork_in_child(void)
+{
+	init_locks();
+	if (home && !is_torn) {
+		inherited.machine = machine;
+		inherited.home = home;
+		inherited.generation_first = generation_first;
+		inherited.owner = getppid();
+	}
+	vb_cma_device_set_aside();
+	vb_cma_port_set_aside();
 	machine = NULL;
 	home = NULL;
 	is_seeded = false;
-	generation++;
+	generation_first = ++generation;
 }
 
-static void watch_forks(void)
+/* Before any device is opened: so our lock is taken after, and given back before, those of the adapters. */
+static __attribute__((constructor)) void watch_forks(void)
 {
-	pthread_atfork(NULL, NULL, begin_anew);
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 static int make(const struct vb_gsi_place *place, uint8_t ack_delay)
@@ -211,15 +266,66 @@ static int make(const struct vb_gsi_place *place, uint8_t ack_delay)
 	return vb_cma_errno(err);
 }
 
+/* With the lock `starting`. EIO: the adapter is the parent's. */
+static int take_over(void)
+{
+	struct vb_gsi_place place;
+	int error = vb_gsi_attach(inherited.home, &user, &place);
+
+	if (error)
+		return error;
+	vb_cma_device_take_back();
+	vb_cma_port_take_back();
+	vb_cma_lock();
+	machine = inherited.machine;
+	vb_cm_set_rows(machine, place.rows);
+	generation_first = inherited.generation_first;
+	vb_cma_unlock();
+	vb_gsi_kick(inherited.home);
+	__atomic_store_n(&home, inherited.home, __ATOMIC_RELEASE);
+	inherited.home = NULL;
+	vb_cma_log(VB_LOG_INFO, "connections: taken over from the parent process");
+	return 0;
+}
+
+int vb_cma_machine_inherit(void)
+{
+	int error = EIO;
+
+	pthread_mutex_lock(&starting);
+	if (inherited.home)
+		error = take_over();
+	pthread_mutex_unlock(&starting);
+	return error;
+}
+
+/* With the lock `starting`. Who begins anew while the owner lives never takes over. */
+static bool is_left_to_us(void)
+{
+	bool is_orphaned = inherited.home && kill(inherited.owner, 0) && errno == ESRCH;
+
+	if (is_orphaned && !take_over())
+		return true;
+	inherited.home = NULL;
+	return false;
+}
+
+bool vb_cma_machine_inherit_or_forget(void)
+{
+	bool is_ours;
+
+	pthread_mutex_lock(&starting);
+	is_ours = is_left_to_us();
+	pthread_mutex_unlock(&starting);
+	return is_ours;
+}
+
 static int start(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct vb_cma_device *device;
 	struct vb_gsi_place place;
-	int error;
+	int error = vb_cma_device_first(&device);
 
-	pthread_once(&once, watch_forks);
-	error = vb_cma_device_first(&device);
 	if (error)
 		return vb_cma_refuse(error, "connections: no device can be opened (errno %d)",
 				     error);
@@ -244,7 +350,7 @@ int vb_cma_machine_start(void)
 	if (vb_cma_machine_home())
 		return 0;
 	pthread_mutex_lock(&starting);
-	if (!home)
+	if (!home && !is_left_to_us())
 		error = start();
 	pthread_mutex_unlock(&starting);
 	return error;

@@ -6,11 +6,17 @@
  */
 #include "cma/cma_priv.h"
 
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PRIVILEGED_COUNT 1024
 #define EPHEMERAL_FIRST 32768
 #define EPHEMERAL_COUNT 28232
 #define TRIES 1000
 
 static struct vb_link bound_ids = { &bound_ids, &bound_ids };
+static struct vb_link set_aside = { &set_aside, &set_aside };
 
 static const struct sockaddr *source_of(const struct vb_cma_id *id)
 {
@@ -111,12 +117,26 @@ static int claim_any(struct vb_cma_id *id, bool is_server)
 	return error;
 }
 
+static bool has_capability(uint32_t capability)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	return !syscall(SYS_capget, &header, data) &&
+	       data[CAP_TO_INDEX(capability)].effective & CAP_TO_MASK(capability);
+}
+
 int vb_cma_port_claim(struct vb_cma_id *id, bool is_server)
 {
+	uint16_t port = vb_cma_address_port(source_of(id));
 	char text[VB_CMA_ADDRESS_TEXT];
-	int error = vb_cma_address_port(source_of(id)) ? claim(id, is_server)
-						       : claim_any(id, is_server);
+	int error;
 
+	if (port && port < PRIVILEGED_COUNT && !has_capability(CAP_NET_BIND_SERVICE))
+		return vb_cma_refuse(
+			EACCES, "rdma_bind_addr: %s: a port below %d wants CAP_NET_BIND_SERVICE",
+			vb_cma_address_describe(source_of(id), text), PRIVILEGED_COUNT);
+	error = port ? claim(id, is_server) : claim_any(id, is_server);
 	if (error)
 		vb_cma_log(VB_LOG_WARN,
 			   "rdma_bind_addr: %s: port space 0x%04x: it is taken (errno %d)",
@@ -136,7 +156,14 @@ void vb_cma_port_release(struct vb_cma_id *id)
 		vb_gsi_unlisten(name);
 }
 
-void vb_cma_port_forget_all(void)
+void vb_cma_port_set_aside(void)
 {
-	vb_link_init(&bound_ids);
+	vb_link_append_all(&set_aside, &bound_ids);
+}
+
+void vb_cma_port_take_back(void)
+{
+	vb_cma_lock();
+	vb_link_append_all(&bound_ids, &set_aside);
+	vb_cma_unlock();
 }

@@ -306,6 +306,20 @@ static uint64_t take_turn(struct vb_adapter *adapter, struct pollfd fds[VB_PUMP_
 	return vb_nic_is_rung(adapter->nic) ? 0 : deadline_ns;
 }
 
+/*
+ * The one place where a thread that waits may be cancelled, as programs do with theirs. It is a raw system call, which the C library
+ * does not know for such a place.
+ */
+static int sleep_cancellable(struct pollfd *fds, uint32_t count, uint64_t until_ns)
+{
+	int type, result;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	result = vb_adapter_sleep(fds, count, until_ns);
+	pthread_setcanceltype(type, NULL);
+	return result;
+}
+
 static int wait_driving(struct vb_adapter *adapter, int fd)
 {
 	struct pollfd fds[VB_PUMP_FDS_MAX + 1] = { { .fd = fd, .events = POLLIN } };
@@ -317,11 +331,20 @@ static int wait_driving(struct vb_adapter *adapter, int fd)
 
 		if (until_ns > check_ns)
 			until_ns = check_ns;
-		if (vb_adapter_sleep(fds, count, until_ns) < 0 && errno == EINTR)
+		if (sleep_cancellable(fds, count, until_ns) < 0 && errno == EINTR)
 			return EINTR;
 		if (fds[0].revents)
 			return fds[0].revents & POLLNVAL ? EBADF : 0;
 	}
+}
+
+static void end_wait(void *argument)
+{
+	struct vb_adapter *adapter = argument;
+
+	/* Pairs with the helper's look at it, after it has said when it wakes. */
+	atomic_fetch_sub_explicit(&adapter->waiter_count, 1, memory_order_seq_cst);
+	vb_adapter_wake_helper_before(adapter, vb_clock_now() + HELPER_RETURNS_NS);
 }
 
 int vb_adapter_wait(struct vb_adapter *adapter, int fd)
@@ -329,9 +352,8 @@ int vb_adapter_wait(struct vb_adapter *adapter, int fd)
 	int error;
 
 	atomic_fetch_add_explicit(&adapter->waiter_count, 1, memory_order_seq_cst);
+	pthread_cleanup_push(end_wait, adapter);
 	error = wait_driving(adapter, fd);
-	/* Pairs with the helper's look at it, after it has said when it wakes. */
-	atomic_fetch_sub_explicit(&adapter->waiter_count, 1, memory_order_seq_cst);
-	vb_adapter_wake_helper_before(adapter, vb_clock_now() + HELPER_RETURNS_NS);
+	pthread_cleanup_pop(true);
 	return error;
 }

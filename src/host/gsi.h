@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 struct ibv_context;
+struct ibv_device;
 struct vb_gsi_name;
 
 /* Each is called by a thread that drives the adapter and owns it: no verbs and no waiting in there. */
@@ -30,8 +31,10 @@ struct vb_gsi_user {
 	bool (*take_mad)(void *owner, struct vb_cm_mad *mad); /* until false: to be sent now */
 	uint64_t (*deadline)(void *owner); /* VB_NEVER: none */
 	void (*expire)(void *owner, uint64_t now_ns);
-	/* Its port is closed. */
+	/* Its port is closed, or there is no such host. */
 	void (*on_unreachable)(void *owner, const struct vb_gid *address, uint64_t now_ns);
+	/* Its interface is gone for ever. Or NULL. */
+	void (*on_removal)(void *owner, const struct ibv_device *device);
 };
 
 /* What the user's machine is made with (struct vb_cm_config). */

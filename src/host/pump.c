@@ -323,12 +323,16 @@ static void take_unreachable(struct vb_pump *pump, uint64_t now_ns)
 	} while (count == UNREACHABLE_AT_ONCE);
 }
 
-/* If a member is gone, perhaps it was the one that got the MADs of the host: before anything is sent, they are steered to us. */
+static void steer_if_heir(struct vb_pump *pump)
+{
+	if (vb_qp1_is_heir(pump->qp1))
+		vb_member_steer(pump->udp, vb_member_number(pump->member));
+}
+
 static void look_at_qp1(struct vb_pump *pump, uint64_t now_ns)
 {
 	vb_qp1_look(pump->qp1, now_ns);
-	if (vb_qp1_is_heir(pump->qp1))
-		vb_member_steer(pump->udp, vb_member_number(pump->member));
+	steer_if_heir(pump);
 }
 
 /* Nobody waits on the descriptors while a program polls. A turn counts more: the helper takes one a millisecond then. */
@@ -352,6 +356,7 @@ static bool drive_qp1(struct vb_pump *pump, uint64_t now_ns)
 		return false;
 	vb_qp1_expire(pump->qp1, now_ns);
 	count = vb_qp1_transmit(pump->qp1, now_ns, pump->slots, BATCH);
+	steer_if_heir(pump);
 	if (count)
 		vb_udp_send(pump->udp, pump->messages, make_messages(pump, count));
 	return count;

@@ -19,6 +19,12 @@
  */
 #define SEND_AT_ONCE 64u
 #define SEND_PAUSE_NS 500000u
+/*
+ * The MADs of the host come to the member that last had them steered to itself. It may be stopped. So who sends does it again, and
+ * who listens does it now and then: both evidently run.
+ */
+#define CLAIM_WHEN_SENDING_NS 10000000u
+#define CLAIM_WHEN_LISTENING_NS 1000000000u
 #define ID_PREFIX_BITS 8u
 #define MAILS_AT_ONCE 16u
 #define SOURCES_AT_ONCE 16u
@@ -29,9 +35,11 @@ static _Atomic(struct vb_qp1 *) home; /* of the user of this process */
 
 /* --- making and ending -------------------------------------------------------------------------- */
 
+/* What it says for a process that died must have the GUID that the process had: it may be all that its peer knows. */
 static vb_err make_machine(struct vb_qp1 *qp1)
 {
-	struct vb_cm_config config = { .connection_max = 1 };
+	struct vb_cm_config config = { .connection_max = 1,
+				       .ca_guid = vb_qp1_host_guid(qp1->user_id) };
 
 	if (getrandom(&config.seed, sizeof(config.seed), 0) != sizeof(config.seed))
 		return VB_EFAULT;
@@ -148,6 +156,7 @@ vb_err vb_qp1_attach(struct vb_qp1 *qp1, const struct vb_gsi_user *user,
 	}
 	qp1->user = *user;
 	qp1->is_attached = true;
+	vb_qp1_open_names(qp1); /* a process that has taken over has some */
 	*place_out = (struct vb_gsi_place){
 		.id_prefix = qp1->number,
 		.id_prefix_bits = ID_PREFIX_BITS,
@@ -225,6 +234,17 @@ void vb_qp1_receive(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_frame *
 		vb_qp1_enqueue(qp1, now_ns, &letter, &meant, false);
 }
 
+static bool is_listening(const struct vb_qp1 *qp1)
+{
+	return vb_link_is_linked(&qp1->names);
+}
+
+static void claim(struct vb_qp1 *qp1, uint64_t now_ns)
+{
+	qp1->is_heir = true;
+	qp1->claimed_ns = now_ns;
+}
+
 bool vb_qp1_is_heir(struct vb_qp1 *qp1)
 {
 	bool is_heir = qp1->is_heir;
@@ -239,6 +259,12 @@ void vb_qp1_on_unreachable(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_
 		return;
 	qp1->user.on_unreachable(qp1->user.owner, address, now_ns);
 	vb_qp1_stir(qp1);
+}
+
+void vb_qp1_on_removal(struct vb_qp1 *qp1, const struct ibv_device *device)
+{
+	if (qp1->has_user && qp1->user.on_removal)
+		qp1->user.on_removal(qp1->user.owner, device);
 }
 
 bool vb_qp1_is_waiting(const struct vb_qp1 *qp1)
@@ -323,6 +349,8 @@ void vb_qp1_expire(struct vb_qp1 *qp1, uint64_t now_ns)
 		qp1->user_ns = qp1->user.deadline(qp1->user.owner);
 		vb_qp1_stir(qp1);
 	}
+	if (is_listening(qp1) && now_ns - qp1->claimed_ns >= CLAIM_WHEN_LISTENING_NS)
+		claim(qp1, now_ns);
 	if (qp1->closes_ns <= now_ns)
 		vb_qp1_end_closed_names(qp1, now_ns);
 	if (qp1->farewell_ns <= now_ns)
@@ -354,6 +382,8 @@ uint32_t vb_qp1_transmit(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_slot *sl
 		qp1->is_stirred = false;
 	if (qp1->has_user)
 		qp1->user_ns = qp1->user.deadline(qp1->user.owner);
+	if (count && now_ns - qp1->claimed_ns >= CLAIM_WHEN_SENDING_NS)
+		claim(qp1, now_ns);
 	return count;
 }
 
@@ -372,5 +402,7 @@ uint64_t vb_qp1_deadline(const struct vb_qp1 *qp1)
 	uint64_t deadline = earlier(earlier(qp1->user_ns, qp1->dispatch_ns),
 				    earlier(qp1->closes_ns, qp1->farewell_ns));
 
+	if (is_listening(qp1))
+		deadline = earlier(deadline, qp1->claimed_ns + CLAIM_WHEN_LISTENING_NS);
 	return qp1->is_stirred ? earlier(deadline, qp1->send_ns) : deadline;
 }

@@ -41,14 +41,17 @@ int vb_qp1_fd(const struct vb_qp1 *qp1);
 void vb_qp1_look(struct vb_qp1 *qp1, uint64_t now_ns);
 
 /*
- * A member has left or died since the last call: perhaps it was the one that got the MADs of the host. Whoever learns of it has
- * them steered to himself.
+ * The MADs of the host are to be steered to this member, before anything more is sent: another one has left or died since the last call, and
+ * perhaps it got them; or it is time to make sure that somebody gets them who runs.
  */
 bool vb_qp1_is_heir(struct vb_qp1 *qp1);
 
-/* Nobody has the RoCE port at that address. Whether it matters now: */
+/* Nobody has the RoCE port at that address, or there is no such host. Whether it matters now: */
 void vb_qp1_on_unreachable(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_gid *address);
 bool vb_qp1_is_waiting(const struct vb_qp1 *qp1);
+
+/* For the user. */
+void vb_qp1_on_removal(struct vb_qp1 *qp1, const struct ibv_device *device);
 
 /* What is due, and dispatching. Harmless before the deadline. */
 void vb_qp1_expire(struct vb_qp1 *qp1, uint64_t now_ns);

@@ -93,11 +93,12 @@ static void close_doors(struct vb_qp1 *qp1, struct vb_qp1_name *name)
 		vb_qp1_remove_source(qp1, &name->doors[i].source);
 }
 
-/* All or none. */
+/* All or none, but those that are open stay. */
 static bool open_doors(struct vb_qp1 *qp1, struct vb_qp1_name *name)
 {
 	for (uint32_t i = 0; i < VB_QP1_FAMILIES; i++) {
-		if (name->families >> i & 1 && !open_door(qp1, name, i)) {
+		if (name->families >> i & 1 && name->doors[i].source.fd < 0 &&
+		    !open_door(qp1, name, i)) {
 			close_doors(qp1, name);
 			return false;
 		}

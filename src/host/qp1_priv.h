@@ -123,6 +123,7 @@ struct vb_qp1 {
 	struct vb_link watches;
 	uint64_t closes_ns; /* of the next closed name; or VB_NEVER */
 	bool is_heir;
+	uint64_t claimed_ns; /* when it last wanted the MADs of the host */
 	uint64_t farewell_ns; /* when more last words are due; or VB_NEVER */
 
 	bool is_attached;

@@ -94,7 +94,8 @@ struct vb_udp_message {
 uint32_t vb_udp_send(struct vb_udp *udp, const struct vb_udp_message *messages, uint32_t count);
 
 /*
- * Takes out up to `capacity` destinations that answered "port unreachable" since the last call; returns how many.
+ * Takes out up to `capacity` destinations where, since the last call, it turned out that nobody has the port, or that there is no such
+ * host; returns how many.
  * Costs a system call for each transmit socket: for when the fd woke somebody, or a timer fired.
  */
 uint32_t vb_udp_take_unreachable(struct vb_udp *udp, struct vb_udp_address *destinations,
@@ -185,7 +186,7 @@ void vb_udp_receiver_adopt(int fd, uint32_t receive_buffer_length);
 	X(RX_DROP_OVERFLOW, "udp_rx_drop_overflow") /* as the kernel counts: receive buffer */ \
 	X(RX_DROP_TRUNCATED, "udp_rx_drop_truncated")                                          \
 	X(RX_DROP_UNADDRESSED, "udp_rx_drop_unaddressed") /* the kernel said too little */     \
-	X(RX_PORT_UNREACHABLE, "udp_rx_port_unreachable")                                      \
+	X(RX_UNREACHABLE, "udp_rx_unreachable")                                                \
 	X(RX_OTHER_ERROR, "udp_rx_other_error") /* other ICMP answers */
 
 enum vb_udp_counter {

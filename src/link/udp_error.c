@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ICMP answers to what was sent, from the error queues of the transmit sockets. One of them matters: the host is
- * there, but nobody has the port. All the others are counted and left to the transport's time-outs.
+ * ICMP answers to what was sent, from the error queues of the transmit sockets. Two of them matter: the host is there, but nobody has
+ * the port; and there is no such host, as this machine's own kernel says when nobody answers for the address. All the
+ * others are counted and left to the transport's time-outs.
  */
 #include "link/udp_priv.h"
 
@@ -28,12 +29,14 @@ static bool load_error(struct msghdr *header, struct sock_extended_err *error)
 	return false;
 }
 
-static bool is_port_unreachable(const struct sock_extended_err *error)
+static bool is_unreachable(const struct sock_extended_err *error)
 {
 	if (error->ee_origin == SO_EE_ORIGIN_ICMP)
-		return error->ee_type == ICMP_DEST_UNREACH && error->ee_code == ICMP_PORT_UNREACH;
+		return error->ee_type == ICMP_DEST_UNREACH &&
+		       (error->ee_code == ICMP_PORT_UNREACH || error->ee_code == ICMP_HOST_UNREACH);
 	return error->ee_origin == SO_EE_ORIGIN_ICMP6 && error->ee_type == ICMP6_DST_UNREACH &&
-	       error->ee_code == ICMP6_DST_UNREACH_NOPORT;
+	       (error->ee_code == ICMP6_DST_UNREACH_NOPORT ||
+		error->ee_code == ICMP6_DST_UNREACH_ADDR);
 }
 
 static uint32_t take_from(struct vb_udp *udp, struct vb_udp_source *source,
@@ -57,11 +60,11 @@ static uint32_t take_from(struct vb_udp *udp, struct vb_udp_source *source,
 			break;
 		if (!load_error(&header, &error) || error.ee_origin == SO_EE_ORIGIN_LOCAL)
 			continue; /* such as a message that was too long: counted when it was sent */
-		if (!header.msg_namelen || !is_port_unreachable(&error)) {
+		if (!header.msg_namelen || !is_unreachable(&error)) {
 			udp->counters[VB_UDP_RX_OTHER_ERROR]++;
 			continue;
 		}
-		udp->counters[VB_UDP_RX_PORT_UNREACHABLE]++;
+		udp->counters[VB_UDP_RX_UNREACHABLE]++;
 		destinations[count++] = vb_udp_address_load(&name, &port);
 	}
 	return count;

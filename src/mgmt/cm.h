@@ -157,8 +157,11 @@ void vb_cm_refuse(struct vb_cm *cm, const struct vb_flow *flow, vb_qpn source, c
  */
 void vb_cm_farewell(struct vb_cm *cm, const struct vb_cm_row *row);
 
-/* Nobody hears messages at that address (its port is closed): for what waits for it, all retries are used up. */
+/* Nobody hears messages at that address (its port is closed, or there is no such host): for what waits for it, all retries are used up. */
 void vb_cm_on_unreachable(struct vb_cm *cm, const struct vb_gid *address, uint64_t now_ns);
+
+/* From now on its rows are here, zeroed as in the configuration: a forked process goes on with a copy of the machine. */
+void vb_cm_set_rows(struct vb_cm *cm, struct vb_cm_row *rows);
 
 /* A MAD to be sent. */
 struct vb_cm_mad {

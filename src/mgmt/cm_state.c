@@ -30,6 +30,14 @@ void vb_cm_set_state(struct vb_cm_connection *connection, enum vb_cm_state state
 	publish(connection);
 }
 
+void vb_cm_set_rows(struct vb_cm *cm, struct vb_cm_row *rows)
+{
+	cm->config.rows = rows;
+	for (uint32_t i = 0; i < cm->config.connection_max; i++)
+		if (cm->slots[i])
+			publish(cm->slots[i]);
+}
+
 static void note_due(struct vb_cm_connection *connection)
 {
 	if (!vb_link_is_linked(&connection->sending))

@@ -49,14 +49,20 @@ struct rdma_cm_id *make_id(struct rdma_event_channel *channel, enum rdma_port_sp
 	return id;
 }
 
-struct rdma_cm_id *make_listener(struct rdma_event_channel *channel, enum rdma_port_space space)
+struct rdma_cm_id *make_listener_with_room(struct rdma_event_channel *channel,
+					   enum rdma_port_space space, int backlog)
 {
 	struct rdma_cm_id *id = make_id(channel, space);
 	union address address = address_of("0.0.0.0", PORT);
 
 	EXPECT_EQ(rdma_bind_addr(id, &address.any), 0);
-	EXPECT_EQ(rdma_listen(id, 16), 0);
+	EXPECT_EQ(rdma_listen(id, backlog), 0);
 	return id;
+}
+
+struct rdma_cm_id *make_listener(struct rdma_event_channel *channel, enum rdma_port_space space)
+{
+	return make_listener_with_room(channel, space, 16);
 }
 
 void make_qp(struct rdma_cm_id *id)
@@ -69,16 +75,31 @@ void make_qp(struct rdma_cm_id *id)
 	EXPECT_EQ(rdma_create_qp(id, NULL, &attr), 0);
 }
 
-struct rdma_cm_id *make_client(struct rdma_event_channel *channel, enum rdma_port_space space)
+struct rdma_cm_id *make_client_of(struct rdma_event_channel *channel, enum rdma_port_space space,
+				  const char *server)
 {
 	struct rdma_cm_id *id = make_id(channel, space);
-	union address address = address_of("127.0.0.1", PORT);
+	union address address = address_of(server, PORT);
 
 	EXPECT_EQ(rdma_resolve_addr(id, NULL, &address.any, 1000), 0);
 	EXPECT_EQ(pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED), 0);
 	EXPECT_EQ(rdma_resolve_route(id, 1000), 0);
 	EXPECT_EQ(pass_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED), 0);
 	make_qp(id);
+	return id;
+}
+
+struct rdma_cm_id *make_client(struct rdma_event_channel *channel, enum rdma_port_space space)
+{
+	return make_client_of(channel, space, "127.0.0.1");
+}
+
+struct rdma_cm_id *take_request(struct rdma_event_channel *channel)
+{
+	struct rdma_cm_event *event = take_event(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	struct rdma_cm_id *id = event->id;
+
+	EXPECT_EQ(rdma_ack_cm_event(event), 0);
 	return id;
 }
 
@@ -108,16 +129,12 @@ int pass_event(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
 
 void pair_connect(struct pair *pair)
 {
-	struct rdma_cm_event *event;
-
 	pair->server_channel = make_channel();
 	pair->client_channel = make_channel();
 	pair->listener = make_listener(pair->server_channel, RDMA_PS_TCP);
 	pair->client = make_client(pair->client_channel, RDMA_PS_TCP);
 	EXPECT_EQ(rdma_connect(pair->client, NULL), 0);
-	event = take_event(pair->server_channel, RDMA_CM_EVENT_CONNECT_REQUEST);
-	pair->server = event->id;
-	EXPECT_EQ(rdma_ack_cm_event(event), 0);
+	pair->server = take_request(pair->server_channel);
 	make_qp(pair->server);
 	EXPECT_EQ(rdma_accept(pair->server, NULL), 0);
 	EXPECT_EQ(pass_event(pair->client_channel, RDMA_CM_EVENT_ESTABLISHED), 0);

@@ -28,8 +28,12 @@ struct rdma_event_channel *make_channel(void);
 struct rdma_cm_id *make_id(struct rdma_event_channel *channel, enum rdma_port_space space);
 /* A listener on all IPv4 addresses. */
 struct rdma_cm_id *make_listener(struct rdma_event_channel *channel, enum rdma_port_space space);
+struct rdma_cm_id *make_listener_with_room(struct rdma_event_channel *channel,
+					   enum rdma_port_space space, int backlog);
 /* An identifier whose route to loopback is resolved, with a QP. */
 struct rdma_cm_id *make_client(struct rdma_event_channel *channel, enum rdma_port_space space);
+struct rdma_cm_id *make_client_of(struct rdma_event_channel *channel, enum rdma_port_space space,
+				  const char *server);
 void make_qp(struct rdma_cm_id *id);
 void destroy(struct rdma_cm_id *id);
 
@@ -37,6 +41,9 @@ void destroy(struct rdma_cm_id *id);
 struct rdma_cm_event *take_event(struct rdma_event_channel *channel, enum rdma_cm_event_type type);
 /* The same, acknowledged; its status. */
 int pass_event(struct rdma_event_channel *channel, enum rdma_cm_event_type type);
+
+/* The identifier that the next event, a request, brings along. */
+struct rdma_cm_id *take_request(struct rdma_event_channel *channel);
 
 /* A connection within this process, established. Each end has a channel. */
 struct pair {

@@ -19,6 +19,13 @@ static bool is_readable(struct rdma_event_channel *channel)
 	return poll(&look, 1, 0) == 1;
 }
 
+static void await_readable(struct rdma_event_channel *channel)
+{
+	struct pollfd look = { .fd = channel->fd, .events = POLLIN };
+
+	EXPECT_EQ(poll(&look, 1, -1), 1);
+}
+
 TEST(a_channel_is_readable_as_long_as_events_wait)
 {
 	struct rdma_event_channel *channel = make_channel();
@@ -101,6 +108,74 @@ TEST(what_waits_moves_with_its_identifier)
 	EXPECT(id->channel == other);
 	EXPECT_EQ(pass_event(other, RDMA_CM_EVENT_ADDR_RESOLVED), 0);
 	destroy(id);
+}
+
+TEST(a_listener_moves_with_the_requests_that_wait_for_it)
+{
+	struct rdma_event_channel *channel = make_channel(), *other = make_channel(),
+				  *clients = make_channel();
+	struct rdma_cm_id *listener, *one, *two, *servers[2];
+
+	enter_network();
+	listener = make_listener(channel, RDMA_PS_TCP);
+	one = make_client(clients, RDMA_PS_TCP);
+	two = make_client(clients, RDMA_PS_TCP);
+	EXPECT_EQ(rdma_connect(one, NULL), 0);
+	EXPECT_EQ(rdma_connect(two, NULL), 0);
+	await_readable(channel);
+	EXPECT_EQ(rdma_migrate_id(listener, other), 0);
+	for (int i = 0; i < 2; i++) {
+		servers[i] = take_request(other);
+		EXPECT(servers[i]->channel == other);
+	}
+	for (int i = 0; i < 2; i++) {
+		make_qp(servers[i]);
+		EXPECT_EQ(rdma_accept(servers[i], NULL), 0);
+		EXPECT_EQ(pass_event(clients, RDMA_CM_EVENT_ESTABLISHED), 0);
+		EXPECT_EQ(pass_event(other, RDMA_CM_EVENT_ESTABLISHED), 0);
+		destroy(servers[i]);
+		EXPECT_EQ(pass_event(clients, RDMA_CM_EVENT_DISCONNECTED), 0);
+	}
+	EXPECT(!is_readable(channel));
+	destroy(one);
+	destroy(two);
+	destroy(listener);
+}
+
+static void *wait_for_ever(void *channel)
+{
+	struct rdma_cm_event *event;
+
+	rdma_get_cm_event(channel, &event);
+	return NULL;
+}
+
+static void cancel_a_wait(struct rdma_event_channel *channel)
+{
+	pthread_t thread;
+	void *result;
+
+	EXPECT_EQ(pthread_create(&thread, NULL, wait_for_ever, channel), 0);
+	usleep(20000); /* mostly it waits then */
+	EXPECT_EQ(pthread_cancel(thread), 0);
+	EXPECT_EQ(pthread_join(thread, &result), 0);
+	EXPECT(result == PTHREAD_CANCELED);
+}
+
+/* Before a device is open, and when the wait drives one. All goes on as before. */
+TEST(a_thread_that_waits_for_an_event_can_be_cancelled)
+{
+	struct rdma_event_channel *channel = make_channel();
+	struct pair pair;
+
+	enter_network();
+	cancel_a_wait(channel);
+	pair_connect(&pair);
+	cancel_a_wait(channel);
+	EXPECT_EQ(rdma_disconnect(pair.client), 0);
+	EXPECT_EQ(pass_event(pair.server_channel, RDMA_CM_EVENT_DISCONNECTED), 0);
+	pair_destroy(&pair);
+	rdma_destroy_event_channel(channel);
 }
 
 TEST(without_a_channel_calls_wait_for_what_comes_of_them)

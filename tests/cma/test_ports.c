@@ -3,8 +3,10 @@
 #include "support_cma.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,6 +102,31 @@ TEST(who_shares_a_port_may_bind_but_only_one_listens)
 	destroy(other);
 }
 
+static void drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { { 0 } };
+
+	EXPECT_EQ(syscall(SYS_capset, &header, none), 0);
+}
+
+/* As in the kernel, whose rdma_cm does not know /proc/sys/net/ipv4/ip_unprivileged_port_start. */
+TEST(a_port_below_1024_wants_a_capability)
+{
+	struct rdma_cm_id *one, *other;
+
+	enter_network();
+	channel = make_channel();
+	one = make_id(channel, RDMA_PS_TCP);
+	other = make_id(channel, RDMA_PS_TCP);
+	EXPECT_EQ(bind_to(one, "127.0.0.1", 1023), 0);
+	drop_capabilities();
+	EXPECT_ERRNO(bind_to(other, "127.0.0.1", 1022), EACCES);
+	EXPECT_EQ(bind_to(other, "127.0.0.1", 1024), 0);
+	destroy(one);
+	destroy(other);
+}
+
 /* A process that listens and says so. */
 static pid_t start_listener(void)
 {
@@ -173,4 +200,64 @@ TEST(a_forked_child_begins_anew_and_leaves_its_parents_identifiers_alone)
 	EXPECT_EQ(rdma_disconnect(pair.client), 0);
 	EXPECT_EQ(pass_event(pair.server_channel, RDMA_CM_EVENT_DISCONNECTED), 0);
 	pair_destroy(&pair);
+}
+
+/* The server of a program that becomes a daemon: it listens, forks, and goes on in the child while the parent exits. */
+static void become_a_daemon_and_serve(int said)
+{
+	struct rdma_event_channel *requests = make_channel();
+	struct rdma_cm_id *listener = make_listener(requests, RDMA_PS_TCP), *id;
+	uint8_t class = 0;
+	pid_t pid = fork();
+
+	EXPECT(pid >= 0);
+	if (pid)
+		_exit(0);
+	/* Any call will do: it waits for the parent's end. */
+	EXPECT_EQ(rdma_set_option(listener, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &class, 1), 0);
+	EXPECT_EQ(write(said, "", 1), 1);
+	id = take_request(requests);
+	make_qp(id);
+	EXPECT_EQ(rdma_accept(id, NULL), 0);
+	EXPECT_EQ(pass_event(requests, RDMA_CM_EVENT_ESTABLISHED), 0);
+	EXPECT_EQ(pass_event(requests, RDMA_CM_EVENT_DISCONNECTED), 0);
+	destroy(id);
+	destroy(listener);
+	EXPECT_EQ(write(said, "", 1), 1);
+	_exit(0);
+}
+
+/* A child that goes on may find the sanitizer's allocator locked, by a thread that it does not have. */
+static void skip_with_sanitizer(void)
+{
+#ifdef VB_TESTING
+	SKIP("the sanitizer's allocator does not stand a fork beside threads");
+#endif
+}
+
+TEST(a_child_whose_parent_is_gone_goes_on_with_its_listeners)
+{
+	struct rdma_cm_id *client;
+	int said[2], status;
+	pid_t pid;
+	char byte;
+
+	skip_with_sanitizer();
+	enter_network();
+	EXPECT_EQ(pipe(said), 0);
+	pid = fork();
+	EXPECT(pid >= 0);
+	if (!pid)
+		become_a_daemon_and_serve(said[1]);
+	EXPECT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT_EQ(status, 0);
+	EXPECT_EQ(read(said[0], &byte, 1), 1);
+	channel = make_channel();
+	client = make_client(channel, RDMA_PS_TCP);
+	EXPECT_EQ(rdma_connect(client, NULL), 0);
+	EXPECT_EQ(pass_event(channel, RDMA_CM_EVENT_ESTABLISHED), 0);
+	EXPECT_EQ(rdma_disconnect(client), 0);
+	EXPECT_EQ(pass_event(channel, RDMA_CM_EVENT_DISCONNECTED), 0);
+	destroy(client);
+	EXPECT_EQ(read(said[0], &byte, 1), 1);
 }

@@ -240,6 +240,23 @@ TEST(a_connection_of_a_dead_process_is_ended_by_a_dreq)
 	talk_end(talk);
 }
 
+/* As of a forked process that goes on with a copy of the machine: the old rows are its parent's. */
+TEST(rows_elsewhere_hold_what_the_old_ones_did)
+{
+	struct talk *talk = talk_connected();
+	struct vb_cm_row before = row_of(talk, SERVER), after;
+
+	memset(talk->rows[SERVER], 0, sizeof(talk->rows[SERVER]));
+	vb_cm_set_rows(talk->cm[SERVER], talk->rows[SERVER]);
+	after = row_of(talk, SERVER);
+	EXPECT_EQ(after.state, VB_CM_CONNECTED);
+	EXPECT_EQ(after.local_id, before.local_id);
+	die(talk);
+	say(talk, SERVER, "DREQ");
+	expect_events(talk, CLIENT, "DISCONNECTED");
+	talk_end(talk);
+}
+
 TEST(a_request_to_a_dead_process_is_rejected)
 {
 	struct talk *talk = talk_begin();

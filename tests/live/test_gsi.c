@@ -171,6 +171,37 @@ TEST(a_process_that_makes_no_connections_dispatches_for_the_others)
 	party_join(&bystander);
 }
 
+static void open_when_told(int line)
+{
+	hear_letter(line, 'g');
+	only_open(line);
+}
+
+/* The last that opened a device gets the MADs of the host, until one that runs wants them. */
+TEST(a_process_that_is_stopped_holds_up_nobody)
+{
+	struct vb_cm_connection *connection;
+	struct party bystander, server;
+
+	enter_host();
+	bystander = party_start(open_when_told);
+	server = party_start(serve_one);
+	hear_letter(server.line, 'l');
+	manager_open(&manager);
+	say_letter(bystander.line, 'g');
+	hear_letter(bystander.line, 'o');
+	EXPECT_EQ(kill(bystander.pid, SIGSTOP), 0);
+	connection = manager_make_connection(&manager, HERE, HERE, PORT);
+	EXPECT_EQ(manager_counters(&manager).retried, 0);
+	manager_disconnect(&manager, connection);
+	EXPECT(!manager_expect(&manager, VB_CM_DISCONNECTED).is_timeout);
+	EXPECT_EQ(kill(bystander.pid, SIGCONT), 0);
+	party_join(&server);
+	manager_close(&manager);
+	say_letter(bystander.line, 'c');
+	party_join(&bystander);
+}
+
 /* A server on a port that it is told, which answers each connection until it is told to end. */
 static void serve_told_port(int line)
 {

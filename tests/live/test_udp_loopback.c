@@ -445,7 +445,7 @@ static void nobody_there(const char *address)
 	EXPECT_EQ(poll(&(struct pollfd){ .fd = vb_udp_fd(udp), .events = POLLIN }, 1, 5000), 1);
 	EXPECT_EQ(vb_udp_take_unreachable(udp, gone, 4), 1);
 	expect_address(gone[0], address);
-	expect_count(udp, RX_PORT_UNREACHABLE, 1);
+	expect_count(udp, RX_UNREACHABLE, 1);
 	expect_silence(udp);
 	vb_udp_close(udp);
 }

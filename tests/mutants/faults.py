@@ -150,7 +150,7 @@ FAULTS = [
           'if (false)',
           'conversation/test_drops'),
     Fault('pkey-not-checked', 'nic/receive.c',
-          'if (!is_pkey_right(qp, packet->bth.pkey))',
+          'if (!vb_nic_is_pkey_right(qp->nic, qp->attr.pkey_index, packet->bth.pkey))',
           'if (false)',
           'conversation/test_drops'),
     Fault('qkey-not-checked', 'nic/ud.c',

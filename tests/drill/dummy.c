@@ -287,9 +287,9 @@ static const char *poll_one(void)
 		return answer;
 	used += snprintf(answer + used, sizeof(answer) - (size_t)used, " %s",
 			 opcode_name(done.opcode));
-	if (done.opcode & IBV_WC_RECV)
-		used += snprintf(answer + used, sizeof(answer) - (size_t)used, " len=%u",
-				 done.byte_len);
+	if (!(done.opcode & IBV_WC_RECV))
+		return answer;
+	used += snprintf(answer + used, sizeof(answer) - (size_t)used, " len=%u", done.byte_len);
 	if (done.wc_flags & IBV_WC_WITH_IMM)
 		snprintf(answer + used, sizeof(answer) - (size_t)used, " imm=0x%x",
 			 ntohl(done.imm_data));

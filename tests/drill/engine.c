@@ -237,9 +237,9 @@ static const char *poll_one(void)
 		return answer;
 	used += snprintf(answer + used, sizeof(answer) - (size_t)used, " %s",
 			 vb_completion_opcode_describe(done.opcode));
-	if (done.is_receive)
-		used += snprintf(answer + used, sizeof(answer) - (size_t)used, " len=%u",
-				 done.byte_length);
+	if (!done.is_receive)
+		return answer;
+	used += snprintf(answer + used, sizeof(answer) - (size_t)used, " len=%u", done.byte_length);
 	if (done.flags & VB_COMPLETION_HAS_IMM)
 		snprintf(answer + used, sizeof(answer) - (size_t)used, " imm=0x%x", done.imm);
 	return answer;

@@ -57,6 +57,8 @@ static struct vb_packet describe(const struct made_packet *made, bool is_id_know
 
 	if (vb_packet_parse(made->bytes, made->length, made->length, &packet) != VB_PARSED)
 		STOP("the peer sent %u bytes that are no packet", made->length);
+	if (packet.traits & (VB_IS_READ | VB_IS_ATOMIC))
+		packet.bth.ack_request = false; /* says nothing there: they are always answered */
 	used = vb_packet_describe(&packet, text, (uint32_t)size);
 	snprintf(text + used, size - (size_t)used, " pkey=0x%x migreq=%d", packet.bth.pkey,
 		 packet.bth.migrated);

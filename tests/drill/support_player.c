@@ -80,9 +80,11 @@ static uint64_t take_value(char *line, const char *name)
 
 	snprintf(start, sizeof(start), " %s=", name);
 	word = strstr(line, start);
-	if (word)
-		memmove(word, word + 1 + strcspn(word + 1, " "),
-			strlen(word + 1 + strcspn(word + 1, " ")) + 1);
+	if (word) {
+		const char *rest = word + 1 + strcspn(word + 1, " ");
+
+		memmove(word, rest, strlen(rest) + 1);
+	}
 	return value;
 }
 
@@ -339,12 +341,20 @@ static void play_line(char *line)
 		play_verb(text);
 }
 
+/* The tests of this player have others. */
+static const char *folder(void)
+{
+	const char *other = getenv("DRILL_SCRIPTS");
+
+	return other ? other : VB_DRILL_SCRIPTS;
+}
+
 static void play_script(void)
 {
 	char line[LINE_MAX_LENGTH], file_name[LINE_MAX_LENGTH];
 	FILE *file;
 
-	snprintf(file_name, sizeof(file_name), "%s/%s%s", VB_DRILL_SCRIPTS, test_name(), ENDING);
+	snprintf(file_name, sizeof(file_name), "%s/%s%s", folder(), test_name(), ENDING);
 	path = file_name;
 	file = fopen(path, "r");
 	EXPECT(file);
@@ -371,7 +381,7 @@ static int is_script(const struct dirent *entry)
 void player_register_scripts(void)
 {
 	struct dirent **entries;
-	int count = scandir(VB_DRILL_SCRIPTS, &entries, is_script, alphasort);
+	int count = scandir(folder(), &entries, is_script, alphasort);
 
 	for (int i = 0; i < count; i++) {
 		struct test *test = calloc(1, sizeof(*test));

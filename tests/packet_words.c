@@ -149,6 +149,8 @@ static bool set_value(struct draft *draft, const char *word)
 		packet->aeth.syndrome = (uint8_t)value;
 	else if (WORD("ip-id"))
 		draft->ip_id = (uint16_t)value;
+	else if (WORD("version"))
+		packet->bth.version = (uint8_t)value;
 	else if (WORD("byte"))
 		draft->byte = (uint8_t)value;
 	else if (WORD("headers"))

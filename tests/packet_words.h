@@ -40,7 +40,7 @@ struct made_packet {
 /*
  * The packet that a line names: an opcode and, in any order, words of vb_packet_describe(). Besides: dest=, pkey=, "stranger"
  * (another sender), "bad-icrc", "unmigrated", "pad=", "syndrome=" (an AETH's raw byte), "ip-id=" (what the link says
- * of it), "byte=" (of the payload), "headers=" (so many bytes of headers only, with the right ICRC behind). va=, rkey= and
+ * of it), "byte=" (of the payload), "version=" (of the transport), "headers=" (so many bytes of headers only, with the right ICRC behind). va=, rkey= and
  * dest= with a plus sign are the usual value and so much more. dma= is len unless given.
  */
 void packet_from_words(const char *line, const struct packet_usual *usual,

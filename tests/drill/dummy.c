@@ -67,7 +67,7 @@ static int modify_towards(enum ibv_qp_state state, const struct order_attr *want
 	struct ibv_qp_attr attr = {
 		.qp_state = state,
 		.port_num = 1,
-		.qp_access_flags = ACCESS_ALL,
+		.qp_access_flags = wanted->access,
 		.ah_attr = { .is_global = 1,
 			     .port_num = 1,
 			     .grh = { .dgid = drill_gid,
@@ -243,6 +243,7 @@ static const char *status_name(enum ibv_wc_status status)
 		[IBV_WC_REM_OP_ERR] = "REM_OP_ERR",
 		[IBV_WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR",
 		[IBV_WC_RNR_RETRY_EXC_ERR] = "RNR_RETRY_EXC_ERR",
+		[IBV_WC_FATAL_ERR] = "FATAL_ERR",
 	};
 
 	if ((size_t)status >= sizeof(names) / sizeof(names[0]) || !names[status])

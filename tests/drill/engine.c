@@ -54,6 +54,11 @@ uint64_t peer_now_ns(void)
 	return now_ns;
 }
 
+bool peer_time_is_ours(void)
+{
+	return true;
+}
+
 uint64_t peer_silence_ns(void)
 {
 	return SILENCE_NS;
@@ -142,7 +147,7 @@ static void connect_qp(const char *order)
 	struct order_attr wanted = order_attr(order);
 	struct vb_qp_attr attr = {
 		.port = 1,
-		.access = ACCESS_ALL,
+		.access = wanted.access,
 		.address = { .destination = drill_gid },
 		.path_mtu = wanted.mtu,
 		.timeout = wanted.timeout,

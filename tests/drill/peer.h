@@ -34,6 +34,9 @@ void peer_wait(uint64_t ns);
 
 uint64_t peer_now_ns(void);
 
+/* Whether its time stands still while we do something. */
+bool peer_time_is_ours(void);
+
 /* How long nothing must come for it to be silence. */
 uint64_t peer_silence_ns(void);
 

@@ -57,6 +57,7 @@ bool order_begins(const char *order, const char *words)
 struct order_attr order_attr(const char *order)
 {
 	return (struct order_attr){
+		.access = (uint32_t)order_value(order, "access", 2 | 4 | 8),
 		.mtu = (uint32_t)order_value(order, "mtu", 1024),
 		.timeout = (uint8_t)order_value(order, "timeout", 0),
 		.retry = (uint8_t)order_value(order, "retry", 7),

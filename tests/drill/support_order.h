@@ -45,6 +45,7 @@ bool order_begins(const char *order, const char *words);
 
 /* Attributes of "open" and "connect", with what is usual. */
 struct order_attr {
+	uint32_t access; /* remote rights of the QP, in the numbers of verbs: 2 WRITE, 4 READ, 8 atomics */
 	uint32_t mtu;
 	uint8_t timeout; /* 0: for ever. A script that is not about time is not disturbed by it. */
 	uint8_t retry;

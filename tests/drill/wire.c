@@ -45,6 +45,11 @@ const char *peer_kind(void)
 	return setting("DRILL_KIND");
 }
 
+bool peer_time_is_ours(void)
+{
+	return false;
+}
+
 uint64_t peer_silence_ns(void)
 {
 	return strtoull(setting("DRILL_SILENCE_MS"), NULL, 10) * 1000000;

@@ -19,7 +19,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define DRILL_QPN_NONE 0u
 #define PAGE 4096
 #define ACCESS_ALL                                                                   \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
@@ -125,7 +124,7 @@ static const char *open_qp(const char *order)
 	if (qp)
 		return "no: it is open";
 	pattern_fill(region);
-	drill_qpn = (uint32_t)order_value(order, "qpn", DRILL_QPN_NONE);
+	drill_qpn = (uint32_t)order_value(order, "qpn", 0);
 	pd = ibv_alloc_pd(context);
 	cq = ibv_create_cq(context, 4 * QUEUE_DEPTH, NULL, NULL, 0);
 	if (!pd || !cq)

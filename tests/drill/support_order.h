@@ -3,7 +3,8 @@
  * What a script may order its peer to do, and where things lie in the peer's one region. An order is a line: a word or
  * two, and words with values. The answer is a line as well; it begins with "no: " if the order failed.
  *
- *	open mtu=1024 …          a QP that is connected to the drill's  "qpn=… address=… rkey=…"
+ *	open mtu=1024 …          a QP that is connected to the drill's, whose number wire.c adds as qpn=
+ *	                                                                "qpn=… address=… rkey=…"
  *	reset                    the QP is in RESET                     "done"
  *	connect …                from RESET to RTS, as open does        "done"
  *	post recv 1 len=64       a request with that number             "done"

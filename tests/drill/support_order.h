@@ -25,7 +25,6 @@ enum {
 	SINK = 0x8000, /* where its READs and atomics put what they get */
 	RECV = 0xc000, /* receive number n has RECV + n * RECV_STEP */
 	RECV_STEP = 0x800,
-	RECV_MAX = 8, /* numbers of receives are below this */
 	LOAD_MAX = 0x1000,
 	ORDER_MAX = 2 * LOAD_MAX + 256, /* the longest line */
 	QUEUE_DEPTH = 32,

@@ -9,8 +9,9 @@ FROM ?= 1
 SEED ?=
 FUZZ_SECONDS ?= 60
 CASES ?=
+SCRIPTS ?=
 
-.PHONY: all demo test test-all clients bench sim mutants fuzz tsan interop install format clean help
+.PHONY: all demo test test-all clients bench sim mutants fuzz tsan interop drill install format clean help
 
 all:
 	@scripts/build release
@@ -59,6 +60,13 @@ interop:
 	@scripts/build release --quiet
 	@tests/interop/run $(CASES)
 
+drill:
+	@scripts/bootstrap
+	@scripts/build release --quiet
+	@build/tests/drill/engine $(SCRIPTS)
+	@tests/drill/run ours $(SCRIPTS)
+	@tests/drill/run kernel $(SCRIPTS)
+
 install:
 	@scripts/build release --quiet verbatim ibverbs rdmacm verbatim-preload
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
@@ -81,6 +89,7 @@ help:
 	@echo "make fuzz             run each fuzz target for FUZZ_SECONDS=60"
 	@echo "make tsan             the thread tests under the thread sanitizer"
 	@echo "make interop          against the kernel's Soft-RoCE in a guest; CASES= chooses by name"
+	@echo "make drill            packets by script against engine, process and kernel; SCRIPTS= chooses by name"
 	@echo "make install          into PREFIX=/usr/local, below DESTDIR="
 	@echo "make format           format all C files"
 	@echo "make clean            remove build/"

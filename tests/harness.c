@@ -24,12 +24,18 @@ enum {
 
 static struct test *first_test;
 static struct test **last_link = &first_test;
+static const struct test *running;
 static bool is_forking = true;
 
 void test_register(struct test *test)
 {
 	*last_link = test;
 	last_link = &test->next;
+}
+
+const char *test_name(void)
+{
+	return running->name;
 }
 
 bool test_is_thorough(void)
@@ -217,6 +223,7 @@ int main(int argc, char **argv)
 			continue;
 		}
 		number++;
+		running = test;
 		start = milliseconds_now();
 		if (is_forking)
 			status = run_in_child(test);

@@ -17,6 +17,8 @@ struct test {
 };
 
 void test_register(struct test *test);
+/* Of the test that runs. */
+const char *test_name(void);
 /* True under `make test-all`: loop further, try more. */
 bool test_is_thorough(void);
 

@@ -52,6 +52,8 @@ struct vb_resource {
 	vb_psn first_psn;
 	vb_psn next_psn; /* of the reply packet that comes next */
 	vb_psn run_psn; /* where this run of reply packets began */
+	vb_psn run_end; /* and the PSN behind it */
+	uint32_t run_length; /* READ: how far into the data it goes */
 	uint32_t packet_count;
 	uint32_t msn;
 	uint32_t pd;

@@ -78,14 +78,14 @@ static enum vb_verdict build_read_response(struct vb_qp *qp, const struct vb_res
 {
 	uint32_t index = vb_psn_distance(resource->next_psn, resource->first_psn);
 	uint32_t offset = index << qp->mtu_shift;
-	bool is_last = index + 1 == resource->packet_count;
+	bool is_last = vb_psn_equal(vb_psn_add(resource->next_psn, 1), resource->run_end);
 	struct vb_packet packet = { 0 };
 	enum vb_verdict verdict;
 
 	fill_header(qp,
 		    read_response_op(vb_psn_equal(resource->next_psn, resource->run_psn), is_last),
 		    resource->next_psn, &packet);
-	packet.payload_length = min32(resource->length - offset, qp->attr.path_mtu);
+	packet.payload_length = min32(resource->run_length - offset, qp->attr.path_mtu);
 	packet.aeth = (struct vb_aeth){ ack_syndrome(qp), resource->msn };
 	vb_slot_begin(slot, &qp->flow, &packet);
 	verdict = add_read_data(qp, resource, offset, packet.payload_length, slot);
@@ -130,7 +130,7 @@ static bool emit_response(struct vb_qp *qp, struct vb_resource *resource, struct
 		return false;
 	}
 	resource->next_psn = vb_psn_add(resource->next_psn, 1);
-	if (vb_psn_distance(resource->next_psn, resource->first_psn) == resource->packet_count) {
+	if (vb_psn_equal(resource->next_psn, resource->run_end)) {
 		resource->is_pending = false;
 		responder->resources_pending--;
 	}

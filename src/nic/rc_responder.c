@@ -41,6 +41,7 @@ static struct vb_resource *keep(struct vb_qp *qp, const struct vb_packet *packet
 	resource->next_psn = packet->bth.psn;
 	resource->run_psn = packet->bth.psn;
 	resource->packet_count = psn_count(qp, packet);
+	resource->run_end = vb_psn_add(packet->bth.psn, resource->packet_count);
 	resource->msn = responder->msn;
 	resource->pd = responder->pd;
 	vb_qp_schedule(qp);
@@ -76,6 +77,7 @@ static enum vb_verdict execute_read(struct vb_qp *qp, const struct vb_packet *pa
 	resource->rkey = reth->rkey;
 	resource->address = reth->address;
 	resource->length = reth->length;
+	resource->run_length = reth->length;
 	vb_nic_count(qp->nic, VB_COUNTER_RX_READ_REQUESTS);
 	return VB_PASS;
 }
@@ -241,26 +243,43 @@ VB_SELDOM static void on_gap(struct vb_qp *qp, const struct vb_packet *packet)
 	vb_qp_schedule(qp);
 }
 
-/* The rest of a READ that was asked for before, or all of it. */
+static uint32_t offset_of(const struct vb_qp *qp, const struct vb_resource *resource, vb_psn psn)
+{
+	return vb_psn_distance(psn, resource->first_psn) << qp->mtu_shift;
+}
+
+/* A READ that was asked for before or any part of it, at the PSN where that belongs. */
 static bool is_part_of(const struct vb_qp *qp, const struct vb_resource *resource,
 		       const struct vb_packet *packet)
 {
-	uint32_t offset = vb_psn_distance(packet->bth.psn, resource->first_psn) << qp->mtu_shift;
+	uint32_t offset = offset_of(qp, resource, packet->bth.psn);
 
 	return resource->op == VB_OP_READ_REQUEST && packet->reth.rkey == resource->rkey &&
 	       packet->reth.address == resource->address + offset &&
-	       packet->reth.length == resource->length - offset;
+	       packet->reth.length <= resource->length - offset &&
+	       !packet->reth.length == !resource->length;
 }
 
-static void repeat(struct vb_qp *qp, struct vb_resource *resource, vb_psn psn)
+/* An answer that is under way may begin anew, but has one end: who wants another asks again when he has had it. */
+static void repeat(struct vb_qp *qp, struct vb_resource *resource, const struct vb_packet *packet)
 {
+	vb_psn end = vb_psn_add(packet->bth.psn, psn_count(qp, packet));
+
+	if (resource->is_pending && !vb_psn_equal(end, resource->run_end)) {
+		vb_nic_drop(qp->nic, VB_DROP_OLD_DUPLICATE);
+		return;
+	}
 	if (!resource->is_pending) {
 		resource->is_pending = true;
 		resource->is_repeat = true;
 		qp->responder.resources_pending++;
 	}
-	resource->next_psn = psn;
-	resource->run_psn = psn;
+	resource->next_psn = packet->bth.psn;
+	resource->run_psn = packet->bth.psn;
+	resource->run_end = end;
+	if (packet->traits & VB_IS_READ)
+		resource->run_length = offset_of(qp, resource, packet->bth.psn) +
+				       packet->reth.length;
 	vb_qp_schedule(qp);
 }
 
@@ -282,7 +301,7 @@ VB_SELDOM static void on_duplicate(struct vb_qp *qp, const struct vb_packet *pac
 	}
 	if (packet->traits & VB_IS_READ ? is_part_of(qp, resource, packet)
 					: resource->op == vb_opcode_op(packet->bth.opcode))
-		repeat(qp, resource, packet->bth.psn);
+		repeat(qp, resource, packet);
 	else
 		vb_nic_drop(qp->nic, VB_DROP_INVALID);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Time, and what comes out of the adapters besides packets: completions, events, memory. */
 #include "support_pair.h"
-#include "support_words.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -162,7 +161,7 @@ void pair_expect_injected(const char *file, int line, struct pair *p, enum side 
 			  uint32_t offset, uint32_t length)
 {
 	for (uint32_t i = 0; i < length; i++)
-		if (p->node[side].memory[offset + i] != INJECTED_BYTE)
+		if (p->node[side].memory[offset + i] != USUAL_BYTE)
 			test_fail(file, line, "byte %u of %u at %c's 0x%x is not the injected one",
 				  i, length, "AB"[side], offset);
 }

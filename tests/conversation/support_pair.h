@@ -16,6 +16,7 @@
 #include "nic/qp.h"
 #include "nic/rings.h"
 #include "nic/srq.h"
+#include "packet_words.h"
 #include "wire/packet.h"
 #include "wire/syndrome.h"
 
@@ -33,7 +34,6 @@ enum {
 
 #define IOVA_A 0x1000000ull
 #define IOVA_B 0x2000000ull
-#define INJECTED_BYTE 0xab /* what the payload of injected packets consists of */
 #define QKEY 0x11111111u
 #define MS 1000000ull /* in ns */
 #define ACK_TIMEOUT_NS (4096ull << 14) /* of setup.timeout 14 */
@@ -210,8 +210,7 @@ vb_err try_post_recv_sges(struct pair *p, enum side side, uint64_t wr_id, const 
 /* The wire */
 
 /*
- * All that `side` has to send now is exactly these packets; they are then in flight. Words with va=, rkey=, dma=,
- * credits=, qkey=, srcqp= and srqn= count only where the expected line has them.
+ * All that `side` has to send now is exactly these packets; they are then in flight. Lines are compared by words_match().
  */
 #define expect_sent(p, side, ...) \
 	pair_expect_sent(__FILE__, __LINE__, p, side, (const char *[]){ __VA_ARGS__, NULL })
@@ -230,9 +229,8 @@ void settle(
 	struct pair *p); /* a perfect wire until nobody has anything to send; time stands still */
 
 /*
- * A hand-made packet from the other side, in the words of vb_packet_describe(). Left out: va= is the TARGET, rkey= the
- * main region, dma= is len, srcqp= and qkey= the peer's, srqn= the SRQ. Besides: dest=, pkey=, "stranger" (another
- * sender), "bad-icrc", "unmigrated", "pad=", "syndrome=" (an AETH's raw byte), "ip-id=" (what the link says of it).
+ * A hand-made packet from the other side, in the words of packet_words.h. Usual are the TARGET, the main region, the peer's QP
+ * and Q_Key, and the SRQ.
  */
 void inject(struct pair *p, enum side to, const char *line);
 

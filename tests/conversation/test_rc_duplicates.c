@@ -74,7 +74,7 @@ TEST(rc_a_duplicate_read_is_executed_again_and_sees_newer_writes)
 	lose(p);
 	inject(p, B, "READ_REQUEST psn=0 dma=8");
 	expect_sent(p, B, "READ_RESPONSE_ONLY psn=0 len=8 msn=1");
-	EXPECT_EQ(p->held[0].bytes[16], INJECTED_BYTE);
+	EXPECT_EQ(p->held[0].bytes[16], USUAL_BYTE);
 }
 
 TEST(rc_a_duplicate_read_may_ask_for_the_rest_only)
@@ -89,6 +89,47 @@ TEST(rc_a_duplicate_read_may_ask_for_the_rest_only)
 		    "READ_RESPONSE_LAST psn=2 len=88 msn=1");
 	inject(p, B, "WRITE_ONLY psn=3 len=8 ack");
 	expect_sent(p, B, "ACKNOWLEDGE psn=3 msn=2");
+}
+
+TEST(rc_a_duplicate_read_may_ask_for_any_part)
+{
+	struct pair *p = pair_connect_rc(256);
+
+	inject(p, B, "READ_REQUEST psn=0 dma=600");
+	send_all(p, B);
+	inject(p, B, "READ_REQUEST psn=1 va=0x2080100 dma=256");
+	expect_sent(p, B, "READ_RESPONSE_ONLY psn=1 len=256 msn=1");
+	inject(p, B, "READ_REQUEST psn=0 dma=300");
+	expect_sent(p, B, "READ_RESPONSE_FIRST psn=0 len=256 msn=1",
+		    "READ_RESPONSE_LAST psn=1 len=44 msn=1");
+	inject(p, B, "READ_REQUEST psn=0 dma=600");
+	expect_sent(p, B, "READ_RESPONSE_FIRST psn=0 len=256 msn=1",
+		    "READ_RESPONSE_MIDDLE psn=1 len=256", "READ_RESPONSE_LAST psn=2 len=88 msn=1");
+}
+
+TEST(rc_a_duplicate_read_may_not_ask_for_more_or_for_nothing)
+{
+	struct pair *p = pair_connect_rc(256);
+
+	inject(p, B, "READ_REQUEST psn=0 dma=600");
+	send_all(p, B);
+	inject(p, B, "READ_REQUEST psn=0 dma=601");
+	inject(p, B, "READ_REQUEST psn=1 va=0x2080100 dma=345");
+	inject(p, B, "READ_REQUEST psn=1 dma=256");
+	inject(p, B, "READ_REQUEST psn=0 dma=0");
+	expect_silence(p, B);
+	expect_dropped(p, B, INVALID, 4);
+}
+
+TEST(rc_a_part_of_a_read_does_not_cut_the_answer_that_is_under_way)
+{
+	struct pair *p = pair_connect_rc(256);
+
+	inject(p, B, "READ_REQUEST psn=0 dma=600");
+	inject(p, B, "READ_REQUEST psn=1 va=0x2080100 dma=256");
+	expect_sent(p, B, "READ_RESPONSE_FIRST psn=0 len=256 msn=1",
+		    "READ_RESPONSE_MIDDLE psn=1 len=256", "READ_RESPONSE_LAST psn=2 len=88 msn=1");
+	expect_dropped(p, B, OLD_DUPLICATE, 1);
 }
 
 TEST(rc_a_late_copy_of_a_read_whose_key_is_gone_is_dropped_and_no_reason_to_fail)

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a script may order its peer to do, and where things lie in the peer's one region. An order is a line: a word or
+ * two, and words with values. The answer is a line as well; it begins with "no: " if the order failed.
+ *
+ *	open mtu=1024 …          a QP that is connected to the drill's, whose number wire.c adds as qpn=
+ *	                                                                "qpn=… address=… rkey=…"
+ *	reset                    the QP is in RESET                     "done"
+ *	connect …                from RESET to RTS, as open does        "done"
+ *	post recv 1 len=64       a request with that number             "done"
+ *	poll                     one completion                         "wr=1 SUCCESS RECV len=8", or "none"
+ *	state                    of the QP                              "RTS"
+ *	store offset=0 word=7    8 bytes, in the CPU's byte order       "done"
+ *	load offset=0 len=8      bytes of the region                    "0011223344556677"
+ */
+#ifndef VB_TESTS_DRILL_SUPPORT_ORDER_H
+#define VB_TESTS_DRILL_SUPPORT_ORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	REGION_LENGTH = 0x10000, /* what the drill's requests name begins at 0 */
+	SOURCE = 0x4000, /* what requests of the peer send */
+	SINK = 0x8000, /* where its READs and atomics put what they get */
+	RECV = 0xc000, /* receive number n has RECV + n * RECV_STEP */
+	RECV_STEP = 0x800,
+	LOAD_MAX = 0x1000,
+	ORDER_MAX = 2 * LOAD_MAX + 256, /* the longest line */
+	QUEUE_DEPTH = 32,
+};
+
+/* Where the drill pretends to have memory, for requests of the peer. */
+#define DRILL_ADDRESS 0x7000000000ull
+#define DRILL_RKEY 0x5eedu
+
+/* The region is filled with this at first. */
+uint8_t pattern_byte(uint32_t offset);
+void pattern_fill(uint8_t *region);
+
+/* The value of a word such as "len=8", or `usual` if there is none. */
+uint64_t order_value(const char *order, const char *name, uint64_t usual);
+bool order_has(const char *order, const char *word);
+bool order_begins(const char *order, const char *words);
+
+/* Attributes of "open" and "connect", with what is usual. */
+struct order_attr {
+	uint32_t access; /* remote rights of the QP, in the numbers of verbs: 2 WRITE, 4 READ, 8 atomics */
+	uint32_t mtu;
+	uint8_t timeout; /* 0: for ever. A script that is not about time is not disturbed by it. */
+	uint8_t retry;
+	uint8_t rnr_retry;
+	uint8_t min_rnr;
+	uint32_t reads_in;
+	uint32_t reads_out;
+	uint32_t rq_psn;
+	uint32_t sq_psn;
+};
+struct order_attr order_attr(const char *order);
+
+/* "post": what is posted. The operands that it does not have are 0. */
+enum order_operation {
+	ORDER_RECV,
+	ORDER_SEND,
+	ORDER_SEND_IMM,
+	ORDER_WRITE,
+	ORDER_WRITE_IMM,
+	ORDER_READ,
+	ORDER_FETCH_ADD,
+	ORDER_COMPARE_SWAP,
+	ORDER_UNKNOWN,
+};
+struct order_post {
+	enum order_operation operation;
+	uint64_t number; /* wr_id */
+	uint32_t offset; /* of the local buffer in the region */
+	uint32_t length;
+	uint32_t imm;
+	uint64_t compare_add;
+	uint64_t swap;
+	bool is_fenced;
+};
+struct order_post order_post(const char *order);
+
+/* The answer to "load". */
+void order_answer_bytes(char *answer, const uint8_t *bytes, uint32_t length);
+
+#endif

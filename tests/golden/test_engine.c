@@ -73,6 +73,8 @@ static void talk_rc(bool is_ipv6)
 	request.imm = 0x12345678;
 	request.flags |= VB_SEND_SOLICITED;
 	post(p, A, request);
+	expect_silence(p, A);
+	wait_until_work(p, A); /* nobody tells of a receive: asks */
 	expect_captured(p, A, "SEND_ONLY_IMM psn=3 len=7 imm=0x12345678 ack solicited");
 	expect_captured(p, B, "ACKNOWLEDGE psn=3 msn=1 RNR_NAK 0.64 ms");
 	post_recv(p, B, 2, 100);
@@ -84,10 +86,10 @@ static void talk_rc(bool is_ipv6)
 	expect_captured(p, A, "WRITE_FIRST psn=4 len=256 dma=300", "WRITE_LAST psn=5 len=44 ack");
 	expect_captured(p, B, "ACKNOWLEDGE psn=5 msn=3 credits=0");
 	post_recv(p, B, 3, 0);
+	expect_captured(p, B,
+			"ACKNOWLEDGE psn=5 msn=3 credits=1"); /* the same again: A waits for it */
 	post_write_imm(p, A, 4, 513, 99);
-	expect_captured(p, A, "WRITE_FIRST psn=6 len=256 dma=513 ack"); /* has no credits: asks */
-	expect_captured(p, B, "ACKNOWLEDGE psn=6 msn=3 credits=1");
-	expect_captured(p, A, "WRITE_MIDDLE psn=7 len=256",
+	expect_captured(p, A, "WRITE_FIRST psn=6 len=256 dma=513", "WRITE_MIDDLE psn=7 len=256",
 			"WRITE_LAST_IMM psn=8 len=1 imm=0x63 ack");
 	expect_captured(p, B, "ACKNOWLEDGE psn=8 msn=4 credits=0");
 	post_write(p, A, 5, 0);
@@ -117,6 +119,7 @@ static void talk_rc(bool is_ipv6)
 	post(p, B, bind_request(p, B, 11, mw, TARGET, 64, VB_ACCESS_REMOTE_WRITE));
 	expect_silence(p, B);
 	post_recv(p, B, 12, 100);
+	expect_captured(p, B, "ACKNOWLEDGE psn=16 msn=10 credits=1");
 	request = send_request(p, A, 12, 3);
 	request.opcode = VB_WR_SEND_INV;
 	request.imm = vb_mw_key(mw);

@@ -798,6 +798,7 @@ static void serve_twice(int line)
 	manager_expect(&manager, VB_CM_DISCONNECTED);
 	manager_disconnect(&manager, connection);
 	manager_expect(&manager, VB_CM_TIMEWAIT_EXIT);
+	say_letter(line, 'w');
 	manager_take_connection(&manager);
 	say_letter(line, 'e');
 	hear_letter(line, 'c');
@@ -823,6 +824,7 @@ TEST(random_messages_to_qp_1_change_nothing)
 	manager_disconnect(&manager, connection);
 	EXPECT(!manager_expect(&manager, VB_CM_DISCONNECTED).is_timeout);
 	manager_expect(&manager, VB_CM_TIMEWAIT_EXIT);
+	hear_letter(server.line, 'w');
 	connect_to(&server, "10.9.0.2", "10.9.0.2");
 	say_letter(server.line, 'c');
 	party_join(&server);

@@ -13,9 +13,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+static struct vb_link channels = { &channels, &channels }; /* that are not destroyed */
+
 static struct vb_cma_channel *channel_of(struct rdma_event_channel *channel)
 {
 	return VB_CONTAINER(channel, struct vb_cma_channel, channel);
+}
+
+/* With the lock. Only compares: a program may ask with one that it destroyed. */
+static bool is_there(const struct vb_cma_channel *channel)
+{
+	for (const struct vb_link *link = channels.next; link != &channels; link = link->next)
+		if (link == &channel->link)
+			return true;
+	return false;
 }
 
 /* --- making ------------------------------------------------------------------------------------- */
@@ -34,6 +45,9 @@ VB_CMA_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 		return NULL;
 	}
 	vb_link_init(&channel->events);
+	vb_cma_lock();
+	vb_link_append(&channels, &channel->link);
+	vb_cma_unlock();
 	return &channel->channel;
 }
 
@@ -57,6 +71,7 @@ VB_CMA_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel
 	bool is_waited_on;
 
 	vb_cma_lock();
+	vb_link_remove(&own->link);
 	own->is_abandoned = true;
 	is_waited_on = own->waiter_count;
 	vb_cma_unlock();
@@ -209,7 +224,7 @@ static struct vb_cma_event *take(struct vb_cma_channel *channel)
 	struct vb_cma_event *event = NULL;
 
 	vb_cma_lock();
-	if (vb_link_is_linked(&channel->events)) {
+	if (is_there(channel) && vb_link_is_linked(&channel->events)) {
 		event = VB_CONTAINER(channel->events.next, struct vb_cma_event, link);
 		detach(channel, event);
 		event->counted->events_taken++;
@@ -240,12 +255,16 @@ static int wait_readable(int fd)
 
 static int wait_for_event(struct vb_cma_channel *channel)
 {
-	bool is_last;
+	bool can_wait, is_last;
 	int error;
 
 	vb_cma_lock();
-	channel->waiter_count++;
+	can_wait = is_there(channel);
+	if (can_wait)
+		channel->waiter_count++;
 	vb_cma_unlock();
+	if (!can_wait)
+		return EBADF;
 	error = wait_readable(channel->channel.fd);
 	vb_cma_lock();
 	is_last = !--channel->waiter_count && channel->is_abandoned;

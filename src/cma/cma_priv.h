@@ -99,6 +99,7 @@ struct vb_cma_group;
 /* Its descriptor is readable as long as events wait. */
 struct vb_cma_channel {
 	struct rdma_event_channel channel;
+	struct vb_link link; /* among those that are not destroyed */
 	struct vb_link events;
 	uint32_t waiter_count; /* threads in rdma_get_cm_event() */
 	bool is_abandoned; /* destroyed: the last of them frees it */

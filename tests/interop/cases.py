@@ -23,6 +23,7 @@ class Case:
     group: str = ''             # the multicast address that the server joins; others listen on {port}
     fixed_port: int = 0         # of a program that does not let us choose: one at a time
     kernel_fails: str = ''      # why the kernel does not pass with itself either: this is tried when the case fails
+    hasty: str = ''             # what a client says that came while the server had closed its listener to open it again: once more
     faults: str = ''            # of the link, as netem calls them: see faults.py
     is_mishap: bool = False     # what both ends print must be what they print when both are the kernel's: see mishap.c
     # Where we differ from the kernel on purpose: who the server is then, what is written for what the kernel writes, and why.
@@ -52,7 +53,8 @@ def perftest(program, options='', **settings):
 def perftest_cm(program, options='', **settings):
     """By librdmacm: the address chooses the device. This program looks up IPv4 addresses only."""
     words = f'{program} -R -p {{port}} -F {options}'
-    return Case(f'{program} -R {options}'.strip(), words, f'{words} {{server}}', families=(IPV4,), **settings)
+    return Case(f'{program} -R {options}'.strip(), words, f'{words} {{server}}', families=(IPV4,), hasty='RDMA_CM_EVENT_',
+                **settings)
 
 
 def exchange(options='', **settings):
@@ -82,7 +84,7 @@ def connecting(program, options='', server='-b {server} -p {port}', client='-s {
 def qperf(test, **settings):
     """It has no way to choose a GID: only tests that connect by librdmacm work on RoCE."""
     return Case(f'qperf -cm 1 {test}', 'qperf -lp {port}', f'qperf -lp {{port}} {{host}} -cm 1 -t 1 {test} quit',
-                families=(IPV4,), **settings)
+                families=(IPV4,), hasty='Event rejected', **settings)
 
 
 PINGPONGS = (

@@ -19,6 +19,7 @@ OWN_PROGRAMS = {name: BUILD / 'tests/interop' / name for name in ('exchange', 'm
 TAP = 'tap0'
 OURS, PEERS = ('10.77.0.1', 'fd77::1'), ('10.77.0.2', 'fd77::2')
 CASE_SECONDS = 120
+MOURNING_SECONDS = 5    # that a server has to end after its client failed
 
 
 def link_address(group):
@@ -55,6 +56,12 @@ class OurJob:
 
     def wait(self):
         return self.process.wait()
+
+    def end(self):
+        try:
+            self.process.wait(MOURNING_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.terminate()
 
     def output(self):
         return self.output_path.read_text(errors='replace')
@@ -101,13 +108,18 @@ class Ours(Side):
 
 
 class PeerJob:
-    def __init__(self, job):
-        self.job = job
+    def __init__(self, job, machine, port=0):
+        self.job, self.machine, self.port = job, machine, port
 
     def wait(self):
         if not self.job.ended.wait(CASE_SECONDS + 30):
             raise guest.Trouble('the guest does not answer')
         return self.job.status
+
+    def end(self):
+        """By the port in its command line, which the command that ends it does not have in the same way."""
+        if not self.job.ended.wait(MOURNING_SECONDS) and self.port:
+            self.machine.run(f"busybox pkill -f -- '[{str(self.port)[0]}]{str(self.port)[1:]}'")
 
     def output(self):
         return self.job.output()
@@ -132,7 +144,7 @@ class Peer(Side):
         return self.machine.run(f'grep {link_address(trial.case.group)} /proc/net/dev_mcast').status == 0
 
     def start(self, words):
-        return PeerJob(self.machine.start(words, seconds=CASE_SECONDS))
+        return PeerJob(self.machine.start(words, seconds=CASE_SECONDS), self.machine)
 
     def serve(self, words, trial):
         if trial.case.group:
@@ -142,4 +154,4 @@ class Peer(Side):
             return job
         job = self.machine.start(words, trial.port, CASE_SECONDS)
         job.listening.wait(CASE_SECONDS)
-        return PeerJob(job)
+        return PeerJob(job, self.machine, trial.port)

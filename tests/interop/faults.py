@@ -62,7 +62,7 @@ def reaches_us(packet):
     ip, udp = ETHERNET, ETHERNET + ip_length(packet)
     is_ipv6 = packet[ip] >> 4 == 6
     length = struct.unpack('>H', packet[udp + 4:udp + 6])[0]
-    if not is_ipv6 and checksum(packet[ip:udp]) != 0xffff or length > len(packet) - udp:
+    if not is_ipv6 and checksum(packet[ip:udp]) != 0xffff or not UDP <= length <= len(packet) - udp:
         return False
     if packet[udp + 6:udp + 8] == b'\0\0':
         return True

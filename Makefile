@@ -40,6 +40,8 @@ bench:
 	@build/bench/engine
 	@echo
 	@bench/wire
+	@echo
+	@bench/kernel
 
 sim:
 	@scripts/build release --quiet verbatim

@@ -14,9 +14,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+static struct vb_link channels = { &channels, &channels }; /* that are not destroyed */
+
 static struct vb_cma_channel *channel_of(struct rdma_event_channel *channel)
 {
 	return VB_CONTAINER(channel, struct vb_cma_channel, channel);
+}
+
+/* With the lock. Only compares: a program may ask with one that it destroyed. */
+static bool is_there(const struct vb_cma_channel *channel)
+{
+	for (const struct vb_link *link = channels.next; link != &channels; link = link->next)
+		if (link == &channel->link)
+			return true;
+	return false;
 }
 
 /* --- making ------------------------------------------------------------------------------------- */
@@ -36,6 +47,9 @@ VB_CMA_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 	}
 	vb_link_init(&channel->events);
 	channel->generation = vb_cma_generation();
+	vb_cma_lock();
+	vb_link_append(&channels, &channel->link);
+	vb_cma_unlock();
 	return &channel->channel;
 }
 
@@ -59,6 +73,7 @@ VB_CMA_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel
 	bool is_waited_on;
 
 	vb_cma_lock();
+	vb_link_remove(&own->link);
 	own->is_abandoned = true;
 	is_waited_on = own->waiter_count;
 	vb_cma_unlock();
@@ -211,13 +226,24 @@ static struct vb_cma_event *take(struct vb_cma_channel *channel)
 	struct vb_cma_event *event = NULL;
 
 	vb_cma_lock();
-	if (vb_link_is_linked(&channel->events)) {
+	if (is_there(channel) && vb_link_is_linked(&channel->events)) {
 		event = VB_CONTAINER(channel->events.next, struct vb_cma_event, link);
 		detach(channel, event);
 		event->counted->events_taken++;
 	}
 	vb_cma_unlock();
 	return event;
+}
+
+/* From before a fork. */
+static bool is_inherited(const struct vb_cma_channel *channel)
+{
+	bool is_inherited;
+
+	vb_cma_lock();
+	is_inherited = is_there(channel) && !vb_cma_is_ours(channel->generation);
+	vb_cma_unlock();
+	return is_inherited;
 }
 
 static bool is_nonblocking(int fd)
@@ -264,11 +290,16 @@ static void end_wait(void *argument)
 static int wait_for_event(struct vb_cma_channel *channel)
 {
 	struct waiting waiting = { .channel = channel };
+	bool can_wait;
 	int error;
 
 	vb_cma_lock();
-	channel->waiter_count++;
+	can_wait = is_there(channel);
+	if (can_wait)
+		channel->waiter_count++;
 	vb_cma_unlock();
+	if (!can_wait)
+		return EBADF;
 	pthread_cleanup_push(end_wait, &waiting);
 	error = wait_readable(channel->channel.fd);
 	pthread_cleanup_pop(true);
@@ -284,7 +315,7 @@ VB_CMA_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
 		return vb_cma_return(vb_cma_refuse(EINVAL, "rdma_get_cm_event: no %s",
 						   channel ? "place for the event" : "channel"));
 	/* If it cannot be had, there are perhaps identifiers of this process that use the channel. */
-	if (!vb_cma_is_ours(channel_of(channel)->generation))
+	if (is_inherited(channel_of(channel)))
 		(void)vb_cma_machine_inherit();
 	for (;;) {
 		struct vb_cma_event *taken = take(channel_of(channel));

@@ -105,6 +105,7 @@ struct vb_cma_group;
 /* Its descriptor is readable as long as events wait. */
 struct vb_cma_channel {
 	struct rdma_event_channel channel;
+	struct vb_link link; /* among those that are not destroyed */
 	struct vb_link events;
 	uint32_t generation;
 	uint32_t waiter_count; /* threads in rdma_get_cm_event() */

@@ -5,6 +5,7 @@
 #include "host/config.h"
 #include "host/dma.h"
 #include "host/log.h"
+#include "host/measure.h"
 #include "host/member.h"
 #include "host/port_holders.h"
 #include "host/pump.h"
@@ -244,6 +245,7 @@ vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **a
 
 	if (!adapter)
 		return VB_ENOMEM;
+	vb_measure_crc();
 	adapter->init = *init;
 	vb_adapter_init_locks(adapter);
 	begin_following(adapter);

@@ -102,6 +102,7 @@ struct vb_responder {
 	uint8_t resource_count;
 	uint8_t resource_next; /* where the next request is kept */
 	uint8_t resources_pending;
+	vb_psn plain_psn; /* that an ACK names: the newest that has no response of its own */
 	vb_psn dropped_end;
 	vb_psn refusal_psn;
 	uint32_t received; /* bytes of the message so far */

@@ -262,6 +262,7 @@ static void apply(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask
 	if (mask & RQ_PSN) {
 		own->rq_psn.v = attr->rq_psn.v & VB_PSN_MASK;
 		qp->responder.expected = own->rq_psn;
+		qp->responder.plain_psn = vb_psn_add(own->rq_psn, VB_PSN_MASK);
 	}
 	if (mask & SQ_PSN) {
 		own->sq_psn.v = attr->sq_psn.v & VB_PSN_MASK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * RC, answering. Replies leave in the order of their PSNs: READ and atomic responses first, then the one
- * acknowledgement for everything that was executed. A refusal is the last word: the QP enters ERR with it.
+ * acknowledgement for everything else that was executed. A refusal is the last word: the QP enters ERR with it.
  */
 #include "nic/payload_priv.h"
 #include "nic/rc_priv.h"
@@ -180,8 +180,7 @@ bool vb_rc_emit_reply(struct vb_qp *qp, struct vb_slot *slot)
 	case VB_REPLY_NONE:
 		return false;
 	case VB_REPLY_ACK:
-		build_acknowledge(qp, ack_syndrome(qp),
-				  vb_psn_add(responder->expected, VB_PSN_MASK), slot);
+		build_acknowledge(qp, ack_syndrome(qp), responder->plain_psn, slot);
 		break;
 	case VB_REPLY_NAK_SEQUENCE:
 		responder->has_dropped = false; /* the peer goes back for all of them */

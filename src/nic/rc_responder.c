@@ -154,6 +154,11 @@ static enum vb_verdict execute(struct vb_qp *qp, const struct vb_frame *frame,
 	return execute_atomic_write(qp, frame, packet);
 }
 
+static bool has_response(const struct vb_packet *packet)
+{
+	return packet->traits & (VB_IS_READ | VB_IS_ATOMIC | VB_IS_ATOMIC_WRITE);
+}
+
 /* An acknowledgement is due. A NAK that is due already says the same and more. */
 static void owe_ack(struct vb_qp *qp)
 {
@@ -188,6 +193,24 @@ VB_SELDOM static void replace_nak(struct vb_qp *qp)
 	}
 }
 
+/*
+ * READs and atomics are acknowledged by their responses, and what was before them too. An ACK never names their PSNs: some
+ * requesters, the Linux kernel's among them, take it for the answer if the response was lost.
+ */
+static void note_executed(struct vb_qp *qp, const struct vb_packet *packet)
+{
+	struct vb_responder *responder = &qp->responder;
+
+	if (has_response(packet)) {
+		if (responder->reply == VB_REPLY_ACK)
+			responder->reply = VB_REPLY_NONE;
+		return;
+	}
+	responder->plain_psn = packet->bth.psn;
+	if (packet->bth.ack_request)
+		owe_ack(qp);
+}
+
 static void on_expected(struct vb_qp *qp, const struct vb_frame *frame,
 			const struct vb_packet *packet)
 {
@@ -205,8 +228,7 @@ static void on_expected(struct vb_qp *qp, const struct vb_frame *frame,
 		responder->expected = vb_psn_add(responder->expected, psn_count(qp, packet));
 		if (nak_was_due)
 			replace_nak(qp);
-		if (packet->bth.ack_request)
-			owe_ack(qp);
+		note_executed(qp, packet);
 		break;
 	case VB_NOT_READY:
 		vb_nic_count(qp->nic, VB_COUNTER_OUT_OF_BUFFER);
@@ -289,7 +311,7 @@ VB_SELDOM static void on_duplicate(struct vb_qp *qp, const struct vb_packet *pac
 	struct vb_resource *resource;
 
 	vb_nic_count(qp->nic, VB_COUNTER_DUPLICATE_REQUEST);
-	if (!(packet->traits & (VB_IS_READ | VB_IS_ATOMIC | VB_IS_ATOMIC_WRITE))) {
+	if (!has_response(packet)) {
 		if (packet->bth.ack_request)
 			owe_ack(qp);
 		return;

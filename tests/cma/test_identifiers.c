@@ -26,6 +26,17 @@ static void await_readable(struct rdma_event_channel *channel)
 	EXPECT_EQ(poll(&look, 1, -1), 1);
 }
 
+/* Programs end their channel while a thread of theirs is about to ask for the next event. */
+TEST(a_channel_that_was_destroyed_has_no_events)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_event *event;
+
+	rdma_destroy_event_channel(channel);
+	EXPECT_EQ(rdma_get_cm_event(channel, &event), -1);
+	EXPECT_EQ(errno, EBADF);
+}
+
 TEST(a_channel_is_readable_as_long_as_events_wait)
 {
 	struct rdma_event_channel *channel = make_channel();

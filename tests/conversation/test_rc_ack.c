@@ -271,3 +271,38 @@ TEST(rc_an_ack_that_lets_requests_go_first_goes_out_though_they_end_the_qp)
 	expect_completions(p, B, "wr=7 LOC_PROT_ERR");
 	expect_state(p, B, VB_STATE_ERR);
 }
+
+/* A peer may take a plain ACK of that PSN for the answer, if the answer itself is lost. */
+TEST(rc_a_read_or_atomic_is_acknowledged_by_its_response_alone)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	set_word(p, B, TARGET, 100);
+	inject(p, B, "FETCH_ADD psn=0 add=1 ack");
+	expect_sent(p, B, "ATOMIC_ACKNOWLEDGE psn=0 msn=1 orig=0x64");
+	inject(p, B, "READ_REQUEST psn=1 dma=2000 ack");
+	expect_sent(p, B, "READ_RESPONSE_FIRST psn=1 len=1024 msn=2",
+		    "READ_RESPONSE_LAST psn=2 len=976 msn=2");
+}
+
+TEST(rc_the_response_to_a_read_acknowledges_what_came_before_it)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	inject(p, B, "WRITE_ONLY psn=0 len=8 ack");
+	inject(p, B, "READ_REQUEST psn=1 dma=100");
+	expect_sent(p, B, "READ_RESPONSE_ONLY psn=1 len=100 msn=2");
+}
+
+TEST(rc_a_duplicate_write_before_an_atomic_is_acknowledged_without_the_atomic)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	inject(p, B, "WRITE_ONLY psn=0 len=8 ack");
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=1");
+	set_word(p, B, TARGET, 100);
+	inject(p, B, "FETCH_ADD psn=1 add=1");
+	expect_sent(p, B, "ATOMIC_ACKNOWLEDGE psn=1 msn=2 orig=0x64");
+	inject(p, B, "WRITE_ONLY psn=0 len=8 ack");
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=2");
+}

@@ -3,7 +3,8 @@
 #
 # The first process of the guest (guest.py). It does what /mnt/setup says and then runs the commands that come over the
 # second serial line, any number at a time: "<job> <seconds> <port> <command>". It answers "listening <job>" when somebody
-# listens on the TCP port, if one is named, or by the connection manager, and "ended <job> <status>". Output goes to /mnt/job<job>.
+# listens on the port, if one is named, with TCP or by the connection manager, and "ended <job> <status>". Output goes to
+# /mnt/job<job>.
 
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
@@ -13,8 +14,11 @@ stty raw -echo <&3
 
 await_port() {
 	pattern=$(printf ':%04X 0*:0000 0A' "$1")
-	until grep -q "$pattern" /proc/net/tcp /proc/net/tcp6 ||
-		rdma resource show cm_id 2>/dev/null | grep -q 'state LISTEN'; do
+	until grep -q "$pattern" /proc/net/tcp /proc/net/tcp6; do
+		if rdma resource show cm_id 2>/dev/null | grep -q "state LISTEN.*:$1 "; then
+			sleep 0.3 # it says so a little before requests are taken
+			break
+		fi
 		sleep 0.1
 	done
 	echo "listening $2" >&3

@@ -2,70 +2,224 @@
 """The table of what is tried with a foreign peer. Each row is tried with either side as the server and over each of
 its address families. A row passes when both ends exit with 0 and neither prints what is in WRONG."""
 
-import collections
-
-# name: what it is called; program: as the shell knows it, {exchange} is our own; options: for both ends;
-# few: whether it belongs to the few cases of `make test`; families: of the GIDs. The programs agree about the rest
-# over TCP, which is IPv4 always; or they connect by librdmacm: then server and client have options of their own.
-Case = collections.namedtuple('Case', 'name program options few families roles', defaults=(None,))
+import dataclasses
 
 IPV4, IPV6 = 'ipv4', 'ipv6'
 BOTH = (IPV4, IPV6)
 
-# What a program prints when it found wrong bytes, but exits with 0.
-WRONG = ('invalid data',)
-
-# How each program is told the device and the index of the GID.
-PINGPONG = '-d {device} -g {gid} -p {port}'
-PERFTEST = '-d {device} -x {gid} -p {port} -F'
-EXCHANGE = '-d {device} -g {gid} -p {port}'
+# What a program prints when it found wrong bytes or had an error, but exits with 0.
+WRONG = ('invalid data', 'data verification failed', 'return status -')
 
 
-def pingpong(program, options='', few=False, families=BOTH):
-    name = ' '.join([program, options]).strip()
-    return Case(name, program, f'{PINGPONG} {options}', few, families)
+@dataclasses.dataclass(frozen=True)
+class Case:
+    name: str
+    # What server and client are told: {exchange}, {mishap} and {window} are programs of our own; {server} and {client} are
+    # addresses of the family, {host} is the server's IPv4 address; {device} and {gid} are of whoever runs it.
+    server: str
+    client: str
+    few: bool = False           # belongs to the few cases of `make test`
+    families: tuple = BOTH
+    group: str = ''             # the multicast address that the server joins; others listen on {port}
+    fixed_port: int = 0         # of a program that does not let us choose: one at a time
+    kernel_fails: str = ''      # why the kernel does not pass with itself either: this is tried when the case fails
+    hasty: str = ''             # what a client says that came while the server had closed its listener to open it again: once more
+    faults: str = ''            # of the link, as netem calls them: see faults.py
+    is_mishap: bool = False     # what both ends print must be what they print when both are the kernel's: see mishap.c
+    # Where we differ from the kernel on purpose: who the server is then, what is written for what the kernel writes, and why.
+    differs: tuple = ()
 
 
-def perftest(program, options='', few=False, families=BOTH):
-    name = ' '.join([program, options]).strip()
-    return Case(name, program, f'{PERFTEST} {options}', few, families)
+def named(program, options):
+    return ' '.join([program, options]).strip()
 
 
-def exchange(options='', few=False, families=BOTH):
+def paired(program, common, options, **settings):
+    """The programs agree about the rest over TCP, which is IPv4 always."""
+    words = f'{program} {common} {options}'
+    name = settings.pop('name', named(program.strip('{}'), options))
+    return Case(name, words, f'{words} {{host}}', **settings)
+
+
+def pingpong(program, options='', **settings):
+    return paired(program, '-d {device} -g {gid} -p {port}', options, **settings)
+
+
+def perftest(program, options='', **settings):
+    # perftest waits for an answer that it does not get in time for 0.07 s by itself: too short for an emulated CPU.
+    return paired(program, '-d {device} -x {gid} -p {port} -F -u 18', options, **settings)
+
+
+def perftest_cm(program, options='', **settings):
+    """By librdmacm: the address chooses the device. This program looks up IPv4 addresses only."""
+    words = f'{program} -R -p {{port}} -F {options}'
+    return Case(f'{program} -R {options}'.strip(), words, f'{words} {{server}}', families=(IPV4,), hasty='RDMA_CM_EVENT_',
+                **settings)
+
+
+def exchange(options='', **settings):
     """Every kind of operation in both directions at once, each byte checked on both sides (exchange.c)."""
-    name = ' '.join(['exchange', options]).strip()
-    return Case(name, '{exchange}', f'{EXCHANGE} {options}', few, families)
+    return paired('{exchange}', '-d {device} -g {gid} -p {port}', options, **settings)
 
 
-def connecting(program, options='', few=False, server='-b {server}', client='-s {server}', families=BOTH):
-    """The server's address stands for {server} in what the two are told."""
-    name = ' '.join([program, options]).strip()
-    return Case(name, program, options, few, families, (server, client))
+def window(options='', **settings):
+    """Memory windows, and sends that invalidate them (window.c)."""
+    return paired('{window}', '-d {device} -g {gid} -p {port}', options, **settings)
 
 
-CASES = (
-    connecting('rping', '-v -C 20', few=True, server='-s -a {server}', client='-c -a {server}'),
+def mishap(kind, **settings):
+    """Something goes wrong: both ends must print what they print when both are the kernel's (mishap.c)."""
+    return paired('{mishap}', '-d {device} -g {gid} -p {port}', f'-k {kind}', is_mishap=True, families=(IPV4,), **settings)
+
+
+def faulty(faults, options, **settings):
+    return exchange(options, faults=faults, name=f'exchange {options}, {faults}', **settings)
+
+
+def connecting(program, options='', server='-b {server} -p {port}', client='-s {server} -p {port}', **settings):
+    return Case(named(program, options), named(f'{program} {server}', options),
+                named(f'{program.replace("server", "client")} {client}', options), **settings)
+
+
+def qperf(test, **settings):
+    """It has no way to choose a GID: only tests that connect by librdmacm work on RoCE."""
+    return Case(f'qperf -cm 1 {test}', 'qperf -lp {port}', f'qperf -lp {{port}} {{host}} -cm 1 -t 1 {test} quit',
+                families=(IPV4,), hasty='Event rejected', **settings)
+
+
+PINGPONGS = (
+    pingpong('ibv_rc_pingpong', '-c -n 100', few=True),
+    pingpong('ibv_rc_pingpong', '-c -e -m 256 -s 65536 -n 20'),
+    pingpong('ibv_rc_pingpong', '-c -m 512 -s 20000 -n 20'),
+    pingpong('ibv_rc_pingpong', '-c -m 2048 -s 20000 -n 20'),
+    pingpong('ibv_rc_pingpong', '-c -m 4096 -s 100000 -n 20'),
+    pingpong('ibv_uc_pingpong', '-c -n 100'),
+    pingpong('ibv_uc_pingpong', '-c -e -m 4096 -s 30000 -n 20'),
+    pingpong('ibv_ud_pingpong', '-c -s 1024 -n 100'),
+    pingpong('ibv_ud_pingpong', '-c -e -s 2048 -n 20'),
+    pingpong('ibv_srq_pingpong', '-c -n 100'),
+    pingpong('ibv_srq_pingpong', '-c -e -q 4 -n 50'),
+)
+
+PERFTESTS = (
+    perftest('ib_send_bw', '-n 100', few=True),
+    perftest('ib_send_bw', '-a -n 5', families=(IPV4,)),
+    perftest('ib_send_bw', '-n 100 -b'),
+    perftest('ib_send_bw', '-n 100 -q 4'),
+    perftest('ib_send_bw', '-n 100 -s 64 -I 64'),
+    perftest('ib_send_bw', '-n 100 -r 16 -e'),
+    perftest('ib_send_bw', '-n 50 -c UC -s 2048'),          # nothing slows a sender down: what is lost is waited for
+    perftest('ib_send_bw', '-n 50 -c UC -s 1024 -b'),
+    perftest('ib_send_bw', '-n 100 -c UD'),
+    perftest('ib_send_bw', '-n 20 -c UD -a'),
+    perftest('ib_send_lat', '-n 100'),
+    perftest('ib_send_lat', '-a -n 5', families=(IPV6,)),
+    perftest('ib_send_lat', '-n 100 -s 64 -I 64'),
+    perftest('ib_send_lat', '-n 100 -e'),
+    perftest('ib_send_lat', '-n 100 -c UC'),
+    perftest('ib_send_lat', '-n 20 -c UC -s 30000'),
+    perftest('ib_send_lat', '-n 100 -c UD', few=True),
+    perftest('ib_send_lat', '-n 10 -c UD -a'),
+    perftest('ib_write_bw', '-n 100', few=True),
+    perftest('ib_write_bw', '-a -n 5', families=(IPV4,)),
+    perftest('ib_write_bw', '-n 100 -b'),
+    perftest('ib_write_bw', '-n 50 -q 4 -b'),
+    perftest('ib_write_bw', '-n 100 -s 64 -I 64'),
+    perftest('ib_write_bw', '-n 100 -m 256 -s 10000'),
+    perftest('ib_write_bw', '-n 100 -m 512 -s 10000'),
+    perftest('ib_write_bw', '-n 100 -m 1024 -s 10000'),
+    perftest('ib_write_bw', '-n 100 -m 2048 -s 10000'),
+    perftest('ib_write_bw', '-n 100 -m 4096 -s 10000'),
+    perftest('ib_write_bw', '-n 100 -c UC'),
+    perftest('ib_write_bw', '-n 20 -c UC -a'),
+    perftest('ib_write_lat', '-n 100'),
+    perftest('ib_write_lat', '-n 20 -s 65536'),             # it spins on memory: -a would take minutes
+    perftest('ib_write_lat', '-n 100 -s 64 -I 64'),
+    perftest('ib_write_lat', '-n 100 -c UC'),
+    perftest('ib_read_bw', '-n 100', few=True),
+    perftest('ib_read_bw', '-a -n 5', families=(IPV4,)),
+    perftest('ib_read_bw', '-n 50 -b -q 2'),
+    perftest('ib_read_bw', '-n 50 -o 1 -m 256 -s 10000'),
+    perftest('ib_read_bw', '-n 50 -e'),
+    perftest('ib_read_lat', '-n 100'),
+    perftest('ib_read_lat', '-a -n 5', families=(IPV6,)),
+    perftest('ib_atomic_bw', '-n 100', few=True),
+    perftest('ib_atomic_bw', '-n 100 -A CMP_AND_SWAP -b'),
+    perftest('ib_atomic_bw', '-n 50 -q 4'),
+    perftest('ib_atomic_lat', '-n 100'),
+    perftest('ib_atomic_lat', '-n 100 -A CMP_AND_SWAP'),
+)
+
+CONNECTIONS = (
+    connecting('rping', '-v -V -C 20', few=True, server='-s -a {server} -p {port}', client='-c -a {server} -p {port}'),
+    connecting('rping', '-S 60000 -V -C 5', server='-s -a {server} -p {port}', client='-c -a {server} -p {port}'),
     connecting('ucmatose', '-c 5', few=True),
-    connecting('udaddy', '-c 3', few=True),
-    connecting('rdma_server', '', server='', client='-s {server}', families=(IPV4,)),
+    connecting('ucmatose', '-c 100 -C 2'),
+    connecting('udaddy', '-c 3', server='-b {server}', client='-s {server}', fixed_port=7174),
+    connecting('udaddy', '-c 20 -C 5 -S 1000', server='-b {server}', client='-s {server}', fixed_port=7174),
+    connecting('mckey', '-m 239.77.0.1 -C 5', server='-b {server}', client='-s -b {client}', families=(IPV4,),
+               group='239.77.0.1', few=True),
+    connecting('mckey', '-m ff0e::77:1 -C 5', server='-b {server}', client='-s -b {client}', families=(IPV6,),
+               group='ff0e::77:1', kernel_fails='it joins no IPv6 groups on RoCE'),
+    connecting('rdma_server', '', server='-p {port}', client='-s {server} -p {port}', families=(IPV4,)),
+    qperf('rc_lat'),
+    qperf('rc_bw'),
+    qperf('rc_rdma_write_bw'),
+    qperf('rc_rdma_read_bw'),
+    perftest_cm('ib_send_bw', '-n 100', few=True),
+    perftest_cm('ib_send_bw', '-a -n 5'),
+    perftest_cm('ib_send_bw', '-n 100 -b -q 4'),
+    perftest_cm('ib_send_bw', '-n 100 -r 16 -e'),
+    perftest_cm('ib_send_bw', '-n 100 -c UD'),
+    perftest_cm('ib_send_lat', '-n 100 -I 64 -s 64'),
+    perftest_cm('ib_send_lat', '-n 100 -c UD'),
+    perftest_cm('ib_write_bw', '-n 100'),
+    perftest_cm('ib_write_bw', '-n 100 -b'),
+    perftest_cm('ib_write_lat', '-n 100'),
+    perftest_cm('ib_read_bw', '-n 100'),
+    perftest_cm('ib_read_lat', '-n 100'),
+    perftest_cm('ib_atomic_bw', '-n 100'),
+    perftest_cm('ib_atomic_lat', '-n 100'),
+)
+
+OUR_OWN = (
     exchange('-c rc -n 40', few=True),
     exchange('-c rc -n 20 -m 256'),
+    exchange('-c rc -n 20 -m 512'),
+    exchange('-c rc -n 20 -m 2048'),
     exchange('-c rc -n 20 -m 4096 -s 200000'),
     exchange('-c rc -n 10 -l'),
     exchange('-c uc -n 20'),
+    exchange('-c uc -n 10 -m 4096'),
     exchange('-c ud -n 20'),
-    pingpong('ibv_rc_pingpong', '-c -n 100'),
-    pingpong('ibv_rc_pingpong', '-c -e -m 256 -s 65536 -n 20'),
-    pingpong('ibv_uc_pingpong', '-c -n 100'),
-    pingpong('ibv_ud_pingpong', '-c -s 1024 -n 100'),
-    pingpong('ibv_srq_pingpong', '-c -n 100'),
-    perftest('ib_write_bw', '-n 100'),
-    perftest('ib_write_bw', '-n 100 -q 4 -b'),
-    perftest('ib_write_lat', '-n 100'),
-    perftest('ib_read_bw', '-n 100'),
-    perftest('ib_read_lat', '-n 100'),
-    perftest('ib_send_bw', '-n 100'),
-    perftest('ib_send_bw', '-n 100 -r 16 -e'),
-    perftest('ib_send_lat', '-n 100 -c UD'),
-    perftest('ib_atomic_bw', '-n 100'),
+    exchange('-c ud -n 10 -m 4096'),
+    window('-t 1'),
+    window('-t 2', few=True),
+    window('-t 2-remote', kernel_fails='it has another flag for a receive that invalidated a key'),
 )
+
+TOO_LONG = ('ours', (('remote operation error', 'remote invalid request error'), ('local QP operation error', 'local length error')),
+            'a receive that is too short is a length error here and an invalid request there, as with adapters')
+LOCAL_KEY = ('peer', (('local QP operation error', 'local protection error'),),
+             'memory that the request may not use is a protection error, as with adapters')
+
+MISHAPS = tuple(mishap(kind, few=kind == 'write-wrong-key') for kind in (
+    'nothing', 'write-wrong-key', 'read-wrong-key', 'atomic-wrong-key', 'write-no-right', 'read-no-right',
+    'atomic-no-right', 'write-behind-end', 'read-behind-end', 'write-deregistered',
+    'write-denied-by-qp', 'read-denied-by-qp', 'atomic-denied-by-qp', 'send-no-receive', 'immediate-no-receive', 'read-to-read-only',
+    'peer-leaves', 'peer-dies', 'peer-resets')) + (
+    mishap('send-too-long', differs=TOO_LONG),
+    mishap('send-too-long-in-packets', differs=TOO_LONG),
+    mishap('send-wrong-local-key', differs=LOCAL_KEY),
+)
+
+FAULTY_MTU = 1024
+FAULTS = (
+    faulty('loss 1%', '-c rc -n 20', few=True),
+    faulty('duplicate 2%', '-c rc -n 20'),
+    faulty('delay 2ms reorder 10%', '-c rc -n 5'),
+    faulty('corrupt 1%', '-c rc -n 20', families=(IPV4,)),
+    faulty('loss 1% duplicate 1% corrupt 1%', '-c rc -n 20', families=(IPV4,)),
+)
+
+CASES = PINGPONGS + PERFTESTS + CONNECTIONS + OUR_OWN + MISHAPS + FAULTS

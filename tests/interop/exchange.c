@@ -432,6 +432,7 @@ int main(int argc, char **argv)
 		.port = 18515,
 		.round_count = 10,
 		.limits = { .mtu = 1024, .length_max = 20000 },
+		.patience = PATIENT,
 	};
 	struct side side;
 

@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 BOOT_SECONDS = 180
 # rdma_rxe asks the crypto layer for its CRC by name: no dependency between modules says so.
 MODULES = ('crc32_generic', 'virtio_pci', 'virtio_net', '9pnet_virtio', '9p', 'overlay', 'rdma_rxe', 'ib_uverbs',
-           'rdma_ucm', 'ib_umad')
+           'rdma_ucm', 'ib_umad', 'veth', 'sch_netem', 'ifb', 'act_mirred', 'cls_matchall', 'sch_ingress')
 
 # Loads the modules, lays something writable over the foreign file system and goes there. The kernel passes on
 # what its command line says of `agent` and `arguments`.
@@ -128,6 +128,7 @@ class Guest:
     def __init__(self, image, folder, tap, setup):
         self.folder = folder
         self.jobs = {}
+        self.starting = threading.Lock()
         self.is_up = threading.Event()
         (folder / 'setup').write_text(setup)
         line = folder / 'line'
@@ -139,7 +140,7 @@ class Guest:
     def command(self, image, tap, line):
         return ['qemu-system-x86_64', '-machine', 'q35,accel=tcg', '-cpu', 'max', '-smp', '2', '-m', '1024',
                 '-nographic', '-no-reboot', '-nodefaults', '-kernel', image.kernel, '-initrd', image.initrd,
-                '-append', f'console=ttyS0 quiet panic=-1 mitigations=off agent={HERE}/agent.sh',
+                '-append', f'console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable agent={HERE}/agent.sh',
                 '-serial', f'file:{self.folder}/console', '-serial', f'unix:{line},server=on,wait=off',
                 '-netdev', f'tap,id=net,ifname={tap},script=no,downscript=no', '-device', 'virtio-net-pci,netdev=net',
                 '-fsdev', 'local,id=host,path=/,security_model=none,readonly=on,multidevs=remap',
@@ -181,9 +182,10 @@ class Guest:
 
     def start(self, command, port=None, seconds=60):
         """Starts a shell command; with a port, `listening` is set when somebody listens on it or the job has ended."""
-        number = str(len(self.jobs))
-        job = self.jobs[number] = Job(self.folder / f'job{number}')
-        self.line.sendall(f'{number} {seconds} {port or 0} {command}\n'.encode())
+        with self.starting:
+            number = str(len(self.jobs))
+            job = self.jobs[number] = Job(self.folder / f'job{number}')
+            self.line.sendall(f'{number} {seconds} {port or 0} {command}\n'.encode())
         return job
 
     def run(self, command, seconds=60):

@@ -20,7 +20,7 @@
 #define SURROUNDING_PATTERN 0x5ca1ab1e
 #define QKEY 0x11223344u
 #define GRH 40u
-#define ACK_TIMEOUT 17 /* 0.5 s: the other end may be emulated, and this machine busy */
+#define AFTERLIFE_US 300000
 
 void give_up(const char *format, ...)
 {
@@ -95,6 +95,16 @@ bool side_meet(struct side *side, bool flag)
 
 	trade(side, &own, &other, 1);
 	return own || other;
+}
+
+/* The connection may be the first thing that its kernel closes. */
+void side_await_end(struct side *side)
+{
+	uint8_t byte;
+
+	if (read(side->talk, &byte, 1) > 0)
+		give_up("the other end is still there");
+	usleep(AFTERLIFE_US);
 }
 
 /* --- memory --------------------------------------------------------------------------------------- */
@@ -238,11 +248,13 @@ static void must_end(int error, const char *what)
 
 void side_close(struct side *side)
 {
-	must_end(ibv_destroy_qp(side->qp), "the QP");
+	if (side->qp)
+		must_end(ibv_destroy_qp(side->qp), "the QP");
 	if (side->ah)
 		must_end(ibv_destroy_ah(side->ah), "the address handle");
 	for (int area = 0; area < AREA_COUNT; area++)
-		must_end(ibv_dereg_mr(side->mr[area]), "a region");
+		if (side->mr[area])
+			must_end(ibv_dereg_mr(side->mr[area]), "a region");
 	must_end(ibv_destroy_cq(side->cq), "the CQ");
 	must_end(ibv_dealloc_pd(side->pd), "the PD");
 	must_end(ibv_close_device(side->context), "the device");
@@ -283,6 +295,7 @@ static void to_init(struct side *side)
 	modify(side, &reset, IBV_QP_STATE);
 	if (side->settings->limits.transport == TRANSPORT_RC)
 		attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	attr.qp_access_flags &= ~side->settings->denied_access;
 	mask |= side->settings->limits.transport == TRANSPORT_UD ? IBV_QP_QKEY
 								 : IBV_QP_ACCESS_FLAGS;
 	modify(side, &attr, mask);
@@ -322,9 +335,9 @@ static void to_rts(struct side *side)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = side->own.psn,
-		.timeout = ACK_TIMEOUT,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
+		.timeout = side->settings->patience.ack_timeout,
+		.retry_cnt = side->settings->patience.retry_count,
+		.rnr_retry = side->settings->patience.rnr_retry,
 		.max_rd_atomic = 4,
 	};
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;

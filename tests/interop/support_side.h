@@ -10,6 +10,16 @@
 
 #include <infiniband/verbs.h>
 
+/* How often and after which time a QP repeats, as the verbs count it. */
+struct patience {
+	uint8_t ack_timeout;
+	uint8_t retry_count;
+	uint8_t rnr_retry; /* 7: for ever */
+};
+
+/* 0.5 s: the other end may be emulated, and this machine busy. */
+#define PATIENT ((struct patience){ .ack_timeout = 17, .retry_count = 7, .rnr_retry = 7 })
+
 struct settings {
 	const char *device;
 	const char *server; /* NULL: this is the server */
@@ -18,6 +28,8 @@ struct settings {
 	uint32_t round_count; /* 0: until a signal */
 	uint64_t seed;
 	struct plan_limits limits;
+	struct patience patience;
+	unsigned denied_access; /* flags that the QP does without */
 	bool is_late; /* receives are posted after the other end has sent */
 	bool is_hostile; /* somebody sends packets in the other's name: see exchange.c */
 };
@@ -63,11 +75,14 @@ __attribute__((noreturn, format(printf, 1, 2))) void give_up(const char *format,
 uint64_t now_ns(void);
 
 void side_open(struct side *side, const struct settings *settings);
-void side_close(struct side *side);
+void side_close(struct side *side); /* also if the QP is gone already: NULL */
 void side_connect(struct side *side); /* from whatever state: both ends at the same time */
 
 /* Waits for the other end; both learn whether either said `flag`. */
 bool side_meet(struct side *side, bool flag);
+
+/* Waits until the other end's process is gone, with all that it had. */
+void side_await_end(struct side *side);
 
 /* Offset of the operation's bytes in SOURCE, LANDING, SERVED and FETCHED. */
 uint64_t slot_offset(const struct settings *settings, uint32_t index);

@@ -137,6 +137,23 @@ TEST(the_crc_is_that_of_ethernet)
 	EXPECT_EQ(vb_crc32(vb_crc32(0, "1234", 4), "56789", 5), 0xcbf43926);
 }
 
+TEST(both_ways_to_the_crc_have_the_same_result)
+{
+	uint8_t bytes[120];
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * i + 3 * i);
+	for (enum vb_crc_way way = VB_CRC_INSTRUCTIONS; way <= VB_CRC_TABLES; way++) {
+		vb_crc_choose(way);
+		for (uint32_t begin = 0; begin < 16; begin++)
+			for (uint32_t length = 0; begin + length <= sizeof(bytes); length++)
+				EXPECT_EQ(vb_crc32(0, bytes + begin, length),
+					  crc_bit_by_bit(bytes + begin, length));
+		EXPECT_EQ(vb_crc32(vb_crc32(0, bytes, 50), bytes + 50, 70),
+			  crc_bit_by_bit(bytes, 120));
+	}
+}
+
 /* A SEND_FIRST from 10.0.0.1 to 10.0.0.2; scapy 2.5 computes the same ICRC for it. */
 TEST(a_known_packet_has_its_known_icrc)
 {

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The table of measures that are taken in rounds: medians, ranges and what is required of them."""
+
+import statistics
+
+
+class Report:
+    def __init__(self, rounds):
+        self.rounds = rounds
+        self.required = self.met = 0
+
+    def group(self, text):
+        print("\n" + text)
+
+    def line(self, what, values, unit, relation=None, bound=None):
+        middle = statistics.median(values)
+        text = "  %-52s %9.3f  %-19s %-6s" % (
+            what, middle, "(%.3f to %.3f)" % (min(values), max(values)), unit)
+        if relation:
+            is_met = middle >= bound if relation == ">=" else middle <= bound
+            self.required += 1
+            self.met += is_met
+            text += " %s %6.2f  %s" % (relation, bound, "ok" if is_met else "MISS")
+        print(text.rstrip(), flush=True)
+
+    def take(self, measures):
+        """A list of {name: figure}, one a round, the measures in turn."""
+        return [{name: measure() for name, measure in measures.items()} for _ in range(self.rounds)]
+
+
+def column(taken, name):
+    return [figures[name] for figures in taken]
+
+
+def ratio(taken, name, to):
+    return [figures[name] / figures[to] for figures in taken]

@@ -8,6 +8,8 @@
 #include "nic/rc_priv.h"
 #include "nic/unreliable_priv.h"
 
+#define PLAIN_PSN_AGE_MAX (1u << 22)
+
 /* The PSNs that a request takes: one, but for a READ as many as its response has packets. */
 static uint32_t psn_count(const struct vb_qp *qp, const struct vb_packet *packet)
 {
@@ -169,8 +171,13 @@ static void owe_ack(struct vb_qp *qp)
 
 VB_SELDOM void vb_rc_on_receives(struct vb_qp *qp)
 {
+	const struct vb_responder *responder = &qp->responder;
+
 	if (!atomic_load_explicit(&qp->has_told_no_credits, memory_order_relaxed) ||
-	    vb_queue_posted(&qp->rq) == qp->rq.taken || qp->responder.refusal)
+	    vb_queue_posted(&qp->rq) == qp->rq.taken || responder->refusal)
+		return;
+	/* Only READs came for so long that its PSN could be taken for a new one. */
+	if (vb_psn_distance(responder->expected, responder->plain_psn) > PLAIN_PSN_AGE_MAX)
 		return;
 	owe_ack(qp); /* the last one again, with what there is now */
 }

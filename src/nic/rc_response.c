@@ -323,8 +323,9 @@ void vb_rc_on_response(struct vb_qp *qp, const struct vb_frame *frame,
 		return;
 	}
 	if (ahead >= sent) {
-		/* Older than all that is out. The latest ACK again may bring fresh credits, that is all. */
-		if (ahead == VB_PSN_MASK && vb_opcode_op(packet->bth.opcode) == VB_OP_ACKNOWLEDGE &&
+		/* Older than all that is out. An ACK that comes again may bring fresh credits, that is all. */
+		if (vb_psn_diff(packet->bth.psn, requester->unacked) < 0 &&
+		    vb_opcode_op(packet->bth.opcode) == VB_OP_ACKNOWLEDGE &&
 		    vb_syndrome_kind(packet->aeth.syndrome) == VB_SYNDROME_ACK)
 			take_credits(qp, &packet->aeth);
 		else

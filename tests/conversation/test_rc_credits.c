@@ -245,3 +245,20 @@ TEST(rc_all_messages_arrive_though_no_rnr_retry_is_allowed_and_receives_come_lat
 	expect_completions(p, A, "wr=1 SUCCESS SEND", "wr=2 SUCCESS SEND", "wr=3 SUCCESS SEND",
 			   "wr=4 SUCCESS SEND");
 }
+
+TEST(rc_new_receives_are_told_of_behind_a_read)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_write(p, A, 1, 8);
+	settle(p);
+	post_read(p, A, 2, 8);
+	settle(p);
+	expect_completions(p, A, "wr=1 SUCCESS WRITE", "wr=2 SUCCESS READ len=8");
+	post_send(p, A, 3, 10);
+	expect_silence(p, A);
+	post_recv(p, B, 1, 100);
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=2 credits=1");
+	deliver(p);
+	expect_sent(p, A, "SEND_ONLY psn=2 len=10 ack");
+}

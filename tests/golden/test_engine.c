@@ -119,7 +119,7 @@ static void talk_rc(bool is_ipv6)
 	post(p, B, bind_request(p, B, 11, mw, TARGET, 64, VB_ACCESS_REMOTE_WRITE));
 	expect_silence(p, B);
 	post_recv(p, B, 12, 100);
-	expect_captured(p, B, "ACKNOWLEDGE psn=16 msn=10 credits=1");
+	expect_captured(p, B, "ACKNOWLEDGE psn=9 msn=10 credits=1");
 	request = send_request(p, A, 12, 3);
 	request.opcode = VB_WR_SEND_INV;
 	request.imm = vb_mw_key(mw);

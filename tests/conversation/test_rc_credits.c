@@ -2,6 +2,18 @@
 /* RC: end-to-end credits. An ACK says how many receives are posted beyond the messages that its MSN counts. */
 #include "support_pair.h"
 
+/* A has written once, and this was the answer. */
+static struct pair *connect_and_hear(const char *answer)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	post_write(p, A, 1, 8);
+	send_all(p, A);
+	lose(p);
+	inject(p, A, answer);
+	return p;
+}
+
 TEST(rc_an_ack_carries_the_number_of_receives_that_are_left)
 {
 	struct pair *p = pair_connect_rc(1024);
@@ -53,12 +65,8 @@ TEST(rc_a_responder_with_an_srq_gives_no_credits)
 
 TEST(rc_no_more_sends_go_out_than_there_are_credits_for)
 {
-	struct pair *p = pair_connect_rc(1024);
+	struct pair *p = connect_and_hear("ACKNOWLEDGE psn=0 msn=1 credits=2");
 
-	post_write(p, A, 1, 8);
-	send_all(p, A);
-	lose(p);
-	inject(p, A, "ACKNOWLEDGE psn=0 msn=1 credits=2");
 	post_send(p, A, 2, 10);
 	post_send(p, A, 3, 10);
 	post_send(p, A, 4, 10);
@@ -69,12 +77,8 @@ TEST(rc_no_more_sends_go_out_than_there_are_credits_for)
 
 TEST(rc_writes_and_reads_need_no_credits)
 {
-	struct pair *p = pair_connect_rc(1024);
+	struct pair *p = connect_and_hear("ACKNOWLEDGE psn=0 msn=1 credits=0");
 
-	post_write(p, A, 1, 8);
-	send_all(p, A);
-	lose(p);
-	inject(p, A, "ACKNOWLEDGE psn=0 msn=1 credits=0");
 	post_write(p, A, 2, 8);
 	post_read(p, A, 3, 8);
 	post_write(p, A, 4, 8);
@@ -84,12 +88,8 @@ TEST(rc_writes_and_reads_need_no_credits)
 
 TEST(rc_without_credits_one_packet_goes_out_to_ask)
 {
-	struct pair *p = pair_connect_rc(1024);
+	struct pair *p = connect_and_hear("ACKNOWLEDGE psn=0 msn=1 credits=0");
 
-	post_write(p, A, 1, 8);
-	send_all(p, A);
-	lose(p);
-	inject(p, A, "ACKNOWLEDGE psn=0 msn=1 credits=0");
 	post_send(p, A, 2, 1500);
 	post_send(p, A, 3, 10);
 	expect_silence(p, A); /* perhaps the peer tells of a receive */
@@ -194,12 +194,8 @@ TEST(rc_who_has_heard_of_no_receives_is_told_of_the_next)
 
 TEST(rc_a_send_without_credits_goes_when_the_latest_ack_comes_again_with_some)
 {
-	struct pair *p = pair_connect_rc(1024);
+	struct pair *p = connect_and_hear("ACKNOWLEDGE psn=0 msn=1 credits=0");
 
-	post_write(p, A, 1, 8);
-	send_all(p, A);
-	lose(p);
-	inject(p, A, "ACKNOWLEDGE psn=0 msn=1 credits=0");
 	post_send(p, A, 2, 10);
 	expect_silence(p, A);
 	inject(p, A, "ACKNOWLEDGE psn=0 msn=1 credits=1");
@@ -212,12 +208,8 @@ TEST(rc_a_send_without_credits_goes_when_the_latest_ack_comes_again_with_some)
 
 TEST(rc_the_wait_for_credits_does_not_shorten_the_time_for_the_answer)
 {
-	struct pair *p = pair_connect_rc(1024);
+	struct pair *p = connect_and_hear("ACKNOWLEDGE psn=0 msn=1 credits=0");
 
-	post_write(p, A, 1, 8);
-	send_all(p, A);
-	lose(p);
-	inject(p, A, "ACKNOWLEDGE psn=0 msn=1 credits=0");
 	post_send(p, A, 2, 10);
 	expect_silence(p, A);
 	EXPECT(vb_nic_deadline(p->node[A].nic) <= p->now_ns + 1000000);

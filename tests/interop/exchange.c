@@ -382,17 +382,10 @@ static void parse(int argc, char **argv, struct settings *settings)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "d:g:p:c:m:n:s:r:lx")) != -1) {
+	while ((option = getopt(argc, argv, SIDE_OPTIONS "c:m:n:s:r:lx")) != -1) {
+		if (settings_take(settings, option, optarg))
+			continue;
 		switch (option) {
-		case 'd':
-			settings->device = optarg;
-			break;
-		case 'g':
-			settings->gid_index = (uint32_t)atoi(optarg);
-			break;
-		case 'p':
-			settings->port = (uint32_t)atoi(optarg);
-			break;
 		case 'c':
 			settings->limits.transport = parse_transport(optarg);
 			break;

@@ -233,14 +233,10 @@ static const struct mishap *parse(int argc, char **argv, struct settings *settin
 	const struct mishap *mishap = NULL;
 	int option;
 
-	while ((option = getopt(argc, argv, "d:g:p:k:")) != -1) {
-		if (option == 'd')
-			settings->device = optarg;
-		else if (option == 'g')
-			settings->gid_index = (uint32_t)atoi(optarg);
-		else if (option == 'p')
-			settings->port = (uint32_t)atoi(optarg);
-		else if (option == 'k')
+	while ((option = getopt(argc, argv, SIDE_OPTIONS "k:")) != -1) {
+		if (settings_take(settings, option, optarg))
+			continue;
+		if (option == 'k')
 			mishap = find(optarg);
 		else
 			give_up("usage: mishap -k kind [-d device] [-g GID index] [-p TCP port] [host]");

@@ -33,6 +33,23 @@ void give_up(const char *format, ...)
 	exit(1);
 }
 
+bool settings_take(struct settings *settings, int option, const char *value)
+{
+	switch (option) {
+	case 'd':
+		settings->device = value;
+		return true;
+	case 'g':
+		settings->gid_index = (uint32_t)atoi(value);
+		return true;
+	case 'p':
+		settings->port = (uint32_t)atoi(value);
+		return true;
+	default:
+		return false;
+	}
+}
+
 uint64_t now_ns(void)
 {
 	struct timespec now;

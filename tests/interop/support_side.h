@@ -72,6 +72,10 @@ struct side {
 /* Prints why and ends the process with 1. */
 __attribute__((noreturn, format(printf, 1, 2))) void give_up(const char *format, ...);
 
+/* The options that all programs have; false if it is none of them. */
+#define SIDE_OPTIONS "d:g:p:"
+bool settings_take(struct settings *settings, int option, const char *value);
+
 uint64_t now_ns(void);
 
 void side_open(struct side *side, const struct settings *settings);

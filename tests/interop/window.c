@@ -253,14 +253,10 @@ static enum way parse(int argc, char **argv, struct settings *settings)
 	enum way way = WAY_TYPE_2_REMOTE;
 	int option;
 
-	while ((option = getopt(argc, argv, "d:g:p:t:")) != -1) {
-		if (option == 'd')
-			settings->device = optarg;
-		else if (option == 'g')
-			settings->gid_index = (uint32_t)atoi(optarg);
-		else if (option == 'p')
-			settings->port = (uint32_t)atoi(optarg);
-		else if (option == 't')
+	while ((option = getopt(argc, argv, SIDE_OPTIONS "t:")) != -1) {
+		if (settings_take(settings, option, optarg))
+			continue;
+		if (option == 't')
 			way = parse_way(optarg);
 		else
 			give_up("usage: window [-d device] [-g GID index] [-p TCP port] "

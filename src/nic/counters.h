@@ -13,6 +13,7 @@
 	X(TX_BYTES, "tx_bytes")                                                              \
 	X(RX_PACKETS, "rx_packets")                                                          \
 	X(RX_BYTES, "rx_bytes")                                                              \
+	X(DIRECT_PARTS, "direct_parts") /* that we executed in a peer's memory ourselves */  \
 	X(RX_WRITE_REQUESTS, "rx_write_requests")                                            \
 	X(RX_READ_REQUESTS, "rx_read_requests")                                              \
 	X(RX_ATOMIC_REQUESTS, "rx_atomic_requests")                                          \

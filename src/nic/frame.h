@@ -28,6 +28,7 @@ struct vb_bytes {
 struct vb_frame {
 	struct vb_flow flow;
 	uint16_t ip_id; /* what the IPv4 header says, or the link's best guess (see vb_icrc_mode) */
+	bool is_by_line; /* its last 4 bytes are no ICRC: nothing gets damaged on a line (nic/reach.h) */
 	struct vb_bytes head; /* holds at least all transport headers */
 	const struct vb_bytes *rest; /* may be NULL when rest_count is 0 */
 	uint32_t rest_count;
@@ -50,6 +51,7 @@ struct vb_slot {
 	bool continues; /* same flow as the slot before and not longer: may be sent as the next segment of its batch */
 	uint8_t span_count;
 	uint8_t tail_length;
+	uint16_t line; /* that it is for, and then there is no ICRC, only its place; 0: the wire */
 	uint16_t head_length;
 	uint32_t length; /* of the whole UDP payload */
 	uint8_t tail[VB_SLOT_TAIL_MAX];

@@ -6,6 +6,7 @@
 #include "nic/memory_priv.h"
 
 #include "nic/nic_priv.h"
+#include "nic/shown_priv.h"
 
 #define RANDOM_TRIES 16
 
@@ -24,15 +25,20 @@ void *vb_key_row_owner(const struct vb_nic *nic, const struct vb_key_row *row)
 	return nic->key_owners[row - nic->config.key_rows];
 }
 
-void vb_key_row_change_begin(struct vb_key_row *row)
+static struct vb_key_row *shown_row(const struct vb_nic *nic, const struct vb_key_row *row)
 {
-	__atomic_store_n(&row->generation, row->generation + 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return nic->shown.key_rows ? &nic->shown.key_rows[row - nic->config.key_rows] : NULL;
 }
 
-void vb_key_row_change_end(struct vb_key_row *row)
+void vb_key_row_change_begin(const struct vb_nic *nic, struct vb_key_row *row)
 {
-	__atomic_store_n(&row->generation, row->generation + 1, __ATOMIC_RELEASE);
+	vb_shown_change_begin(shown_row(nic, row), &row->generation);
+}
+
+void vb_key_row_change_end(const struct vb_nic *nic, struct vb_key_row *row)
+{
+	row->generation++;
+	vb_shown_change_end(shown_row(nic, row), row);
 }
 
 void vb_key_row_close(struct vb_key_row *row)
@@ -49,10 +55,10 @@ void vb_key_row_close(struct vb_key_row *row)
 static struct vb_key_row *claim(struct vb_nic *nic, struct vb_key_row *row, uint32_t key,
 				uint32_t kind)
 {
-	vb_key_row_change_begin(row);
+	vb_key_row_change_begin(nic, row);
 	row->key = key;
 	row->kind = kind;
-	vb_key_row_change_end(row);
+	vb_key_row_change_end(nic, row);
 	nic->key_count++;
 	return row;
 }
@@ -88,12 +94,12 @@ struct vb_key_row *vb_key_row_claim(struct vb_nic *nic, uint32_t kind)
 
 void vb_key_row_release(struct vb_nic *nic, struct vb_key_row *row)
 {
-	vb_key_row_change_begin(row);
+	vb_key_row_change_begin(nic, row);
 	row->last_key = row->key;
 	row->key = 0;
 	row->kind = VB_KEY_FREE;
 	vb_key_row_close(row);
-	vb_key_row_change_end(row);
+	vb_key_row_change_end(nic, row);
 	vb_key_row_set_owner(nic, row, NULL);
 	nic->key_count--;
 }

@@ -61,8 +61,8 @@ void vb_key_row_set_owner(struct vb_nic *nic, const struct vb_key_row *row, void
 void *vb_key_row_owner(const struct vb_nic *nic, const struct vb_key_row *row);
 
 /* Bracket every change of a row: readers in other processes look at the generation. */
-void vb_key_row_change_begin(struct vb_key_row *row);
-void vb_key_row_change_end(struct vb_key_row *row);
+void vb_key_row_change_begin(const struct vb_nic *nic, struct vb_key_row *row);
+void vb_key_row_change_end(const struct vb_nic *nic, struct vb_key_row *row);
 
 /* Within a change: the row opens nothing any more. */
 void vb_key_row_close(struct vb_key_row *row);

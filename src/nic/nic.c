@@ -110,6 +110,7 @@ vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out
 	for (uint32_t i = 0; i < VB_FLIGHT_COUNT; i++)
 		vb_flight_init(&nic->flights[i]);
 	vb_link_init(&nic->active);
+	vb_link_init(&nic->roomless);
 	vb_link_init(&nic->sent);
 	vb_link_init(&nic->eventful);
 	vb_link_init(&nic->overruns);
@@ -179,6 +180,14 @@ vb_err vb_nic_set_pkey(struct vb_nic *nic, uint32_t index, uint16_t pkey)
 const struct vb_gid *vb_nic_gid(const struct vb_nic *nic, uint32_t index)
 {
 	return index < VB_GID_COUNT ? &nic->gids[index] : NULL;
+}
+
+bool vb_nic_has_gid(const struct vb_nic *nic, const struct vb_gid *gid)
+{
+	for (uint32_t i = 0; i < VB_GID_COUNT; i++)
+		if (vb_gid_equal(&nic->gids[i], gid))
+			return true;
+	return false;
 }
 
 uint16_t vb_nic_pkey(const struct vb_nic *nic, uint32_t index)
@@ -268,6 +277,12 @@ static void take_doorbells(struct vb_nic *nic)
 	}
 }
 
+/* A line without room makes its QPs wait for it. */
+static uint32_t turn_length(const struct vb_nic *nic, const struct vb_qp *qp)
+{
+	return qp->line ? min32(TURN_PACKETS, nic->line_room[qp->line]) : TURN_PACKETS;
+}
+
 uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *slots,
 			 uint32_t capacity)
 {
@@ -275,19 +290,28 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 
 	vb_nic_begin(nic, now_ns);
 	nic->batch.last = NULL;
+	nic->direct_left = VB_DIRECT_TURN;
 	take_doorbells(nic);
-	while (count < capacity && vb_link_is_linked(&nic->active)) {
+	while (count < capacity && vb_link_is_linked(&nic->active) && nic->direct_left) {
 		struct vb_qp *qp = VB_CONTAINER(nic->active.next, struct vb_qp, active);
-		uint32_t turn_end = min32(capacity, count + TURN_PACKETS);
+		uint32_t begin = count;
+		uint32_t turn_end = min32(capacity, count + turn_length(nic, qp));
 
 		vb_link_remove(&qp->active);
+		if (count == turn_end) {
+			vb_link_append(&nic->roomless, &qp->active);
+			continue;
+		}
+		nic->line_now = qp->line;
 		while (count < turn_end && vb_qp_emit(qp, &slots[count], count + 1 == turn_end)) {
 			nic->counters.counts[VB_COUNTER_TX_BYTES] += slots[count].length;
 			count++;
 		}
+		nic->line_room[qp->line] -= qp->line ? count - begin : 0;
 		if (count == turn_end)
 			vb_qp_schedule(qp); /* it may have more */
 	}
+	nic->line_now = 0;
 	nic->counters.counts[VB_COUNTER_TX_PACKETS] += count;
 	/* Ending a QP completes its requests, and the link has yet to read the spans of these packets. */
 	if (!count)

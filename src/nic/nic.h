@@ -93,6 +93,7 @@ VB_MUST_USE vb_err vb_nic_set_pkey(struct vb_nic *nic, uint32_t index, uint16_t 
 VB_MUST_USE vb_err vb_nic_set_port_mtu(struct vb_nic *nic, uint32_t mtu);
 const struct vb_gid *vb_nic_gid(const struct vb_nic *nic,
 				uint32_t index); /* NULL beyond the table */
+bool vb_nic_has_gid(const struct vb_nic *nic, const struct vb_gid *gid);
 uint16_t vb_nic_pkey(const struct vb_nic *nic, uint32_t index); /* 0 beyond the table */
 
 /* Takes in frames, in this order. Each is executed, answered later, or counted under one drop reason. */

@@ -13,6 +13,7 @@
 #include "nic/nic.h"
 #include "nic/pd.h"
 #include "nic/qp.h"
+#include "nic/reach.h"
 #include "wire/icrc_memo.h"
 
 #include <stdatomic.h>
@@ -50,6 +51,7 @@ struct vb_nic {
 	_Atomic(struct vb_qp *)
 		doorbells; /* QPs whose rings have news: pushed by any thread, taken whole */
 	struct vb_link active; /* QPs that may have something to send */
+	struct vb_link roomless; /* the same, but their line has no room */
 	struct vb_link
 		sent; /* UC and UD QPs whose requests are complete once the link has read their packets */
 	struct vb_link eventful; /* objects with pending events, oldest first */
@@ -57,6 +59,13 @@ struct vb_nic {
 	struct vb_timers timers;
 	uint32_t timer_count;
 	struct vb_batch batch;
+	uint32_t line_room[VB_LINE_COUNT]; /* packets */
+	uint32_t line_now; /* of the QP whose turn it is; 0: the wire */
+	uint32_t direct_left; /* bytes that may still be moved in this turn by the initiators themselves */
+	struct {
+		struct vb_key_row *key_rows; /* NULL: nobody is shown anything */
+		struct vb_qp_row *qp_rows;
+	} shown;
 	struct vb_flight flights[VB_FLIGHT_COUNT];
 	struct vb_icrc_memo icrc_sent;
 	struct vb_icrc_memo icrc_received;

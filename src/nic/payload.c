@@ -122,6 +122,24 @@ enum vb_verdict vb_scatter(const struct vb_nic *nic, const struct vb_sgl *sgl,
 	return VB_PASS;
 }
 
+uint32_t vb_sgl_resolve(const struct vb_nic *nic, const struct vb_sgl *sgl,
+			struct vb_cursor *cursor, uint32_t length, uint32_t rights,
+			struct vb_span spans[VB_SGE_MAX])
+{
+	uint32_t count = 0;
+
+	while (length) {
+		struct part part;
+
+		if (next_part(nic, sgl, cursor, length, rights, &part) != VB_PASS ||
+		    part.memory.is_null)
+			return 0;
+		spans[count++] = (struct vb_span){ part.memory.address, part.length };
+		length -= part.length;
+	}
+	return count;
+}
+
 enum vb_verdict vb_gather(const struct vb_nic *nic, const struct vb_sgl *sgl,
 			  struct vb_cursor *cursor, uint32_t length, struct vb_slot *slot)
 {

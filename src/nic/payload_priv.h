@@ -50,6 +50,11 @@ struct vb_cursor vb_cursor_at(const struct vb_sgl *sgl, uint64_t offset);
 enum vb_verdict vb_scatter(const struct vb_nic *nic, const struct vb_sgl *sgl,
 			   struct vb_cursor *cursor, struct vb_payload *payload, uint32_t length);
 
+/* The memory of `length` bytes from the cursor on; returns in how many spans. 0: a key or a range is wrong, or it is a null region. */
+uint32_t vb_sgl_resolve(const struct vb_nic *nic, const struct vb_sgl *sgl,
+			struct vb_cursor *cursor, uint32_t length, uint32_t rights,
+			struct vb_span spans[VB_SGE_MAX]);
+
 /* The same the other way: adds `length` bytes of the SGL to the slot, by span or, if short, by copy. */
 enum vb_verdict vb_gather(const struct vb_nic *nic, const struct vb_sgl *sgl,
 			  struct vb_cursor *cursor, uint32_t length, struct vb_slot *slot);

@@ -3,6 +3,7 @@
 #include "nic/qp_priv.h"
 
 #include "nic/rc_priv.h"
+#include "nic/shown_priv.h"
 #include "nic/unreliable_priv.h"
 
 #include "base/bytes.h"
@@ -289,6 +290,7 @@ void vb_qp_reset(struct vb_qp *qp)
 	vb_timer_stop(&qp->timer);
 	vb_flight_leave(qp);
 	vb_link_remove(&qp->sent);
+	vb_qp_set_line(qp, 0, NULL);
 	vb_queue_reset(&qp->sq);
 	vb_queue_reset(&qp->rq);
 	qp->requester = (struct vb_requester){ 0 };
@@ -309,10 +311,11 @@ void vb_qp_set_state(struct vb_qp *qp, enum vb_qp_state state)
 void vb_qp_publish(struct vb_qp *qp)
 {
 	struct vb_qp_row *row = qp->row;
+	const struct vb_nic *nic = qp->nic;
+	void *shown = nic->shown.qp_rows ? &nic->shown.qp_rows[row - nic->config.qp_rows] : NULL;
 	enum vb_qp_state state = vb_qp_state_now(qp);
 
-	__atomic_store_n(&row->generation, row->generation + 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	vb_shown_change_begin(shown, &row->generation);
 	row->qpn = qp->number.v;
 	row->pd = qp->pd_number;
 	row->access = qp->attr.access;
@@ -320,7 +323,11 @@ void vb_qp_publish(struct vb_qp *qp)
 	row->peer = qp->flow.destination;
 	row->local = qp->flow.source;
 	row->accepts = state >= VB_STATE_RTR && state != VB_STATE_ERR && qp->number.v;
-	__atomic_store_n(&row->generation, row->generation + 1, __ATOMIC_RELEASE);
+	/* The first packet to a QP in RTR raises an event. XRC's memory depends on the SRQ that a packet names. */
+	row->is_direct = row->accepts && qp->type == VB_QP_RC && state != VB_STATE_RTR;
+	row->reads_in = qp->responder.resource_count;
+	row->generation++;
+	vb_shown_change_end(shown, row);
 }
 
 void vb_qp_schedule(struct vb_qp *qp)

@@ -42,6 +42,7 @@ struct vb_requester {
 	uint32_t flight_cut; /* how many packets fewer than flight_packets_max may be out: see rc_timers.c */
 	uint32_t end_byte; /* behind the payload of the last request that was begun, modulo 2^32 */
 	uint32_t unasked; /* packets since the last one that asked for an ACK */
+	uint32_t direct_offset; /* bytes of the request at send_index that are executed already */
 	struct vb_cursor cursor; /* in the request at send_index, for next_psn */
 };
 
@@ -137,6 +138,8 @@ struct vb_qp {
 	uint32_t flight_bytes; /* … and what it has in there … */
 	uint32_t packet_bytes; /* … in packets of so much */
 	uint32_t flight_packets_max; /* how many it may have out by itself, if they are full */
+	uint16_t line; /* that its packets take; 0: the wire */
+	struct vb_reach *reach; /* memory of its peer that it may reach by itself, or NULL */
 
 	struct vb_queue sq;
 	struct vb_requester requester;

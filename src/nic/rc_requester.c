@@ -331,6 +331,16 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 			execute_local(qp, wqe);
 			continue;
 		}
+		if (wqe->progress == VB_WQE_POSTED && qp->reach) {
+			enum vb_direct direct = vb_rc_execute_directly(qp, wqe);
+
+			if (direct == VB_DIRECT_DONE)
+				continue;
+			if (direct == VB_DIRECT_LATER) {
+				vb_qp_schedule(qp);
+				return false;
+			}
+		}
 		if (wqe->progress == VB_WQE_POSTED)
 			vb_request_start(qp, wqe);
 		if (emit_packet(qp, wqe, slot))

@@ -182,7 +182,8 @@ bool vb_nic_accept(struct vb_nic *nic, const struct vb_frame *frame, struct vb_p
 		vb_nic_drop(nic, drop_of_parse(result));
 		return false;
 	}
-	if (nic->config.icrc_mode != VB_ICRC_OFF && !is_icrc_right(nic, frame, length)) {
+	if (nic->config.icrc_mode != VB_ICRC_OFF && !frame->is_by_line &&
+	    !is_icrc_right(nic, frame, length)) {
 		vb_nic_count(nic, VB_COUNTER_RX_ICRC_ENCAPSULATED);
 		vb_nic_drop(nic, VB_DROP_ICRC);
 		return false;

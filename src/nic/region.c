@@ -62,11 +62,11 @@ static vb_err create(struct vb_pd *pd, uint32_t kind, const struct vb_mr_init *i
 		return VB_ENOSPC;
 	}
 	vb_key_row_set_owner(pd->nic, mr->row, mr);
-	vb_key_row_change_begin(mr->row);
+	vb_key_row_change_begin(pd->nic, mr->row);
 	mr->row->pd = pd->number;
 	mr->row->access = init->access;
 	set_range(mr->row, init);
-	vb_key_row_change_end(mr->row);
+	vb_key_row_change_end(mr->pd->nic, mr->row);
 	pd->child_count++;
 	if (dm)
 		dm->region_count++;
@@ -174,7 +174,7 @@ vb_err vb_mr_reregister(struct vb_mr *mr, uint32_t flags, struct vb_pd *pd,
 		next.access = init->access;
 	if (check_init(&next))
 		return VB_EINVAL;
-	vb_key_row_change_begin(mr->row);
+	vb_key_row_change_begin(mr->pd->nic, mr->row);
 	set_range(mr->row, &next);
 	mr->row->access = next.access;
 	if (flags & VB_REREG_PD) {
@@ -183,6 +183,6 @@ vb_err vb_mr_reregister(struct vb_mr *mr, uint32_t flags, struct vb_pd *pd,
 		pd->child_count++;
 		mr->row->pd = pd->number;
 	}
-	vb_key_row_change_end(mr->row);
+	vb_key_row_change_end(mr->pd->nic, mr->row);
 	return VB_OK;
 }

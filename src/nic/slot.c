@@ -96,7 +96,7 @@ static void finish_whole(struct vb_nic *nic, struct vb_slot *slot, uint32_t pad)
 {
 	memset(slot->head + slot->head_length, 0, VB_SLOT_TAIL_MAX);
 	slot->head_length = (uint16_t)(slot->head_length + pad);
-	if (nic->config.icrc_mode != VB_ICRC_OFF)
+	if (nic->config.icrc_mode != VB_ICRC_OFF && !slot->line)
 		vb_icrc_store(slot->head + slot->head_length, begin_icrc(nic, slot));
 	slot->head_length = (uint16_t)(slot->head_length + VB_ICRC_SIZE);
 	slot->tail_length = 0;
@@ -107,14 +107,18 @@ bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot, const struct vb_pa
 	uint32_t pad = packet->bth.pad;
 	uint32_t crc;
 
-	join_batch(nic, slot);
+	slot->line = (uint16_t)nic->line_now;
+	if (slot->line)
+		slot->ip_id = 0;
+	else
+		join_batch(nic, slot);
 	if (!slot->span_count) {
 		finish_whole(nic, slot, pad);
 		return true;
 	}
 	memset(slot->tail, 0, sizeof(slot->tail));
 	slot->tail_length = (uint8_t)(pad + VB_ICRC_SIZE);
-	if (nic->config.icrc_mode == VB_ICRC_OFF)
+	if (nic->config.icrc_mode == VB_ICRC_OFF || slot->line)
 		return true;
 	crc = begin_icrc(nic, slot);
 	for (uint32_t i = 0; i < slot->span_count; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The rows that say what keys and QPs permit. They lie in memory that the caller supplies, hold no pointers
- * of this process but application addresses, and are written by the engine's owner alone: a peer process on the
- * same host may be given a read-only view of them. A reader notes the generation (even: stable), reads
+ * of this process but application addresses, and are written by the engine's owner alone. Peers on the same host are
+ * shown copies of them (vb_nic_show()). A reader notes the generation (even: stable), reads
  * the row, and looks at the generation again.
  */
 #ifndef VB_NIC_TABLES_H
@@ -47,7 +47,8 @@ struct vb_qp_row {
 	uint32_t accepts; /* 1 from RTR on until RESET or ERR */
 	struct vb_gid peer;
 	struct vb_gid local;
-	uint64_t reserved;
+	uint32_t is_direct; /* 1: its peer may execute requests itself (nic/reach.h) */
+	uint32_t reads_in; /* READs and atomics that it takes at once */
 };
 
 _Static_assert(sizeof(struct vb_key_row) == 64, "peers rely on the layout");

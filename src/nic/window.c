@@ -43,9 +43,9 @@ static void unbind(struct vb_mw *mw)
 	if (mw->qp)
 		mw->qp->window_count--;
 	mw->qp = NULL;
-	vb_key_row_change_begin(mw->row);
+	vb_key_row_change_begin(mw->pd->nic, mw->row);
 	vb_key_row_close(mw->row);
-	vb_key_row_change_end(mw->row);
+	vb_key_row_change_end(mw->pd->nic, mw->row);
 }
 
 void vb_mw_unbind_all(struct vb_qp *qp)
@@ -117,7 +117,7 @@ static void bind(struct vb_qp *qp, struct vb_mw *mw, struct vb_mr *mr, const str
 		mw->qp = qp;
 		qp->window_count++;
 	}
-	vb_key_row_change_begin(row);
+	vb_key_row_change_begin(qp->nic, row);
 	row->pd = qp->pd_number;
 	row->qpn = row->kind == VB_KEY_WINDOW_2 ? qp->number.v : 0;
 	row->access = wqe->bind.access;
@@ -125,14 +125,14 @@ static void bind(struct vb_qp *qp, struct vb_mw *mw, struct vb_mr *mr, const str
 	row->length = wqe->bind.length;
 	row->address = mr->row->address + (wqe->bind.address - mr->row->iova);
 	row->bound_key = mr->row->key;
-	vb_key_row_change_end(row);
+	vb_key_row_change_end(qp->nic, row);
 }
 
-static void set_key(struct vb_key_row *row, uint32_t key)
+static void set_key(struct vb_mw *mw, uint32_t key)
 {
-	vb_key_row_change_begin(row);
-	row->key = key;
-	vb_key_row_change_end(row);
+	vb_key_row_change_begin(mw->pd->nic, mw->row);
+	mw->row->key = key;
+	vb_key_row_change_end(mw->pd->nic, mw->row);
 }
 
 enum vb_status vb_mw_bind(struct vb_qp *qp, const struct vb_wqe *wqe)
@@ -144,7 +144,7 @@ enum vb_status vb_mw_bind(struct vb_qp *qp, const struct vb_wqe *wqe)
 		return VB_STATUS_MW_BIND_ERR;
 	if (!wqe->bind.length && vb_mw_type(mw) == VB_MW_TYPE_1) {
 		unbind(mw);
-		set_key(mw->row, wqe->bind.rkey);
+		set_key(mw, wqe->bind.rkey);
 		return VB_STATUS_SUCCESS;
 	}
 	mr = find_region(qp, wqe);
@@ -152,7 +152,7 @@ enum vb_status vb_mw_bind(struct vb_qp *qp, const struct vb_wqe *wqe)
 	    (vb_mw_type(mw) == VB_MW_TYPE_2 && mw->mr))
 		return VB_STATUS_MW_BIND_ERR;
 	unbind(mw);
-	set_key(mw->row, wqe->bind.rkey);
+	set_key(mw, wqe->bind.rkey);
 	bind(qp, mw, mr, wqe);
 	return VB_STATUS_SUCCESS;
 }

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ways to peers on this host, as far as the engine knows them: a number, and room. */
+#include "nic/qp_priv.h"
+
+#include "nic/reach.h"
+
+void vb_qp_set_line(struct vb_qp *qp, uint32_t line, struct vb_reach *reach)
+{
+	VB_CHECK(line < VB_LINE_COUNT);
+	if (vb_link_is_linked(&qp->active)) { /* perhaps among those that wait for room */
+		vb_link_remove(&qp->active);
+		vb_qp_schedule(qp);
+	}
+	qp->line = (uint16_t)line;
+	qp->reach = line && qp->type == VB_QP_RC ? reach : NULL;
+}
+
+uint32_t vb_qp_line(const struct vb_qp *qp)
+{
+	return qp->line;
+}
+
+void vb_nic_set_line_room(struct vb_nic *nic, uint32_t line, uint32_t packets)
+{
+	struct vb_link *link = nic->roomless.next;
+
+	VB_CHECK(line < VB_LINE_COUNT);
+	nic->line_room[line] = packets;
+	while (packets && link != &nic->roomless) {
+		struct vb_qp *qp = VB_CONTAINER(link, struct vb_qp, active);
+
+		link = link->next;
+		if (qp->line != line)
+			continue;
+		vb_link_remove(&qp->active);
+		vb_qp_schedule(qp);
+	}
+}
+
+bool vb_nic_has_waiting_lines(const struct vb_nic *nic)
+{
+	return vb_link_is_linked(&nic->roomless);
+}
+
+void vb_nic_drop_line(struct vb_nic *nic, uint32_t line)
+{
+	for (uint32_t i = 0; i < nic->config.qp_row_count; i++)
+		if (nic->qps[i] && nic->qps[i]->line == line)
+			vb_qp_set_line(nic->qps[i], 0, NULL);
+	vb_nic_set_line_room(nic, line, 1);
+}

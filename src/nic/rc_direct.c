@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RC, requests that the initiator executes itself in the memory of a peer on this host. Only when nothing of the QP is on its way, so that the order
+ * of requests is kept; PSN and MSN do not move. Long ones are done in parts, so that whoever posts is not kept for long. What
+ * is refused, or fails, goes out in packets: nothing that is wrong is reported here.
+ */
+#include "nic/payload_priv.h"
+#include "nic/rc_priv.h"
+#include "nic/reach.h"
+
+#include "base/bytes.h"
+
+/* The right that a request needs; 0: it cannot be executed from here. */
+static uint32_t right_of(enum vb_wr_opcode opcode)
+{
+	switch (opcode) {
+	case VB_WR_WRITE:
+		return VB_ACCESS_REMOTE_WRITE;
+	case VB_WR_READ:
+		return VB_ACCESS_REMOTE_READ;
+	case VB_WR_COMPARE_SWAP:
+	case VB_WR_FETCH_ADD:
+		return VB_ACCESS_REMOTE_ATOMIC;
+	case VB_WR_WRITE_IMM:
+	case VB_WR_SEND:
+	case VB_WR_SEND_IMM:
+	case VB_WR_SEND_INV:
+	case VB_WR_ATOMIC_WRITE:
+	case VB_WR_LOCAL_INV:
+	case VB_WR_BIND_MW:
+		break;
+	}
+	return 0;
+}
+
+static bool is_alone(const struct vb_qp *qp)
+{
+	const struct vb_requester *requester = &qp->requester;
+
+	return requester->done_index == requester->send_index &&
+	       vb_psn_equal(requester->unacked, requester->new_psn) && !requester->has_failed;
+}
+
+/* Fills in the part of the request that is next, as far as its buffers permit and nobody waits too long. */
+static bool fill_part(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_span *spans,
+		      struct vb_reach_request *request)
+{
+	struct vb_sgl sgl = vb_wqe_sgl(qp, wqe);
+	struct vb_cursor cursor;
+
+	request->offset = qp->requester.direct_offset;
+	request->part_length = min32(wqe->length - request->offset, qp->nic->direct_left);
+	if (wqe->flags & VB_SEND_INLINE) {
+		request->bytes = vb_wqe_inline(wqe) + request->offset;
+		return true;
+	}
+	cursor = vb_cursor_at(&sgl, request->offset);
+	request->spans = spans;
+	request->span_count = vb_sgl_resolve(qp->nic, &sgl, &cursor, request->part_length,
+					     wqe->opcode == VB_WR_WRITE ? 0 : VB_ACCESS_LOCAL_WRITE,
+					     spans);
+	return request->span_count;
+}
+
+static bool execute_atomic(struct vb_qp *qp, const struct vb_wqe *wqe,
+			   const struct vb_reach_request *request, uint64_t *old)
+{
+	bool is_compare = wqe->opcode == VB_WR_COMPARE_SWAP;
+	struct vb_reach_atomic atomic = {
+		.is_compare = is_compare,
+		.compare = wqe->rdma.compare_add,
+		.swap_or_add = is_compare ? wqe->rdma.swap : wqe->rdma.compare_add,
+	};
+
+	return vb_dma_reach_atomic(qp->reach, request, &atomic, old);
+}
+
+/* Where the result of an atomic is wanted. It is done: memory that is not there is an error now. */
+static enum vb_status place_result(struct vb_qp *qp, const struct vb_wqe *wqe, uint64_t old)
+{
+	struct vb_payload payload = { .piece = { (const uint8_t *)&old, sizeof(old) } };
+	struct vb_sgl sgl = vb_wqe_sgl(qp, wqe);
+	struct vb_cursor cursor = { 0, 0 };
+
+	return vb_scatter(qp->nic, &sgl, &cursor, &payload, sizeof(old)) == VB_PASS
+		       ? VB_STATUS_SUCCESS
+		       : VB_STATUS_LOC_PROT_ERR;
+}
+
+static void complete(struct vb_qp *qp, enum vb_status status)
+{
+	struct vb_requester *requester = &qp->requester;
+
+	requester->direct_offset = 0;
+	if (status != VB_STATUS_SUCCESS) {
+		vb_rc_fail(qp, status);
+		return;
+	}
+	requester->send_index++;
+	requester->cursor = (struct vb_cursor){ 0, 0 };
+	vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_SUCCESS);
+	vb_rc_check_drained(qp);
+}
+
+static enum vb_direct execute(struct vb_qp *qp, const struct vb_wqe *wqe,
+			      const struct vb_reach_request *request)
+{
+	enum vb_status status = VB_STATUS_SUCCESS;
+	uint64_t old;
+
+	if (wqe->opcode == VB_WR_WRITE) {
+		if (!vb_dma_reach_write(qp->reach, request))
+			return VB_DIRECT_REFUSED;
+	} else if (wqe->opcode == VB_WR_READ) {
+		if (!vb_dma_reach_read(qp->reach, request))
+			return VB_DIRECT_REFUSED;
+	} else {
+		if (!execute_atomic(qp, wqe, request, &old))
+			return VB_DIRECT_REFUSED;
+		status = place_result(qp, wqe, old);
+	}
+	vb_nic_count(qp->nic, VB_COUNTER_DIRECT_PARTS);
+	qp->nic->direct_left -= request->part_length;
+	qp->requester.direct_offset += request->part_length;
+	if (qp->requester.direct_offset == wqe->length)
+		complete(qp, status);
+	return VB_DIRECT_DONE;
+}
+
+enum vb_direct vb_rc_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe)
+{
+	uint32_t right = right_of((enum vb_wr_opcode)wqe->opcode);
+	struct vb_span spans[VB_SGE_MAX];
+	struct vb_reach_request request = {
+		.target = qp->peer,
+		.initiator = qp->number,
+		.target_gid = &qp->flow.destination,
+		.initiator_gid = &qp->flow.source,
+		.right = right,
+		.rkey = wqe->rdma.rkey,
+		.address = wqe->rdma.remote_address,
+		.length = wqe->length,
+	};
+
+	if (!right || !wqe->length || !is_alone(qp) ||
+	    (wqe->opcode != VB_WR_WRITE && !qp->attr.reads_out))
+		return VB_DIRECT_REFUSED;
+	if (qp->nic->direct_left < min32(wqe->length, VB_DIRECT_PART_MIN)) {
+		qp->nic->direct_left = 0; /* ends the turn, for all */
+		return VB_DIRECT_LATER;
+	}
+	if (fill_part(qp, wqe, spans, &request) && execute(qp, wqe, &request) == VB_DIRECT_DONE)
+		return VB_DIRECT_DONE;
+	qp->requester.direct_offset = 0;
+	return VB_DIRECT_REFUSED;
+}

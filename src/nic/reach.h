@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory of another adapter on this host, reached by the initiator itself. What it may reach the target's rows say, which
+ * it is shown (vb_nic_show()). The functions vb_dma_reach_*() are fixed at link time like those of base/dma.h. Each may refuse for any reason,
+ * and then the request takes the way of all others; so none of them reports what is wrong.
+ */
+#ifndef VB_NIC_REACH_H
+#define VB_NIC_REACH_H
+
+#include "nic/frame.h"
+#include "nic/tables.h"
+
+struct vb_nic;
+struct vb_qp;
+struct vb_reach; /* whoever implements vb_dma_reach_*() knows what it is */
+
+/* The rows of a target. The counts are powers of two. */
+struct vb_reach_tables {
+	const struct vb_key_row *key_rows;
+	const struct vb_qp_row *qp_rows;
+	uint32_t key_row_count;
+	uint32_t qp_row_count;
+};
+
+/* One WRITE, READ or atomic, and the part of it that is to be executed now. */
+struct vb_reach_request {
+	vb_qpn target;
+	vb_qpn initiator;
+	const struct vb_gid *target_gid;
+	const struct vb_gid *initiator_gid;
+	uint32_t right; /* one of enum vb_access */
+	uint32_t rkey;
+	uint64_t address; /* of the whole request … */
+	uint32_t length;
+	uint32_t offset; /* … and this part of it */
+	uint32_t part_length;
+	const uint8_t *bytes; /* inline data of this part; NULL: it is in the spans */
+	const struct vb_span *spans; /* memory of the initiator */
+	uint32_t span_count;
+};
+
+/* An atomic operation on 64 bits in the CPU's byte order. */
+struct vb_reach_atomic {
+	bool is_compare;
+	uint64_t compare;
+	uint64_t swap_or_add;
+};
+
+/*
+ * Whether the rows permit the request, and the row of its key. They may hold anything, and change at any time: whoever acts on the answer has
+ * announced himself before he asked, and the target waits for him.
+ */
+bool vb_reach_check(const struct vb_reach_tables *tables, const struct vb_reach_request *request,
+		    struct vb_key_row *key_out);
+
+/* True: the part is executed. False: nothing, or some of it, has been done, and doing it again harms nothing. */
+bool vb_dma_reach_write(struct vb_reach *reach, const struct vb_reach_request *request);
+bool vb_dma_reach_read(struct vb_reach *reach, const struct vb_reach_request *request);
+/* False: nothing was done. */
+bool vb_dma_reach_atomic(struct vb_reach *reach, const struct vb_reach_request *request,
+			 const struct vb_reach_atomic *atomic, uint64_t *old_out);
+
+/*
+ * From now on the rows are also kept here, for others to read; or no longer, if NULL. The memory is all zero and as large as the
+ * engine's own tables.
+ */
+void vb_nic_show(struct vb_nic *nic, struct vb_key_row *key_rows, struct vb_qp_row *qp_rows);
+
+/* --- lines -------------------------------------------------------------------------------------- */
+
+/*
+ * A line is a way to a peer on this host that loses and damages nothing: its packets have no ICRC. The caller numbers them from 1 on. It says how many
+ * packets of the longest kind each has room for; QPs whose line has none wait.
+ */
+#define VB_LINE_COUNT 256
+
+/*
+ * The QP's packets go this way from now on, 0 for the wire. For a connected QP that has sent nothing yet. `reach`, or NULL, is for
+ * what it may execute itself; it is lent for as long as the QP has it.
+ */
+void vb_qp_set_line(struct vb_qp *qp, uint32_t line, struct vb_reach *reach);
+uint32_t vb_qp_line(const struct vb_qp *qp);
+void vb_nic_set_line_room(struct vb_nic *nic, uint32_t line, uint32_t packets);
+/* Whether QPs wait for room. */
+bool vb_nic_has_waiting_lines(const struct vb_nic *nic);
+/* The line and what it reaches are gone: its QPs take the wire. */
+void vb_nic_drop_line(struct vb_nic *nic, uint32_t line);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Showing rows to other processes, and reading theirs. Every row begins with its generation. */
+#include "nic/shown_priv.h"
+
+#include "nic/qp_priv.h"
+#include "nic/reach.h"
+
+#define ROW_WORDS (sizeof(struct vb_qp_row) / sizeof(uint64_t)) /* of either kind */
+#define READ_TRIES 64u /* somebody who changes a row without end is not worth waiting for */
+
+void vb_shown_change_begin(void *shown, uint32_t *generation)
+{
+	++*generation;
+	if (!shown)
+		return;
+	__atomic_store_n((uint32_t *)shown, *generation, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/* The first word holds the generation, and comes last. */
+void vb_shown_change_end(void *shown, const void *row)
+{
+	uint64_t *to = shown;
+	uint64_t words[ROW_WORDS];
+	uint32_t halves[2];
+
+	if (!shown)
+		return;
+	memcpy(words, row, sizeof(words));
+	memcpy(halves, row, sizeof(halves));
+	for (uint32_t i = 1; i < ROW_WORDS; i++)
+		__atomic_store_n(&to[i], words[i], __ATOMIC_RELAXED);
+	__atomic_store_n((uint32_t *)shown + 1, halves[1], __ATOMIC_RELAXED);
+	__atomic_store_n((uint32_t *)shown, halves[0], __ATOMIC_RELEASE);
+}
+
+/* False if the row does not come to rest. */
+static bool read_row(void *row_out, const void *shown)
+{
+	const uint64_t *from = shown;
+	const uint32_t *from_halves = shown;
+	uint64_t words[ROW_WORDS];
+	uint32_t halves[2];
+
+	for (uint32_t tries = 0; tries < READ_TRIES; tries++) {
+		halves[0] = __atomic_load_n(from_halves, __ATOMIC_ACQUIRE);
+		halves[1] = __atomic_load_n(from_halves + 1, __ATOMIC_RELAXED);
+		for (uint32_t i = 1; i < ROW_WORDS; i++)
+			words[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (halves[0] & 1 || __atomic_load_n(from_halves, __ATOMIC_RELAXED) != halves[0])
+			continue;
+		memcpy(words, halves, sizeof(halves));
+		memcpy(row_out, words, sizeof(words));
+		return true;
+	}
+	return false;
+}
+
+static bool is_qp_right(const struct vb_qp_row *row, const struct vb_reach_request *request)
+{
+	if (row->qpn != request->target.v || row->peer_qpn != request->initiator.v ||
+	    !row->is_direct)
+		return false;
+	if (!vb_gid_equal(&row->peer, request->initiator_gid) ||
+	    !vb_gid_equal(&row->local, request->target_gid))
+		return false;
+	if (request->right != VB_ACCESS_REMOTE_WRITE && !row->reads_in)
+		return false;
+	return row->access & request->right;
+}
+
+static bool is_key_right(const struct vb_key_row *row, const struct vb_reach_request *request,
+			 uint32_t pd)
+{
+	uint64_t offset = request->address - row->iova;
+
+	if (row->key != request->rkey || row->kind != VB_KEY_REGION || row->pd != pd ||
+	    !(row->access & request->right))
+		return false;
+	return offset <= row->length && request->length <= row->length - offset;
+}
+
+bool vb_reach_check(const struct vb_reach_tables *tables, const struct vb_reach_request *request,
+		    struct vb_key_row *key_out)
+{
+	struct vb_qp_row qp;
+
+	if (!read_row(&qp, &tables->qp_rows[request->target.v & (tables->qp_row_count - 1)]) ||
+	    !is_qp_right(&qp, request))
+		return false;
+	return read_row(key_out,
+			&tables->key_rows[request->rkey >> 8 & (tables->key_row_count - 1)]) &&
+	       is_key_right(key_out, request, qp.pd);
+}
+
+static void show_all(const struct vb_nic *nic)
+{
+	for (uint32_t i = 0; i < nic->config.key_row_count; i++) {
+		if (!nic->key_owners[i])
+			continue;
+		vb_key_row_change_begin(nic, &nic->config.key_rows[i]);
+		vb_key_row_change_end(nic, &nic->config.key_rows[i]);
+	}
+	for (uint32_t i = 0; i < nic->config.qp_row_count; i++)
+		if (nic->qps[i])
+			vb_qp_publish(nic->qps[i]);
+}
+
+void vb_nic_show(struct vb_nic *nic, struct vb_key_row *key_rows, struct vb_qp_row *qp_rows)
+{
+	nic->shown.key_rows = key_rows;
+	nic->shown.qp_rows = qp_rows;
+	if (key_rows)
+		show_all(nic);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rows that processes of this host are shown: copies of the engine's own (nic/tables.h), in memory that others read at any time. Each
+ * word is copied in one piece, between an odd generation and the next even one.
+ */
+#ifndef VB_NIC_SHOWN_PRIV_H
+#define VB_NIC_SHOWN_PRIV_H
+
+#include "nic/tables.h"
+
+/* Begins a change: from now on no reader takes the row for stable. `shown` is NULL if nobody is shown anything. */
+void vb_shown_change_begin(void *shown, uint32_t *generation);
+/* Ends it: `shown` is as `row` is, whose generation is even again. */
+void vb_shown_change_end(void *shown, const void *row);
+
+#endif

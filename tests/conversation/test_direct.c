@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A peer on the same host: requests that the initiator executes itself in the target's memory, which go by what the target shows of its
+ * tables, and lines without room. Whatever is not plainly permitted goes out in packets, and the target says what is wrong.
+ */
+#include "support_pair.h"
+
+#include "host/dma_reach.h"
+#include "nic/reach.h"
+
+#include <string.h>
+
+enum { ROWS = 1 << 15, LINE = 7, ROOM = 50 };
+
+static struct vb_reach reach;
+static _Atomic uint32_t busy;
+static struct vb_key_row key_rows[2][ROWS]; /* what B shows, at first and then */
+static struct vb_qp_row qp_rows[2][ROWS];
+
+static struct pair *connect_directly_as(struct setup setup)
+{
+	struct pair *p;
+
+	setup.icrc_mode = VB_ICRC_OFF; /* the pair's wire knows no lines */
+	p = pair_connect(&setup);
+	vb_nic_show(node_of(p, B)->nic, key_rows[0], qp_rows[0]);
+	reach = (struct vb_reach){
+		.way = VB_REACH_OWN,
+		.tables = { key_rows[0], qp_rows[0], ROWS, ROWS },
+		.busy = &busy,
+	};
+	vb_qp_set_line(node_of(p, A)->qp, LINE, &reach);
+	vb_nic_set_line_room(node_of(p, A)->nic, LINE, ROOM);
+	return p;
+}
+
+static struct pair *connect_directly(void)
+{
+	return connect_directly_as(setup_of(VB_QP_RC, 1024));
+}
+
+TEST(a_write_is_executed_by_its_initiator_and_nothing_is_sent)
+{
+	struct pair *p = connect_directly();
+
+	post_write(p, A, 1, 2000);
+	expect_silence(p, A);
+	expect_completions(p, A, "wr=1 SUCCESS WRITE");
+	expect_no_completion(p, B);
+	expect_copied(p, A, LOCAL, B, TARGET, 2000);
+	expect_untouched(p, B, TARGET - 16, 16);
+	expect_untouched(p, B, TARGET + 2000, 16);
+	expect_counter(p, A, DIRECT_PARTS, 1);
+	EXPECT_EQ(busy, 2);
+}
+
+TEST(a_read_is_executed_by_its_initiator)
+{
+	struct pair *p = connect_directly();
+
+	post_read(p, A, 1, 3000);
+	expect_silence(p, A);
+	expect_completions(p, A, "wr=1 SUCCESS READ len=3000");
+	expect_copied(p, B, TARGET, A, SINK, 3000);
+}
+
+TEST(inline_data_and_several_buffers_are_written_in_order)
+{
+	struct pair *p = connect_directly();
+	struct vb_send_request request = write_request(p, A, 1, 48);
+	struct vb_sge sges[3] = { sge_at(p, A, LOCAL, 100), sge_at(p, A, LOCAL + 100, 1),
+				  sge_at(p, A, LOCAL + 101, 899) };
+
+	struct vb_sge plain = { .address = (uintptr_t)node_of(p, A)->memory + LOCAL, .length = 48 };
+
+	request.flags |= VB_SEND_INLINE; /* no key, but a pointer */
+	request.sges = &plain;
+	post(p, A, request);
+	expect_silence(p, A);
+	expect_completions(p, A, "wr=1 SUCCESS WRITE");
+	expect_copied(p, A, LOCAL, B, TARGET, 48);
+	request = write_request(p, A, 2, 1000);
+	request.sges = sges;
+	request.sge_count = 3;
+	request.remote_address += 0x100;
+	post(p, A, request);
+	expect_silence(p, A);
+	expect_completions(p, A, "wr=2 SUCCESS WRITE");
+	expect_copied(p, A, LOCAL, B, TARGET + 0x100, 1000);
+}
+
+TEST(atomics_are_executed_by_their_initiator_where_it_has_the_page)
+{
+	struct pair *p = connect_directly();
+
+	set_word(p, B, TARGET, 40);
+	post_fetch_add(p, A, 1, 2);
+	expect_silence(p, A);
+	expect_completions(p, A, "wr=1 SUCCESS FETCH_ADD len=8");
+	EXPECT_EQ(word_at(p, B, TARGET), 42);
+	EXPECT_EQ(word_at(p, A, SINK), 40);
+	post_compare_swap(p, A, 2, 42, 7);
+	expect_silence(p, A);
+	expect_completions(p, A, "wr=2 SUCCESS COMPARE_SWAP len=8");
+	EXPECT_EQ(word_at(p, B, TARGET), 7);
+	EXPECT_EQ(word_at(p, A, SINK), 42);
+}
+
+TEST(psn_and_msn_do_not_move)
+{
+	struct pair *p = connect_directly();
+
+	post_write(p, A, 1, 100);
+	expect_silence(p, A);
+	post_recv(p, B, 1, 100);
+	post_send(p, A, 2, 10);
+	expect_sent(p, A, "SEND_ONLY psn=0 len=10 ack");
+	deliver(p);
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=1");
+	deliver(p);
+	expect_completions(p, A, "wr=1 SUCCESS WRITE", "wr=2 SUCCESS SEND");
+}
+
+TEST(behind_a_request_that_is_not_acknowledged_all_go_out_in_packets)
+{
+	struct pair *p = connect_directly();
+
+	post_recv(p, B, 1, 100);
+	post_send(p, A, 1, 10);
+	post_write(p, A, 2, 20);
+	expect_sent(p, A, "SEND_ONLY psn=0 len=10 ack", "WRITE_ONLY psn=1 len=20 ack");
+	expect_untouched(p, B, TARGET, 20);
+	deliver(p);
+	post_write(p, A, 3, 30); /* the ACK is still under way */
+	expect_sent(p, B, "ACKNOWLEDGE psn=1 msn=2");
+	expect_sent(p, A, "WRITE_ONLY psn=2 len=30 ack");
+	deliver(p);
+	expect_sent(p, B, "ACKNOWLEDGE psn=2 msn=3");
+	deliver(p);
+	post_write(p, A, 4, 40); /* now nothing is */
+	expect_silence(p, A);
+	expect_completions(p, A, "wr=1 SUCCESS SEND", "wr=2 SUCCESS WRITE", "wr=3 SUCCESS WRITE",
+			   "wr=4 SUCCESS WRITE");
+	expect_copied(p, A, LOCAL, B, TARGET, 40);
+}
+
+TEST(a_wrong_key_is_refused_by_the_target_itself)
+{
+	struct pair *p = connect_directly();
+	struct vb_send_request request = write_request(p, A, 1, 10);
+
+	request.rkey ^= 0x100;
+	post(p, A, request);
+	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack");
+	deliver(p);
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=0 NAK remote access");
+	deliver(p);
+	expect_completions(p, A, "wr=1 REM_ACCESS_ERR");
+	expect_state(p, A, VB_STATE_ERR);
+	expect_untouched(p, B, TARGET, 10);
+}
+
+TEST(a_write_beyond_the_region_touches_nothing)
+{
+	struct setup setup = setup_of(VB_QP_RC, 1024);
+	setup.mr_length = TARGET + 1000;
+	struct pair *p = connect_directly_as(setup);
+	struct vb_send_request request = write_request(p, A, 1, 1001);
+
+	post(p, A, request);
+	EXPECT(pair_has_packet(p, A));
+	expect_untouched(p, B, TARGET, 1001);
+	expect_counter(p, A, DIRECT_PARTS, 0);
+}
+
+TEST(what_the_qp_does_not_allow_goes_out_in_packets)
+{
+	struct setup setup = setup_of(VB_QP_RC, 1024);
+	setup.qp_access = VB_ACCESS_REMOTE_READ;
+	struct pair *p = connect_directly_as(setup);
+
+	post_read(p, A, 1, 10);
+	expect_silence(p, A);
+	expect_completions(p, A, "wr=1 SUCCESS READ len=10");
+	post_write(p, A, 2, 10);
+	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack");
+	expect_untouched(p, B, TARGET, 10);
+}
+
+TEST(a_target_without_resources_for_reads_refuses_them_itself)
+{
+	struct setup setup = setup_of(VB_QP_RC, 1024);
+	setup.reads_in = 0;
+	struct pair *p = connect_directly_as(setup);
+
+	post_read(p, A, 1, 10);
+	expect_sent(p, A, "READ_REQUEST psn=0");
+}
+
+TEST(a_qp_in_rtr_gets_its_first_request_in_a_packet_and_its_event)
+{
+	struct setup setup = setup_of(VB_QP_RC, 1024);
+	setup.state[B] = VB_STATE_RTR;
+	struct pair *p = connect_directly_as(setup);
+
+	post_write(p, A, 1, 10);
+	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack");
+	deliver(p);
+	expect_events(p, B, "COMM_EST");
+}
+
+TEST(a_region_that_was_deregistered_is_not_reached)
+{
+	struct pair *p = connect_directly();
+	struct vb_mr_init init = mr_init_at(p, B, TARGET, 4096, RIGHTS_ALL);
+	struct vb_mr *mr = make_mr(p, B, &init);
+	struct vb_send_request request = write_request(p, A, 1, 10);
+
+	request.rkey = vb_mr_key(mr);
+	post(p, A, request);
+	expect_silence(p, A);
+	expect_completions(p, A, "wr=1 SUCCESS WRITE");
+	set_bytes(p, B, TARGET, 0x55, 10);
+	EXPECT_EQ(drop_mr(p, B, mr), VB_OK);
+	post(p, A, request);
+	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack");
+	EXPECT_EQ(node_of(p, B)->memory[TARGET], 0x55);
+}
+
+TEST(a_qp_in_error_is_not_reached)
+{
+	struct pair *p = connect_directly();
+
+	modify_state(p, B, VB_STATE_ERR);
+	post_write(p, A, 1, 10);
+	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack");
+	expect_untouched(p, B, TARGET, 10);
+}
+
+TEST(a_window_is_reached_by_packets_only)
+{
+	struct pair *p = connect_directly();
+	struct vb_mw *mw = make_mw(p, B, VB_MW_TYPE_2);
+	struct vb_send_request request = write_request(p, A, 1, 10);
+
+	post(p, B, bind_request(p, B, 1, mw, TARGET, 4096, VB_ACCESS_REMOTE_WRITE));
+	expect_silence(p, B);
+	request.rkey = vb_mw_key(mw);
+	post(p, A, request);
+	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack");
+	settle(p);
+	expect_completions(p, A, "wr=1 SUCCESS WRITE");
+}
+
+TEST(a_long_write_is_done_in_parts_and_completes_once)
+{
+	struct pair *p = connect_directly();
+	uint32_t turns = 0;
+
+	post_write(p, A, 1, 0x40000);
+	while (vb_nic_has_work(node_of(p, A)->nic)) {
+		struct vb_slot slot;
+
+		expect_no_completion(p, A);
+		EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, &slot, 1), 0);
+		turns++;
+	}
+	EXPECT(turns > 1);
+	expect_completions(p, A, "wr=1 SUCCESS WRITE");
+	expect_copied(p, A, LOCAL, B, TARGET, 0x40000);
+}
+
+/* Between two parts the target closes the region: all of it is asked for again, and refused. */
+TEST(a_long_write_whose_region_goes_away_in_the_middle_ends_in_an_error)
+{
+	struct pair *p = connect_directly();
+	struct vb_mr_init init = mr_init_at(p, B, TARGET, 0x40000, RIGHTS_ALL);
+	struct vb_mr *mr = make_mr(p, B, &init);
+	struct vb_send_request request = write_request(p, A, 1, 0x40000);
+	struct vb_slot slot;
+
+	request.rkey = vb_mr_key(mr);
+	post(p, A, request);
+	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, &slot, 1), 0);
+	expect_counter(p, A, DIRECT_PARTS, 1);
+	EXPECT_EQ(drop_mr(p, B, mr), VB_OK);
+	settle(p);
+	expect_completions(p, A, "wr=1 REM_ACCESS_ERR");
+}
+
+TEST(a_write_in_parts_that_is_flushed_leaves_nothing_behind_for_the_next)
+{
+	struct pair *p = connect_directly();
+	struct vb_slot slot;
+
+	post_write(p, A, 1, 0x40000);
+	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, &slot, 1), 0);
+	modify_state(p, A, VB_STATE_ERR);
+	expect_completions(p, A, "wr=1 WR_FLUSH_ERR");
+	modify_state(p, A, VB_STATE_RESET);
+	bring_up(p, A, node_of(p, A)->qp, vb_qp_number(node_of(p, B)->qp), VB_STATE_RTS);
+	vb_qp_set_line(node_of(p, A)->qp, LINE, &reach);
+	set_bytes(p, B, TARGET, 0, 100);
+	post_write(p, A, 2, 100);
+	expect_silence(p, A);
+	expect_completions(p, A, "wr=2 SUCCESS WRITE");
+	expect_copied(p, A, LOCAL, B, TARGET, 100);
+}
+
+TEST(local_memory_that_is_not_there_ends_as_it_does_on_the_wire)
+{
+	struct pair *p = connect_directly();
+	struct vb_send_request request = write_request(p, A, 1, 10);
+	struct vb_sge sge = sge_at(p, A, LOCAL, 10);
+
+	sge.lkey ^= 0x100;
+	request.sges = &sge;
+	post(p, A, request);
+	expect_silence(p, A);
+	expect_completions(p, A, "wr=1 LOC_PROT_ERR");
+}
+
+TEST(the_rows_may_hold_anything)
+{
+	struct pair *p = connect_directly();
+
+	memset((void *)(uintptr_t)reach.tables.key_rows, 0xff, ROWS * sizeof(struct vb_key_row));
+	memset((void *)(uintptr_t)reach.tables.qp_rows, 0xff, ROWS * sizeof(struct vb_qp_row));
+	post_write(p, A, 1, 10);
+	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack");
+}
+
+TEST(a_target_that_shows_its_tables_anew_is_reached_by_them)
+{
+	struct pair *p = connect_directly();
+
+	vb_nic_show(node_of(p, B)->nic, NULL, NULL);
+	modify_state(p, B, VB_STATE_SQD);
+	modify_state(p, B, VB_STATE_RTS);
+	vb_nic_show(node_of(p, B)->nic, key_rows[1], qp_rows[1]);
+	reach.tables.key_rows = key_rows[1];
+	reach.tables.qp_rows = qp_rows[1];
+	post_write(p, A, 1, 10);
+	expect_silence(p, A);
+	expect_completions(p, A, "wr=1 SUCCESS WRITE");
+}
+
+/* --- lines --- */
+
+TEST(a_line_without_room_holds_its_qps_until_it_has_some)
+{
+	struct pair *p = connect_directly();
+	struct vb_nic *nic = node_of(p, A)->nic;
+
+	vb_nic_set_line_room(nic, LINE, 2);
+	post_recv(p, B, 1, 3000);
+	post_send(p, A, 1, 3000);
+	expect_sent(p, A, "SEND_FIRST psn=0 len=1024", "SEND_MIDDLE psn=1 len=1024");
+	EXPECT(vb_nic_has_waiting_lines(nic) && !vb_nic_has_work(nic));
+	vb_nic_set_line_room(nic, LINE + 1, ROOM);
+	EXPECT(vb_nic_has_waiting_lines(nic));
+	vb_nic_set_line_room(nic, LINE, 1);
+	expect_sent(p, A, "SEND_LAST psn=2 len=952 ack");
+	deliver(p);
+	settle(p);
+	vb_nic_set_line_room(nic, LINE, 1);
+	expect_completions(p, A, "wr=1 SUCCESS SEND");
+	expect_completions(p, B, "wr=1 SUCCESS RECV len=3000");
+}
+
+TEST(a_qp_that_waits_for_room_can_be_reset_and_destroyed)
+{
+	struct pair *p = connect_directly();
+	struct vb_qp *qp = make_qp(p, A);
+
+	bring_up(p, A, qp, vb_qp_number(node_of(p, B)->qp), VB_STATE_RTS);
+	vb_qp_set_line(qp, LINE, NULL);
+	expect_silence(p, A);
+	vb_nic_set_line_room(node_of(p, A)->nic, LINE, 0);
+	post_send(p, A, 1, 10);
+	expect_silence(p, A);
+	EXPECT(vb_nic_has_waiting_lines(node_of(p, A)->nic));
+	modify_state(p, A, VB_STATE_RESET);
+	EXPECT(!vb_nic_has_waiting_lines(node_of(p, A)->nic));
+	EXPECT_EQ(drop_qp(p, A, qp), VB_OK);
+}
+
+TEST(packets_on_a_line_have_no_icrc_and_join_no_batch)
+{
+	struct setup setup = setup_of(VB_QP_RC, 1024);
+	setup.batch_segments_max = 8;
+	struct pair *p = connect_directly_as(setup);
+	struct vb_slot slots[4];
+
+	post_recv(p, B, 1, 3000);
+	post_send(p, A, 1, 2048);
+	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, slots, 4), 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		EXPECT_EQ(slots[i].line, LINE);
+		EXPECT(!slots[i].continues && !slots[i].ip_id);
+	}
+}

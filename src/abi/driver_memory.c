@@ -352,6 +352,7 @@ int vb_abi_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 		return EFAULT;
 	vb_adapter_enter(adapter);
 	err = vb_mr_reregister(own->mr, (uint32_t)flags, pd ? vb_abi_pd_of(pd) : NULL, &init);
+	vb_adapter_await_neighbors(adapter);
 	vb_adapter_leave(adapter);
 	if (err)
 		return vb_abi_refuse(
@@ -371,6 +372,7 @@ int vb_abi_mr_deregister(struct ibv_mr *mr)
 
 	vb_adapter_enter(adapter);
 	err = vb_mr_destroy(own->mr);
+	vb_adapter_await_neighbors(adapter);
 	if (!err)
 		vb_abi_handle_remove(&opened_of(mr->context)->mrs, &own->handle);
 	vb_adapter_leave(adapter);

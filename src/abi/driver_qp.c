@@ -216,6 +216,15 @@ static int meaningful(enum ibv_qp_type type, int mask)
 	return mask;
 }
 
+/* A QP that is connected has its way from now on; one that was closed is reached by no peer any more. */
+static void settle_path(struct vb_adapter *adapter, struct vb_qp *qp, int mask)
+{
+	if (mask & IBV_QP_AV && mask & IBV_QP_DEST_QPN)
+		vb_adapter_choose_path(adapter, qp);
+	if (vb_qp_state(qp) == VB_STATE_RESET || vb_qp_state(qp) == VB_STATE_ERR)
+		vb_adapter_await_neighbors(adapter);
+}
+
 int vb_abi_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct vb_abi_qp *own = vb_abi_qp_of(qp);
@@ -228,12 +237,17 @@ int vb_abi_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask
 	if (attr_of(attr, mask, &engine_attr))
 		return EINVAL;
 	mask = meaningful(qp->qp_type, mask);
+	if (mask & IBV_QP_AV && mask & IBV_QP_DEST_QPN)
+		vb_adapter_prepare_path(adapter, &engine_attr.address.destination,
+					engine_attr.destination);
 	vb_adapter_enter(adapter);
 	error = vb_abi_refuse_modify(own, &engine_attr, (uint32_t)mask);
 	lock_queues(own);
 	if (!error)
 		error = vb_abi_errno(vb_qp_modify(own->qp, &engine_attr, (uint32_t)mask));
 	unlock_queues(own);
+	if (!error)
+		settle_path(adapter, own->qp, mask);
 	vb_adapter_leave(adapter);
 	return error;
 }
@@ -321,6 +335,7 @@ int vb_abi_qp_destroy(struct ibv_qp *qp, struct vb_abi_reported *reported_out)
 	lock_queues(own);
 	err = vb_qp_destroy(own->qp);
 	unlock_queues(own);
+	vb_adapter_await_neighbors(context->adapter);
 	if (!err)
 		vb_abi_forget_events(context, qp);
 	vb_adapter_leave(context->adapter);

@@ -4,9 +4,11 @@
 
 #include "host/config.h"
 #include "host/dma.h"
+#include "host/export.h"
 #include "host/log.h"
 #include "host/measure.h"
 #include "host/member.h"
+#include "host/neighbor.h"
 #include "host/port_holders.h"
 #include "host/pump.h"
 #include "host/qp1.h"
@@ -18,8 +20,8 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#define KEY_ROWS (1u << 18)
-#define QP_ROWS (1u << 16)
+#define KEY_ROWS VB_EXPORT_KEY_ROWS
+#define QP_ROWS VB_EXPORT_QP_ROWS
 #define DEVICE_MEMORY (1u << 20)
 #define ZERO_PAGE 4096u
 #define SOURCE_PORTS 4u
@@ -165,6 +167,18 @@ static vb_err report(const struct vb_adapter *adapter, vb_err err, const char *w
 	return err;
 }
 
+void vb_adapter_plug_in_neighbors(struct vb_adapter *adapter)
+{
+	if (!adapter->neighbors)
+		return;
+	if (vb_neighbors_plug_in(adapter->neighbors, adapter->member))
+		vb_log(VB_LOG_WARN,
+		       "%s: no shared memory to be had: peers on this host are reached by packets",
+		       adapter->device.name);
+	else
+		vb_member_set_neighbors(adapter->member, adapter->neighbors);
+}
+
 /* In the order in which they are made; ended in reverse by vb_adapter_close(), as far as they exist. */
 static vb_err make_parts(struct vb_adapter *adapter)
 {
@@ -188,10 +202,16 @@ static vb_err make_parts(struct vb_adapter *adapter)
 	if (!err)
 		err = report(adapter, vb_qp1_plug_in(adapter->qp1),
 			     "no sockets for what other processes have for its QP 1");
+	if (!err && adapter->init.config->path != VB_PATH_WIRE)
+		err = report(adapter, vb_neighbors_create(adapter->nic, &adapter->neighbors),
+			     "no memory for its neighbors");
+	if (!err)
+		vb_adapter_plug_in_neighbors(adapter);
 	if (!err)
 		err = report(adapter,
 			     vb_pump_create(adapter->nic, adapter->udp, adapter->member,
-					    adapter->qp1, &adapter->host_gid, &adapter->pump),
+					    adapter->neighbors, adapter->qp1, &adapter->host_gid,
+					    &adapter->pump),
 			     "no memory for its packets");
 	return err;
 }
@@ -202,6 +222,8 @@ static void end_parts(struct vb_adapter *adapter)
 	free(adapter->groups);
 	if (adapter->qp1)
 		vb_qp1_destroy(adapter->qp1);
+	if (adapter->neighbors)
+		vb_neighbors_destroy(adapter->neighbors);
 	if (adapter->nic)
 		vb_nic_destroy(adapter->nic);
 	if (adapter->tables)
@@ -266,6 +288,15 @@ vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **a
 	return VB_OK;
 }
 
+static void log_lines(const struct vb_adapter *adapter)
+{
+	const struct vb_neighbor_counts *counts = vb_neighbor_counts(adapter->neighbors);
+
+	vb_log(VB_LOG_DEBUG,
+	       "%s: by lines sent %" PRIu64 " received %" PRIu64 " lost %" PRIu64 " wakes %" PRIu64,
+	       adapter->device.name, counts->sent, counts->received, counts->lost, counts->wakes);
+}
+
 /* What a person who looks for the reason of something would like to know. */
 static void log_counters(const struct vb_adapter *adapter)
 {
@@ -286,6 +317,8 @@ static void log_counters(const struct vb_adapter *adapter)
 		if (udp[i])
 			vb_log(VB_LOG_DEBUG, "%s: %s %" PRIu64, name, vb_udp_counter_name(i),
 			       udp[i]);
+	if (adapter->neighbors)
+		log_lines(adapter);
 	vb_log(VB_LOG_DEBUG,
 	       "%s: member %u handed_over %" PRIu64 " taken %" PRIu64 " lost %" PRIu64, name,
 	       vb_member_number(adapter->member), member->handed_over, member->taken, member->lost);

@@ -16,6 +16,7 @@
 struct vb_adapter;
 struct vb_config;
 struct vb_device;
+struct vb_qp;
 struct vb_qp1;
 struct vb_udp;
 
@@ -55,6 +56,16 @@ void vb_adapter_tell_class(struct vb_adapter *adapter);
 /* Between these two the caller owns the engine; needed for everything but nic/rings.h. Not recursive. */
 void vb_adapter_enter(struct vb_adapter *adapter);
 void vb_adapter_leave(struct vb_adapter *adapter);
+
+/*
+ * Before a QP is connected to that peer, not as the owner: meets the process that has it, if it is one of this host. Takes a tenth of a second
+ * at most. After that, as the owner: the QP takes a line to it, if there is one.
+ */
+void vb_adapter_prepare_path(struct vb_adapter *adapter, const struct vb_gid *gid, vb_qpn qpn);
+void vb_adapter_choose_path(struct vb_adapter *adapter, struct vb_qp *qp);
+
+/* As the owner, when a region or QP was closed to its peers: returns when none of them is still acting on it. */
+void vb_adapter_await_neighbors(struct vb_adapter *adapter);
 
 /* Somebody looked for completions and found some. */
 void vb_adapter_on_poll(struct vb_adapter *adapter);

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 
 struct vb_member;
+struct vb_neighbors;
 struct vb_qp1;
 struct vb_udp;
 struct vb_udp_address;
@@ -29,6 +30,7 @@ struct vb_adapter {
 	struct vb_udp *udp;
 	struct vb_pump *pump;
 	struct vb_qp1 *qp1;
+	struct vb_neighbors *neighbors; /* NULL: all packets take the wire */
 	struct vb_adapter_init init;
 	struct vb_gid host_gid; /* that is no address and reaches this host only; or all zero */
 	uint8_t *tables; /* key rows, QP rows, zero page, device memory: one mapping */
@@ -90,6 +92,13 @@ uint32_t vb_adapter_move(struct vb_adapter *adapter);
 /* As the owner: sends what the last poll left to the program's next call. */
 void vb_adapter_send_put_off(struct vb_adapter *adapter);
 
+/*
+ * As the owner, before sleeping on the sockets: neighbors wake us from now on. False: there is something to do. In both cases
+ * vb_adapter_end_sleep() follows, as the owner again.
+ */
+bool vb_adapter_begin_sleep(struct vb_adapter *adapter);
+void vb_adapter_end_sleep(struct vb_adapter *adapter);
+
 /* As the owner: some of the sockets have woken somebody; what to wait on for them. */
 void vb_adapter_on_wake(struct vb_adapter *adapter, const struct pollfd fds[VB_PUMP_FDS_MAX]);
 uint32_t vb_adapter_fds(const struct vb_adapter *adapter, struct pollfd fds[VB_PUMP_FDS_MAX]);
@@ -122,6 +131,8 @@ void vb_adapter_init_locks(struct vb_adapter *adapter);
 void vb_adapter_set_host_gid(struct vb_adapter *adapter, const struct vb_device *device);
 /* Another member gets the MADs of the host from now on, and no request waits here. */
 void vb_adapter_give_up_qp1(struct vb_adapter *adapter);
+/* Lines to neighbors, if the configuration permits any. Without them, all goes by the wire. */
+void vb_adapter_plug_in_neighbors(struct vb_adapter *adapter);
 /* With the source ports that it had, if it had any. */
 VB_MUST_USE vb_err vb_adapter_open_link(struct vb_adapter *adapter);
 

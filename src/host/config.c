@@ -54,6 +54,9 @@ static const struct setting {
 	{ "icrc", CHOICE, AT(icrc), 0, 0, "solved",
 	  "check of received packets: for the IP ID they should have, for any IP ID, or none",
 	  { { "strict", VB_ICRC_STRICT }, { "solved", VB_ICRC_SOLVED }, { "off", VB_ICRC_OFF } } },
+	{ "path", CHOICE, AT(path), 0, 0, "auto",
+	  "way to peers on this host: shared memory if possible, or packets as to any other",
+	  { { "auto", VB_PATH_AUTO }, { "wire", VB_PATH_WIRE } } },
 	{ "receive_buffer", SIZE, AT(receive_buffer), 0, 1u << 30, "0",
 	  "bytes that a socket may hold; 0 is 4M, or less if the kernel permits less", { { 0 } } },
 	{ "qp_depth", NUMBER, AT(qp_depth), 0, 1u << 24, "0",
@@ -70,7 +73,8 @@ static const struct setting {
 #define SETTING_COUNT (sizeof(settings) / sizeof(settings[0]))
 
 /* Every other kind of value is 32 bits wide: the enums too. */
-_Static_assert(sizeof(enum vb_log_level) == 4 && sizeof(enum vb_icrc_mode) == 4,
+_Static_assert(sizeof(enum vb_log_level) == 4 && sizeof(enum vb_icrc_mode) == 4 &&
+		       sizeof(enum vb_path) == 4,
 	       "choices are stored as uint32_t");
 
 static void store_number(struct vb_config *config, const struct setting *setting, uint32_t value)

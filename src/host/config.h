@@ -18,12 +18,19 @@
 
 #define VB_CONFIG_TEXT_MAX 1024 /* of a value, its end included */
 
+/* Which way packets take to a peer on this host. */
+enum vb_path {
+	VB_PATH_AUTO, /* lines, if there are any (host/neighbor.h) */
+	VB_PATH_WIRE, /* that of all others */
+};
+
 struct vb_config {
 	char devices[VB_CONFIG_TEXT_MAX]; /* see vb_device_is_chosen(); "" for all */
 	uint32_t mtu; /* limit of the path MTU; 0: what fits the interface */
 	enum vb_log_level log;
 	char log_file[VB_CONFIG_TEXT_MAX]; /* "": stderr */
 	enum vb_icrc_mode icrc;
+	enum vb_path path;
 	uint32_t receive_buffer; /* bytes of the socket's; 0: a default */
 	/* What a program may ask for; 0: the engine's default. */
 	uint32_t qp_depth;

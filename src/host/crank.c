@@ -8,6 +8,7 @@
 
 #include "host/clock.h"
 #include "host/dma.h"
+#include "host/neighbor.h"
 #include "host/pump.h"
 #include "nic/cq.h"
 #include "nic/rings.h"
@@ -287,21 +288,51 @@ uint32_t vb_adapter_fds(const struct vb_adapter *adapter, struct pollfd fds[VB_P
 	return adapter->pump ? vb_pump_fds(adapter->pump, fds) : 0;
 }
 
-/* Drives once; returns until when to sleep, and what to wait for besides fds[0]. */
-static uint64_t take_turn(struct vb_adapter *adapter, struct pollfd fds[VB_PUMP_FDS_MAX + 1],
-			  uint32_t *count_out)
+bool vb_adapter_begin_sleep(struct vb_adapter *adapter)
+{
+	return !adapter->neighbors || vb_neighbors_begin_sleep(adapter->neighbors);
+}
+
+void vb_adapter_end_sleep(struct vb_adapter *adapter)
+{
+	if (adapter->neighbors)
+		vb_neighbors_end_sleep(adapter->neighbors);
+}
+
+/* What a thread that waits has to do between one sleep and the next. */
+struct wait {
+	struct vb_adapter *adapter;
+	struct pollfd fds[VB_PUMP_FDS_MAX + 1]; /* what it waits for, sockets */
+	uint32_t count;
+	bool is_asleep; /* it has told the neighbors so */
+};
+
+/* As the owner. */
+static void wake_up(struct vb_adapter *adapter, struct wait *wait)
+{
+	if (wait->is_asleep)
+		vb_adapter_end_sleep(adapter);
+	wait->is_asleep = false;
+	for (uint32_t i = 1; i < wait->count; i++) {
+		if (wait->fds[i].revents) {
+			vb_adapter_on_wake(adapter, wait->fds + 1);
+			break;
+		}
+	}
+}
+
+/* Drives once; returns until when to sleep. */
+static uint64_t take_turn(struct vb_adapter *adapter, struct wait *wait)
 {
 	uint64_t deadline_ns;
 
 	pthread_mutex_lock(&adapter->owner);
-	for (uint32_t i = 1; i < *count_out; i++) {
-		if (fds[i].revents) {
-			vb_adapter_on_wake(adapter, fds + 1);
-			break;
-		}
-	}
+	wake_up(adapter, wait);
 	deadline_ns = vb_adapter_drive(adapter);
-	*count_out = 1 + vb_adapter_fds(adapter, fds + 1);
+	wait->count = 1 + vb_adapter_fds(adapter, wait->fds + 1);
+	wait->is_asleep = true;
+	if (!vb_adapter_begin_sleep(adapter))
+		deadline_ns = 0;
 	pthread_mutex_unlock(&adapter->owner);
 	return vb_nic_is_rung(adapter->nic) ? 0 : deadline_ns;
 }
@@ -320,28 +351,30 @@ static int sleep_cancellable(struct pollfd *fds, uint32_t count, uint64_t until_
 	return result;
 }
 
-static int wait_driving(struct vb_adapter *adapter, int fd)
+static int wait_driving(struct vb_adapter *adapter, struct wait *wait)
 {
-	struct pollfd fds[VB_PUMP_FDS_MAX + 1] = { { .fd = fd, .events = POLLIN } };
-	uint32_t count = 1;
-
 	for (;;) {
-		uint64_t until_ns = take_turn(adapter, fds, &count);
+		uint64_t until_ns = take_turn(adapter, wait);
 		uint64_t check_ns = vb_clock_now() + CHECK_NS;
 
 		if (until_ns > check_ns)
 			until_ns = check_ns;
-		if (sleep_cancellable(fds, count, until_ns) < 0 && errno == EINTR)
+		if (sleep_cancellable(wait->fds, wait->count, until_ns) < 0 && errno == EINTR)
 			return EINTR;
-		if (fds[0].revents)
-			return fds[0].revents & POLLNVAL ? EBADF : 0;
+		if (wait->fds[0].revents)
+			return wait->fds[0].revents & POLLNVAL ? EBADF : 0;
 	}
 }
 
+/* Also when the thread is cancelled. */
 static void end_wait(void *argument)
 {
-	struct vb_adapter *adapter = argument;
+	struct wait *wait = argument;
+	struct vb_adapter *adapter = wait->adapter;
 
+	pthread_mutex_lock(&adapter->owner);
+	wake_up(adapter, wait);
+	pthread_mutex_unlock(&adapter->owner);
 	/* Pairs with the helper's look at it, after it has said when it wakes. */
 	atomic_fetch_sub_explicit(&adapter->waiter_count, 1, memory_order_seq_cst);
 	vb_adapter_wake_helper_before(adapter, vb_clock_now() + HELPER_RETURNS_NS);
@@ -349,11 +382,16 @@ static void end_wait(void *argument)
 
 int vb_adapter_wait(struct vb_adapter *adapter, int fd)
 {
+	struct wait wait = {
+		.adapter = adapter,
+		.fds = { { .fd = fd, .events = POLLIN } },
+		.count = 1,
+	};
 	int error;
 
 	atomic_fetch_add_explicit(&adapter->waiter_count, 1, memory_order_seq_cst);
-	pthread_cleanup_push(end_wait, adapter);
-	error = wait_driving(adapter, fd);
+	pthread_cleanup_push(end_wait, &wait);
+	error = wait_driving(adapter, &wait);
 	pthread_cleanup_pop(true);
 	return error;
 }

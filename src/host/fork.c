@@ -13,6 +13,7 @@
 #include "host/qp1.h"
 #include "host/receivers.h"
 #include "link/fd.h"
+#include "nic/reach.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -65,6 +66,7 @@ static void inherit(struct vb_adapter *adapter)
 	atomic_store(&adapter->waiter_count, 0);
 	atomic_store(&adapter->helper_wakes_ns, HELPER_PAUSES);
 	vb_qp1_inherit(adapter->qp1);
+	vb_nic_show(adapter->nic, NULL, NULL); /* the rows that others see are the parent's */
 	if (!adapter->is_torn)
 		vb_adapter_unplug(adapter);
 }

@@ -7,6 +7,7 @@
 #include "host/adapter_priv.h"
 
 #include "host/clock.h"
+#include "host/neighbor.h"
 #include "link/fd.h"
 #include "nic/rings.h"
 
@@ -146,6 +147,21 @@ static void pause_while_polled(struct vb_adapter *adapter, struct look *look)
 	look->pause_ns = look->pause_ns < PAUSE_NS / 2 ? 2 * look->pause_ns : PAUSE_NS;
 }
 
+/* The neighbors know that we sleep, and wake us. */
+static void sleep_on_sockets(struct vb_adapter *adapter, struct look *look)
+{
+	bool can_sleep;
+
+	pthread_mutex_lock(&adapter->owner);
+	can_sleep = vb_adapter_begin_sleep(adapter);
+	pthread_mutex_unlock(&adapter->owner);
+	if (can_sleep)
+		sleep_until(adapter, look, look->until_ns);
+	pthread_mutex_lock(&adapter->owner);
+	vb_adapter_end_sleep(adapter);
+	pthread_mutex_unlock(&adapter->owner);
+}
+
 static void check(struct vb_adapter *adapter, struct look *look)
 {
 	uint64_t now = vb_clock_now();
@@ -165,6 +181,8 @@ static void *help(void *argument)
 	while (!atomic_load_explicit(&adapter->is_closing, memory_order_acquire)) {
 		bool has_looked;
 
+		if (adapter->neighbors)
+			vb_neighbors_hold_mark(adapter->neighbors);
 		check(adapter, &look);
 		has_looked = try_look(adapter, &look);
 
@@ -175,9 +193,12 @@ static void *help(void *argument)
 			continue;
 		}
 		look.pause_ns = FIRST_PAUSE_NS;
-		if (has_waiters(adapter))
+		if (has_waiters(adapter)) {
 			look.count = 2;
-		sleep_until(adapter, &look, look.until_ns);
+			sleep_until(adapter, &look, look.until_ns);
+		} else {
+			sleep_on_sockets(adapter, &look);
+		}
 	}
 	return NULL;
 }

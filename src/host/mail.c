@@ -119,6 +119,7 @@ static bool load_control(struct msghdr *message, uid_t user, struct vb_mail *mai
 	bool is_from_user = false;
 
 	mail->fd_count = 0;
+	mail->pid = 0;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
 		if (c->cmsg_level != SOL_SOCKET)
 			continue;
@@ -127,6 +128,7 @@ static bool load_control(struct msghdr *message, uid_t user, struct vb_mail *mai
 
 			memcpy(&sender, CMSG_DATA(c), sizeof(sender));
 			is_from_user = sender.uid == user;
+			mail->pid = sender.pid;
 		} else if (c->cmsg_type == SCM_RIGHTS) {
 			size_t length = c->cmsg_len - CMSG_LEN(0);
 

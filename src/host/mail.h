@@ -26,6 +26,7 @@ struct vb_mail_name {
 struct vb_mail {
 	struct vb_mail_name from;
 	size_t length; /* of the bytes */
+	pid_t pid; /* of the sender, as the kernel says; 0 if we cannot see it */
 	uint32_t fd_count;
 	int fds[VB_MAIL_FDS_MAX]; /* the receiver's: to be closed */
 };

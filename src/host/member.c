@@ -2,6 +2,7 @@
 /* What a member does for as long as it is one: packets are handed to their owners, and members that join get an answer. */
 #include "host/member_priv.h"
 
+#include "host/neighbor_priv.h"
 #include "link/udp.h"
 
 #include <stdio.h>
@@ -48,6 +49,11 @@ bool vb_member_has_roce_port(const struct vb_member *member)
 void vb_member_steer(struct vb_udp *udp, uint32_t qp1_to)
 {
 	(void)!vb_udp_steer(udp, VB_MEMBER_QPN_SHIFT, VB_MEMBER_QPN_MASK, qp1_to);
+}
+
+void vb_member_set_neighbors(struct vb_member *member, struct vb_neighbors *neighbors)
+{
+	member->neighbors = neighbors;
 }
 
 int vb_member_fd(const struct vb_member *member)
@@ -155,6 +161,8 @@ uint32_t vb_member_take(struct vb_member *member, struct vb_frame frames[VB_MEMB
 			vb_member_answer(member, &mail);
 		else if (kind == VB_MEMBER_SOCKETS)
 			(void)vb_member_take_sockets(member->message, &mail);
+		else if (kind == VB_NEIGHBOR_OFFER && member->neighbors)
+			vb_neighbors_take_offer(member->neighbors, member->message, &mail);
 		vb_mail_close_fds(&mail);
 		member->counts.taken += count;
 		if (count)

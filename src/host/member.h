@@ -21,6 +21,7 @@
 #define VB_MEMBER_BATCH 24 /* of the longest packets: what fits a stock kernel's socket buffer */
 
 struct vb_member;
+struct vb_neighbors;
 struct vb_udp;
 
 /*
@@ -58,6 +59,9 @@ const int *vb_member_receiver(const struct vb_member *member);
  * That lasts until all members are gone.
  */
 bool vb_member_has_roce_port(const struct vb_member *member);
+
+/* Offers of neighbors go there, or nowhere if NULL. */
+void vb_member_set_neighbors(struct vb_member *member, struct vb_neighbors *neighbors);
 
 /* Readable when somebody has handed a packet over, or joins. */
 int vb_member_fd(const struct vb_member *member);

@@ -22,6 +22,7 @@ struct vb_member {
 	struct vb_receivers_set
 		ungiven; /* members whose mailbox was full when we gave them our socket … */
 	uint32_t next_ungiven; /* … and the one to try next */
+	struct vb_neighbors *neighbors; /* or NULL */
 	struct vb_member_counts counts;
 	uint8_t message[VB_MEMBER_MESSAGE_MAX]; /* that was taken last */
 };

@@ -8,6 +8,7 @@
 
 #include "host/log.h"
 #include "host/member.h"
+#include "host/neighbor.h"
 #include "host/pump.h"
 #include "host/qp1.h"
 #include "host/receivers.h"
@@ -47,6 +48,8 @@ void vb_adapter_unplug(struct vb_adapter *adapter)
 {
 	if (adapter->pump)
 		vb_pump_destroy(adapter->pump);
+	if (adapter->neighbors)
+		vb_neighbors_unplug(adapter->neighbors);
 	if (adapter->qp1)
 		vb_qp1_unplug(adapter->qp1);
 	if (adapter->udp) {
@@ -70,8 +73,11 @@ vb_err vb_adapter_plug_in_again(struct vb_adapter *adapter)
 	if (!err)
 		err = vb_qp1_plug_in(adapter->qp1);
 	if (!err)
-		err = vb_pump_create(adapter->nic, adapter->udp, adapter->member, adapter->qp1,
-				     &adapter->host_gid, &adapter->pump);
+		vb_adapter_plug_in_neighbors(adapter);
+	if (!err)
+		err = vb_pump_create(adapter->nic, adapter->udp, adapter->member,
+				     adapter->neighbors, adapter->qp1, &adapter->host_gid,
+				     &adapter->pump);
 	if (err)
 		vb_adapter_unplug(adapter);
 	else
@@ -97,7 +103,8 @@ void vb_adapter_tell_class(struct vb_adapter *adapter)
 static bool is_intact(const struct vb_adapter *adapter)
 {
 	return adapter->pump && vb_udp_is_intact(adapter->udp) &&
-	       vb_member_is_intact(adapter->member) && vb_qp1_is_intact(adapter->qp1);
+	       vb_member_is_intact(adapter->member) && vb_qp1_is_intact(adapter->qp1) &&
+	       (!adapter->neighbors || vb_neighbors_are_intact(adapter->neighbors));
 }
 
 /* Somebody who still sleeps on the old sockets keeps them alive for a while: then it succeeds the next time. */

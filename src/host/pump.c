@@ -9,26 +9,34 @@
 #include "base/bytes.h"
 #include "host/log.h"
 #include "host/member.h"
+#include "host/neighbor.h"
 #include "host/qp1.h"
 #include "link/udp.h"
 #include "nic/gsi.h"
 #include "nic/nic.h"
+#include "nic/reach.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define BATCH 64u
 #define PARTS_MAX (VB_SGE_MAX + 2) /* of a slot */
 #define UNREACHABLE_AT_ONCE 16u
 #define GLANCES_WITHOUT_MEMBERS \
 	32u /* packets by way of another process are few: most looks are for the wire's */
+#define GLANCES_WITHOUT_WIRE 32u /* when the last packet came by a line */
 #define GLANCES_WITHOUT_QP1 64u
 #define GLANCES_A_TURN 16u
+#define DATAGRAM_TRIES 32u
 
 /* What to wait on. */
-enum { LINK, MEMBER, QP1 };
+enum { LINK, MEMBER, QP1, NEIGHBORS };
 
 struct vb_pump {
 	struct vb_nic *nic;
 	struct vb_udp *udp;
 	struct vb_member *member;
+	struct vb_neighbors *neighbors;
 	struct vb_qp1 *qp1;
 	const struct vb_gid *host_gid;
 	struct vb_slot slots[BATCH];
@@ -40,12 +48,18 @@ struct vb_pump {
 	uint32_t handed_count;
 	uint32_t handed_to;
 	bool has_told_of_drops;
+	uint32_t glances_without_wire; /* since we last looked for packets from the wire */
+	bool has_lines; /* the last packet came by a line */
+	uint64_t direct_parts; /* that the engine had executed when it was last asked to send */
+	struct vb_gid asked_address; /* the last that a datagram went to … */
+	bool is_own_address; /* … and whether it is one of ours */
 	uint32_t glances; /* since we last looked for packets from other processes */
 	uint32_t glances_without_qp1; /* the same for what they have for QP 1 */
 };
 
 vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *member,
-		      struct vb_qp1 *qp1, const struct vb_gid *host_gid, struct vb_pump **pump_out)
+		      struct vb_neighbors *neighbors, struct vb_qp1 *qp1,
+		      const struct vb_gid *host_gid, struct vb_pump **pump_out)
 {
 	struct vb_pump *pump = calloc(1, sizeof(*pump));
 
@@ -54,6 +68,7 @@ vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *
 	pump->nic = nic;
 	pump->udp = udp;
 	pump->member = member;
+	pump->neighbors = neighbors;
 	pump->qp1 = qp1;
 	pump->host_gid = host_gid;
 	*pump_out = pump;
@@ -118,6 +133,10 @@ static bool receive_from_wire(struct vb_pump *pump, uint64_t now_ns)
 	uint32_t count = vb_udp_receive(pump->udp, pump->datagrams, BATCH);
 	uint32_t ours = 0;
 
+	pump->glances_without_wire = 0;
+	if (count)
+		pump->has_lines = false;
+
 	for (uint32_t i = 0; i < count; i++) {
 		struct vb_frame *frame = &pump->frames[ours];
 		uint32_t owner;
@@ -137,6 +156,20 @@ static bool receive_from_wire(struct vb_pump *pump, uint64_t now_ns)
 	if (ours)
 		vb_nic_receive(pump->nic, now_ns, pump->frames, ours);
 	return count;
+}
+
+static bool receive_from_lines(struct vb_pump *pump, uint64_t now_ns)
+{
+	uint32_t count = 0;
+
+	if (pump->neighbors)
+		count = vb_neighbors_receive(pump->neighbors, pump->frames, BATCH);
+	if (!count)
+		return false;
+	pump->has_lines = true;
+	vb_nic_receive(pump->nic, now_ns, pump->frames, count);
+	vb_neighbors_release(pump->neighbors);
+	return true;
 }
 
 static bool receive_from_members(struct vb_pump *pump, uint64_t now_ns)
@@ -220,6 +253,59 @@ static void hand_to_all(struct vb_pump *pump, const struct vb_frame *frame)
 		vb_member_hand_over(pump->member, number, frame, 1);
 }
 
+static bool is_datagram(const struct vb_slot *slot)
+{
+	return vb_opcode_service(vb_bth_load(slot->head).opcode) == VB_SERVICE_UD;
+}
+
+static bool is_own(struct vb_pump *pump, const struct vb_gid *gid)
+{
+	if (vb_gid_equal(gid, &pump->asked_address))
+		return pump->is_own_address;
+	pump->asked_address = *gid;
+	pump->is_own_address = vb_nic_has_gid(pump->nic, gid);
+	return pump->is_own_address;
+}
+
+/* Whether a datagram goes to a neighbor, who is then given the first of them by the wire while we meet. */
+static bool is_for_neighbor(struct vb_pump *pump, const struct vb_slot *slot, uint32_t *number_out)
+{
+	vb_qpn qpn = vb_bth_load(slot->head).destination;
+	uint32_t number = vb_member_of_qpn(qpn);
+
+	if (!pump->neighbors || qpn.v <= 1 || number >= VB_MEMBER_COUNT)
+		return false;
+	*number_out = number;
+	return is_own(pump, &slot->flow.destination) &&
+	       vb_neighbor_meet(pump->neighbors, number) == VB_NEIGHBOR_OPEN;
+}
+
+/* Datagrams have no window: who sends them faster than his neighbor takes them waits for it a little. */
+static void send_datagram(struct vb_pump *pump, uint32_t number, const struct vb_slot *slot)
+{
+	for (uint32_t i = 0; i < DATAGRAM_TRIES; i++) {
+		if (vb_neighbor_send(pump->neighbors, number, slot))
+			return;
+		vb_neighbors_flush(pump->neighbors);
+		syscall(SYS_sched_yield);
+	}
+}
+
+/* True if the packet is not for the wire: it is on a line, or lost there. */
+static bool send_by_line(struct vb_pump *pump, const struct vb_slot *slot)
+{
+	uint32_t number;
+
+	if (slot->line) {
+		(void)vb_neighbor_send(pump->neighbors, vb_neighbor_of_line(slot->line), slot);
+		return true;
+	}
+	if (!is_datagram(slot) || !is_for_neighbor(pump, slot, &number))
+		return false;
+	send_datagram(pump, number, slot);
+	return true;
+}
+
 /* To its owner on this host, which may be ourselves. */
 static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
 {
@@ -246,10 +332,15 @@ static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)
 {
 	struct iovec *next = pump->iovecs;
 	uint32_t count = 0;
+	bool is_begun = false; /* the last slot is in a message */
 
 	for (uint32_t i = 0; i < slot_count; i++) {
 		const struct vb_slot *slot = &pump->slots[i];
+		bool was_begun = is_begun;
 
+		is_begun = false;
+		if (send_by_line(pump, slot) || (slot->continues && !was_begun))
+			continue;
 		if (is_for_host(pump, slot)) {
 			hand_over_slot(pump, slot);
 			continue;
@@ -259,6 +350,7 @@ static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)
 				(uint16_t)pump->slots[i - slot->ip_id].length;
 		else
 			begin_message(pump, &pump->messages[count++], slot, next);
+		is_begun = true;
 		next = add_slot(next, slot);
 		pump->messages[count - 1].iovec_count =
 			(uint32_t)(next - pump->messages[count - 1].iovecs);
@@ -277,15 +369,38 @@ static void tell_of_drops(struct vb_pump *pump)
 	       VB_ROCE_PORT);
 }
 
+/* What the engine has moved itself counts, and what it left for the next turn. */
+static bool has_moved_directly(struct vb_pump *pump)
+{
+	uint64_t parts = vb_nic_counters(pump->nic)->counts[VB_COUNTER_DIRECT_PARTS];
+	bool has_moved = parts != pump->direct_parts;
+
+	pump->direct_parts = parts;
+	return has_moved;
+}
+
+static void look_for_room(struct vb_pump *pump)
+{
+	if (pump->neighbors && vb_nic_has_waiting_lines(pump->nic))
+		vb_neighbors_flush(pump->neighbors);
+}
+
 static bool transmit(struct vb_pump *pump, uint64_t now_ns)
 {
 	uint32_t slot_count = 0;
+	uint32_t message_count;
 
+	look_for_room(pump);
 	if (vb_nic_has_work(pump->nic))
 		slot_count = vb_nic_transmit(pump->nic, now_ns, pump->slots, BATCH);
 	if (!slot_count)
-		return false;
-	vb_udp_send(pump->udp, pump->messages, make_messages(pump, slot_count));
+		return has_moved_directly(pump);
+	message_count = make_messages(pump, slot_count);
+	if (pump->neighbors)
+		vb_neighbors_flush(pump->neighbors);
+	if (!message_count)
+		return true;
+	vb_udp_send(pump->udp, pump->messages, message_count);
 	tell_of_drops(pump);
 	pump->glances = GLANCES_WITHOUT_MEMBERS; /* the next: no answer can have come yet */
 	/* Only a message shows whether its interface segments. This one is lost to peers that want its ICRC to be right. */
@@ -342,6 +457,7 @@ static void glance_at_qp1(struct vb_pump *pump, uint64_t now_ns, uint32_t weight
 	if (pump->glances_without_qp1 < GLANCES_WITHOUT_QP1)
 		return;
 	pump->glances_without_qp1 = 0;
+	pump->asked_address = (struct vb_gid){ 0 }; /* addresses come and go */
 	look_at_qp1(pump, now_ns);
 	if (vb_qp1_is_waiting(pump->qp1))
 		take_unreachable(pump, now_ns);
@@ -374,8 +490,9 @@ uint64_t vb_pump_deadline(const struct vb_pump *pump)
 
 bool vb_pump_turn(struct vb_pump *pump, uint64_t now_ns)
 {
-	bool moved = receive_from_wire(pump, now_ns);
+	bool moved = receive_from_lines(pump, now_ns);
 
+	moved |= receive_from_wire(pump, now_ns);
 	moved |= receive_from_members(pump, now_ns);
 	glance_at_qp1(pump, now_ns, GLANCES_A_TURN);
 	let_timers_fire(pump, now_ns);
@@ -385,8 +502,10 @@ bool vb_pump_turn(struct vb_pump *pump, uint64_t now_ns)
 
 bool vb_pump_glance(struct vb_pump *pump, uint64_t now_ns)
 {
-	bool moved = receive_from_wire(pump, now_ns);
+	bool moved = receive_from_lines(pump, now_ns);
 
+	if (!pump->has_lines || ++pump->glances_without_wire >= GLANCES_WITHOUT_WIRE)
+		moved |= receive_from_wire(pump, now_ns);
 	if (++pump->glances > GLANCES_WITHOUT_MEMBERS)
 		moved |= receive_from_members(pump, now_ns);
 	glance_at_qp1(pump, now_ns, 1);
@@ -401,6 +520,8 @@ void vb_pump_on_wake(struct vb_pump *pump, const struct pollfd fds[VB_PUMP_FDS_M
 		take_unreachable(pump, now_ns);
 	if (fds[QP1].revents)
 		look_at_qp1(pump, now_ns);
+	if (fds[NEIGHBORS].revents && pump->neighbors)
+		vb_neighbors_take_wake(pump->neighbors);
 }
 
 uint32_t vb_pump_fds(const struct vb_pump *pump, struct pollfd fds[VB_PUMP_FDS_MAX])
@@ -408,5 +529,9 @@ uint32_t vb_pump_fds(const struct vb_pump *pump, struct pollfd fds[VB_PUMP_FDS_M
 	fds[LINK] = (struct pollfd){ .fd = vb_udp_fd(pump->udp), .events = POLLIN };
 	fds[MEMBER] = (struct pollfd){ .fd = vb_member_fd(pump->member), .events = POLLIN };
 	fds[QP1] = (struct pollfd){ .fd = vb_qp1_fd(pump->qp1), .events = POLLIN };
+	if (!pump->neighbors)
+		return NEIGHBORS;
+	fds[NEIGHBORS] =
+		(struct pollfd){ .fd = vb_neighbors_fd(pump->neighbors), .events = POLLIN };
 	return VB_PUMP_FDS_MAX;
 }

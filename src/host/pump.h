@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Carries packets between an engine and its link: slots become messages, datagrams become frames. Packets for other
- * processes of this user are handed over to them, and theirs for us are taken in. Those for QP 1 go to host/qp1.h, whichever process it
+ * processes of this user go by lines (host/neighbor.h), or are handed over to them, and theirs for us are taken in. Those for QP 1 go to host/qp1.h, whichever process it
  * is that gets them.
  */
 #ifndef VB_HOST_PUMP_H
@@ -13,9 +13,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define VB_PUMP_FDS_MAX 3
+#define VB_PUMP_FDS_MAX 4
 
 struct vb_member;
+struct vb_neighbors;
 struct vb_nic;
 struct vb_pump;
 struct vb_qp1;
@@ -24,12 +25,12 @@ struct vb_udp;
 struct vb_gid;
 
 /*
- * Borrows all for its life. `host_gid`, or NULL, is a GID that is no address of the interface: packets to it are handed to
+ * Borrows all for its life. `neighbors` may be NULL. `host_gid`, or NULL, is a GID that is no address of the interface: packets to it are handed to
  * their owner on this host and never see the wire.
  */
 VB_MUST_USE vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *member,
-				  struct vb_qp1 *qp1, const struct vb_gid *host_gid,
-				  struct vb_pump **pump_out);
+				  struct vb_neighbors *neighbors, struct vb_qp1 *qp1,
+				  const struct vb_gid *host_gid, struct vb_pump **pump_out);
 void vb_pump_destroy(struct vb_pump *pump);
 
 /* As the engine's owner: one round of receiving, timers and sending. True if any packet moved. */

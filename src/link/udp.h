@@ -28,6 +28,9 @@ struct vb_udp_address {
 	uint32_t scope; /* interface index; means something for link-local and multicast addresses */
 };
 
+/* Whether it is an address of this host, as the kernel's routing says: a system call or two. */
+bool vb_udp_address_is_local(const struct vb_udp_address *address);
+
 struct vb_udp_config {
 	const int *
 		receiver; /* of vb_udp_receiver_open(), lent for the link's life; NULL: one of its own */

@@ -90,9 +90,6 @@ socklen_t vb_udp_address_store(const struct vb_udp_address *address, uint16_t po
 			       union vb_udp_name *name);
 struct vb_udp_address vb_udp_address_load(const union vb_udp_name *name, uint16_t *port);
 
-/* udp_local.c */
-bool vb_udp_address_is_local(const struct vb_udp_address *address);
-
 /* udp_socket.c: sockets with all their options, bound; a negative errno if that fails. */
 int vb_udp_socket_open_receiver(int family, const struct vb_udp_config *config);
 int vb_udp_socket_open_sender(int family, uint16_t port, bool is_host_only);

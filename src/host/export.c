@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Making export blocks, and mapping those of others. Sizes are sealed: a file that shrinks would be a SIGBUS for whoever maps it. */
+#include "host/export.h"
+
+#include "link/fd.h"
+#include "link/sys.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/memfd.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+/* The kernel marks the first word of a robust mutex. */
+_Static_assert(offsetof(pthread_mutex_t, __data.__lock) == 0, "the mark is the first word");
+
+#define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+
+int vb_export_open_memory(const char *name, size_t length)
+{
+	int fd = vb_fd_own(
+		vb_sys_result(syscall(SYS_memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING)));
+
+	if (fd < 0)
+		return fd;
+	if (!syscall(SYS_ftruncate, fd, length) && !syscall(SYS_fcntl, fd, F_ADD_SEALS, SIZE_SEALS))
+		return fd;
+	vb_fd_close(fd);
+	return -EIO;
+}
+
+void *vb_export_map_memory(int fd, size_t length, int protection)
+{
+	struct stat status;
+	long seals = syscall(SYS_fcntl, fd, F_GET_SEALS);
+	void *memory;
+
+	if (fstat(fd, &status) || (size_t)status.st_size != length || seals < 0 ||
+	    (seals & SIZE_SEALS) != SIZE_SEALS)
+		return NULL;
+	memory = mmap(NULL, length, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void init_mark(pthread_mutex_t *mark)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(mark, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
+vb_err vb_export_create(struct vb_export **block_out, int *fd_out)
+{
+	struct vb_export *block;
+	int fd = vb_export_open_memory("verbatim-export", sizeof(*block));
+
+	if (fd < 0)
+		return VB_ENOMEM;
+	block = vb_export_map_memory(fd, sizeof(*block), PROT_READ | PROT_WRITE);
+	if (!block || getrandom(&block->head.incarnation, sizeof(block->head.incarnation), 0) !=
+			      sizeof(block->head.incarnation)) {
+		vb_export_unmap(block);
+		vb_fd_close(fd);
+		return VB_ENOMEM;
+	}
+	block->head.address = (uintptr_t)block;
+	init_mark(&block->head.mark);
+	/* Kernels before 5.1 do not know it; then peers could write, which they never do. */
+	(void)syscall(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+	*block_out = block;
+	*fd_out = fd;
+	return VB_OK;
+}
+
+const struct vb_export *vb_export_map(int fd)
+{
+	return vb_export_map_memory(fd, sizeof(struct vb_export), PROT_READ);
+}
+
+void vb_export_unmap(const struct vb_export *block)
+{
+	if (block)
+		munmap((void *)(uintptr_t)block, sizeof(*block));
+}
+
+static uint32_t holder_of(const struct vb_export *block)
+{
+	return atomic_load_explicit(vb_export_mark(block), memory_order_relaxed) & FUTEX_TID_MASK;
+}
+
+void vb_export_hold_mark(struct vb_export *block)
+{
+	if (!holder_of(block))
+		pthread_mutex_lock(&block->head.mark);
+}
+
+/* Not by others: the mutex is in the list of its holder, which ends it by ending. */
+void vb_export_drop_mark(struct vb_export *block)
+{
+	if (holder_of(block) == (uint32_t)syscall(SYS_gettid))
+		pthread_mutex_unlock(&block->head.mark);
+}
+
+bool vb_export_is_dead(const struct vb_export *block)
+{
+	return atomic_load_explicit(vb_export_mark(block), memory_order_acquire) & FUTEX_OWNER_DIED;
+}

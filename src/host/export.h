@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The export block of an adapter: what its neighbors are shown, in a memfd that only its owner can write. Copies of the engine's rows, whether the
+ * owner sleeps, and a mark by which the kernel tells that it is gone.
+ */
+#ifndef VB_HOST_EXPORT_H
+#define VB_HOST_EXPORT_H
+
+#include "base/err.h"
+#include "nic/reach.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define VB_EXPORT_KEY_ROWS (1u << 18)
+#define VB_EXPORT_QP_ROWS (1u << 16)
+
+/* The first page. */
+struct vb_export_head {
+	uint64_t incarnation; /* random: no two blocks have the same */
+	uint64_t address; /* of this page at its owner: to try whether others can read it there */
+	_Atomic uint32_t is_closed; /* 1: its rows count no more */
+	_Alignas(64) pthread_mutex_t mark; /* robust: the owner's helper thread holds it for life */
+	_Alignas(64) _Atomic uint32_t sleeper_count; /* threads that wait to be woken … */
+	_Atomic uint32_t sleep_sequence; /* … which is raised whenever one begins or ends */
+};
+
+struct vb_export {
+	struct vb_export_head head;
+	_Alignas(4096) struct vb_qp_row qp_rows[VB_EXPORT_QP_ROWS];
+	struct vb_key_row key_rows[VB_EXPORT_KEY_ROWS];
+};
+
+/* The caller ends it with vb_export_unmap() and vb_fd_close(*fd_out), which is what others are to be given. */
+VB_MUST_USE vb_err vb_export_create(struct vb_export **block_out, int *fd_out);
+/* Somebody else's, to read; NULL if it is not one, or might change its size. */
+const struct vb_export *vb_export_map(int fd);
+void vb_export_unmap(const struct vb_export *block);
+
+/* As the helper thread, at any time: holds the mark from now on. In the thread that holds it: no longer. */
+void vb_export_hold_mark(struct vb_export *block);
+void vb_export_drop_mark(struct vb_export *block);
+
+/* The word of the mark, see vb_dma_reach_is_alive(); and whether its holder has died. */
+static inline const _Atomic uint32_t *vb_export_mark(const struct vb_export *block)
+{
+	return (const _Atomic uint32_t *)(const void *)&block->head.mark;
+}
+bool vb_export_is_dead(const struct vb_export *block);
+
+/* A memfd of that size, sealed against any other; a negative errno if there is none to be had. */
+int vb_export_open_memory(const char *name, size_t length);
+/* Maps one that somebody else has made; NULL if it has another size, or could get one. */
+void *vb_export_map_memory(int fd, size_t length, int protection);
+
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Neighbors as a whole: their making, sleeping, and waiting for those who act in our memory. */
+#include "host/neighbor_priv.h"
+
+#include "host/clock.h"
+#include "host/log.h"
+#include "link/fd.h"
+#include "nic/nic.h"
+
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PATIENCE_NS 1000000000u /* with somebody who acts in our memory, before the log is told */
+#define SPINS 1000u
+
+vb_err vb_neighbors_create(struct vb_nic *nic, struct vb_neighbors **neighbors_out)
+{
+	struct vb_neighbors *neighbors = calloc(1, sizeof(*neighbors));
+
+	if (!neighbors)
+		return VB_ENOMEM;
+	neighbors->nic = nic;
+	neighbors->block_fd = -1;
+	neighbors->wake_fd = -1;
+	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++) {
+		neighbors->table[i].wake_fd = -1;
+		neighbors->table[i].out_fd = -1;
+	}
+	*neighbors_out = neighbors;
+	return VB_OK;
+}
+
+void vb_neighbors_destroy(struct vb_neighbors *neighbors)
+{
+	vb_neighbors_unplug(neighbors);
+	free(neighbors);
+}
+
+static void greet_again(struct vb_neighbors *neighbors)
+{
+	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
+		if (neighbors->table[i].is_known)
+			(void)vb_neighbor_meet(neighbors, i);
+}
+
+static void show_sleepers(struct vb_neighbors *neighbors)
+{
+	struct vb_export_head *head = &neighbors->block->head;
+
+	atomic_store_explicit(&head->sleeper_count, neighbors->sleeper_count, memory_order_relaxed);
+	atomic_fetch_add_explicit(&head->sleep_sequence, 1, memory_order_relaxed);
+	/* Pairs with the fence of who writes to a ring, or makes room in one: he sees that we sleep, or we see what he did. */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+vb_err vb_neighbors_plug_in(struct vb_neighbors *neighbors, struct vb_member *member)
+{
+	vb_err err = vb_export_create(&neighbors->block, &neighbors->block_fd);
+
+	if (err)
+		return err;
+	neighbors->wake_fd = vb_fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (neighbors->wake_fd < 0) {
+		vb_neighbors_unplug(neighbors);
+		return VB_ENOMEM;
+	}
+	neighbors->member = member;
+	neighbors->pid = getpid();
+	vb_nic_show(neighbors->nic, neighbors->block->key_rows, neighbors->block->qp_rows);
+	show_sleepers(neighbors);
+	greet_again(neighbors);
+	return VB_OK;
+}
+
+/* Those who have the block mapped shall not go by its rows any more. A forked child has the block of its parent, which goes on. */
+static void close_block(struct vb_neighbors *neighbors)
+{
+	if (!neighbors->block || neighbors->pid != getpid())
+		return;
+	atomic_store_explicit(&neighbors->block->head.is_closed, 1, memory_order_relaxed);
+	vb_neighbors_await(neighbors);
+}
+
+void vb_neighbors_unplug(struct vb_neighbors *neighbors)
+{
+	vb_nic_show(neighbors->nic, NULL, NULL);
+	close_block(neighbors);
+	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
+		vb_neighbor_close(neighbors, i);
+	if (neighbors->block) {
+		vb_export_drop_mark(neighbors->block);
+		vb_export_unmap(neighbors->block);
+	}
+	vb_fd_close(neighbors->block_fd);
+	vb_fd_close(neighbors->wake_fd);
+	neighbors->block = NULL;
+	neighbors->block_fd = -1;
+	neighbors->wake_fd = -1;
+	neighbors->member = NULL;
+}
+
+bool vb_neighbors_are_intact(const struct vb_neighbors *neighbors)
+{
+	if (!vb_fd_is_ours(neighbors->block_fd) || !vb_fd_is_ours(neighbors->wake_fd))
+		return false;
+	for (uint32_t i = 0; i < neighbors->open_count; i++) {
+		uint32_t number = neighbors->open[i];
+
+		if (!vb_fd_is_ours(neighbors->table[number].wake_fd))
+			return false;
+	}
+	return true;
+}
+
+void vb_neighbors_hold_mark(struct vb_neighbors *neighbors)
+{
+	if (neighbors->block)
+		vb_export_hold_mark(neighbors->block);
+}
+
+const struct vb_neighbor_counts *vb_neighbor_counts(const struct vb_neighbors *neighbors)
+{
+	return &neighbors->counts;
+}
+
+/* --- sleeping --- */
+
+int vb_neighbors_fd(const struct vb_neighbors *neighbors)
+{
+	return neighbors->wake_fd;
+}
+
+void vb_neighbors_take_wake(struct vb_neighbors *neighbors)
+{
+	uint64_t count;
+
+	if (vb_fd_is_ours(neighbors->wake_fd))
+		syscall(SYS_read, neighbors->wake_fd, &count, sizeof(count));
+}
+
+/* Who makes room wakes us from now on. */
+static bool has_room_at_last(struct vb_neighbors *neighbors)
+{
+	for (uint32_t i = 0; i < neighbors->open_count; i++)
+		atomic_store_explicit(&neighbors->table[neighbors->open[i]].out_memory->wants_room,
+				      1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	vb_neighbors_flush(neighbors);
+	return vb_nic_has_work(neighbors->nic);
+}
+
+static bool has_news(const struct vb_neighbors *neighbors)
+{
+	for (uint32_t i = 0; i < neighbors->open_count; i++)
+		if (vb_ring_has_news(&neighbors->table[neighbors->open[i]].in))
+			return true;
+	return false;
+}
+
+bool vb_neighbors_begin_sleep(struct vb_neighbors *neighbors)
+{
+	neighbors->sleeper_count++;
+	if (!neighbors->block)
+		return true;
+	show_sleepers(neighbors);
+	if (vb_nic_has_waiting_lines(neighbors->nic) && has_room_at_last(neighbors))
+		return false;
+	return !has_news(neighbors);
+}
+
+/* Others may still sleep: what came for us without a wake, since we were about to look, is to wake them. */
+void vb_neighbors_end_sleep(struct vb_neighbors *neighbors)
+{
+	neighbors->sleeper_count--;
+	if (neighbors->block)
+		show_sleepers(neighbors);
+}
+
+/* --- waiting for those who act in our memory --- */
+
+static bool is_acting(const struct vb_neighbor *neighbor, uint32_t busy)
+{
+	return busy & 1 && !vb_export_is_dead(neighbor->block) &&
+	       atomic_load_explicit(&neighbor->in_memory->busy, memory_order_acquire) == busy;
+}
+
+static void await(const struct vb_neighbor *neighbor, uint32_t number)
+{
+	uint32_t busy = atomic_load_explicit(&neighbor->in_memory->busy, memory_order_acquire);
+	uint64_t begin_ns = 0;
+
+	for (uint32_t i = 0; is_acting(neighbor, busy); i++) {
+		if (i < SPINS)
+			continue;
+		if (!begin_ns)
+			begin_ns = vb_clock_now();
+		if (begin_ns != UINT64_MAX && vb_clock_now() - begin_ns > PATIENCE_NS) {
+			vb_log(VB_LOG_WARN,
+			       "process %d (adapter %u) was stopped in the middle of an access to this one's memory: waiting for it",
+			       (int)neighbor->reach.pid, number);
+			begin_ns = UINT64_MAX;
+		}
+		syscall(SYS_sched_yield);
+	}
+}
+
+void vb_neighbors_await(struct vb_neighbors *neighbors)
+{
+	/* Pairs with the fence of who has announced himself: he sees our rows, or we see him. */
+	atomic_thread_fence(memory_order_seq_cst);
+	for (uint32_t i = 0; i < neighbors->open_count; i++) {
+		uint32_t number = neighbors->open[i];
+
+		if (neighbors->table[number].reach.busy)
+			await(&neighbors->table[number], number);
+	}
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The neighbors of an adapter: other adapters of this user in this network namespace (the one with our own number among them), with which it
+ * has lines, one each way, and whose memory it may be able to reach. docs/adr/0003 tells the whole. All is for the
+ * engine's owner.
+ */
+#ifndef VB_HOST_NEIGHBOR_H
+#define VB_HOST_NEIGHBOR_H
+
+#include "base/err.h"
+#include "nic/frame.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct vb_mail;
+struct vb_member;
+struct vb_neighbors;
+struct vb_nic;
+struct vb_qp;
+
+/* Borrows the engine for its life. It has no descriptors until it is plugged in. */
+VB_MUST_USE vb_err vb_neighbors_create(struct vb_nic *nic, struct vb_neighbors **neighbors_out);
+void vb_neighbors_destroy(struct vb_neighbors *neighbors);
+
+/* With new descriptors, which it offers to all neighbors that it had before. Borrows the member until it is unplugged. */
+VB_MUST_USE vb_err vb_neighbors_plug_in(struct vb_neighbors *neighbors, struct vb_member *member);
+void vb_neighbors_unplug(struct vb_neighbors *neighbors);
+/* False if the program has closed its descriptors. */
+bool vb_neighbors_are_intact(const struct vb_neighbors *neighbors);
+
+/* As the helper thread: marks us as alive. */
+void vb_neighbors_hold_mark(struct vb_neighbors *neighbors);
+
+/* --- meeting ------------------------------------------------------------------------------------ */
+
+enum vb_neighbor_state {
+	VB_NEIGHBOR_ABSENT, /* there is none, or it takes no offers, or it is not reached: the wire it is */
+	VB_NEIGHBOR_ASKED, /* an offer is on its way */
+	VB_NEIGHBOR_OPEN,
+};
+
+/* Makes an offer to the member with that number, unless it has one. */
+enum vb_neighbor_state vb_neighbor_meet(struct vb_neighbors *neighbors, uint32_t number);
+/* An offer has come by mail. */
+void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
+			     struct vb_mail *mail);
+/* From now on a connected QP takes the line to that neighbor, if there is one. */
+void vb_neighbor_connect(struct vb_neighbors *neighbors, uint32_t number, struct vb_qp *qp);
+/* In words, for a person: why a QP takes the way it does. */
+const char *vb_neighbor_describe(const struct vb_neighbors *neighbors, uint32_t number);
+
+/* --- packets ------------------------------------------------------------------------------------ */
+
+/* Packets that came by lines, up to `capacity`; they lie in the rings until vb_neighbors_release(). */
+uint32_t vb_neighbors_receive(struct vb_neighbors *neighbors, struct vb_frame *frames,
+			      uint32_t capacity);
+void vb_neighbors_release(struct vb_neighbors *neighbors);
+
+/* Puts a packet on the line of that neighbor. False: it is lost, since the neighbor or the packet's memory is gone, or there is no room. */
+bool vb_neighbor_send(struct vb_neighbors *neighbors, uint32_t number, const struct vb_slot *slot);
+/* After sending, or when somebody waits for room: wakes whoever sleeps, and tells the engine of the room there is. */
+void vb_neighbors_flush(struct vb_neighbors *neighbors);
+bool vb_neighbor_is_open(const struct vb_neighbors *neighbors, uint32_t number);
+
+/* The number of a line: that of the neighbor, from 1 on. */
+static inline uint32_t vb_neighbor_line(uint32_t number)
+{
+	return number + 1;
+}
+
+static inline uint32_t vb_neighbor_of_line(uint32_t line)
+{
+	return line - 1;
+}
+
+/* --- sleeping ----------------------------------------------------------------------------------- */
+
+/* Readable when a neighbor has woken us. */
+int vb_neighbors_fd(const struct vb_neighbors *neighbors);
+void vb_neighbors_take_wake(struct vb_neighbors *neighbors);
+
+/* A thread goes to sleep on that descriptor. False: there is something to do, and it must not. Each call wants its end. */
+bool vb_neighbors_begin_sleep(struct vb_neighbors *neighbors);
+void vb_neighbors_end_sleep(struct vb_neighbors *neighbors);
+
+/* --- memory ------------------------------------------------------------------------------------- */
+
+/* A row was closed: returns when no neighbor is acting on what it said before. */
+void vb_neighbors_await(struct vb_neighbors *neighbors);
+
+/* Packets, since the beginning. */
+struct vb_neighbor_counts {
+	uint64_t sent;
+	uint64_t received;
+	uint64_t lost;
+	uint64_t wakes;
+};
+
+const struct vb_neighbor_counts *vb_neighbor_counts(const struct vb_neighbors *neighbors);
+
+#endif

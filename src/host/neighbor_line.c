@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Packets on lines. A record holds the flow of a packet and then its bytes. */
+#include "host/neighbor_priv.h"
+
+#include "link/fd.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ROOM_FOR_THE_DEAD 64u /* packets: what is sent to them vanishes */
+
+_Static_assert(sizeof(struct vb_flow) + VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX + VB_SLOT_TAIL_MAX <=
+		       VB_RING_RECORD_MAX,
+	       "every packet fits a record");
+
+bool vb_neighbor_is_open(const struct vb_neighbors *neighbors, uint32_t number)
+{
+	return number < VB_MEMBER_COUNT && neighbors->table[number].state == VB_NEIGHBOR_OPEN;
+}
+
+/* --- receiving --- */
+
+static uint32_t receive_from(struct vb_neighbor *neighbor, struct vb_frame *frames,
+			     uint32_t capacity)
+{
+	uint32_t count = 0;
+	uint32_t length;
+	const uint8_t *bytes;
+
+	while (count < capacity && (bytes = vb_ring_take(&neighbor->in, &length))) {
+		struct vb_frame *frame = &frames[count];
+
+		neighbor->is_taken = true;
+		if (length < sizeof(struct vb_flow))
+			continue;
+		*frame = (struct vb_frame){
+			.is_by_line = true,
+			.head = { bytes + sizeof(frame->flow),
+				  length - (uint32_t)sizeof(frame->flow) },
+		};
+		memcpy(&frame->flow, bytes, sizeof(frame->flow));
+		count++;
+	}
+	return count;
+}
+
+uint32_t vb_neighbors_receive(struct vb_neighbors *neighbors, struct vb_frame *frames,
+			      uint32_t capacity)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < neighbors->open_count && count < capacity; i++) {
+		uint32_t place = (neighbors->next + i) % neighbors->open_count;
+
+		count += receive_from(&neighbors->table[neighbors->open[place]], frames + count,
+				      capacity - count);
+	}
+	if (count == capacity) /* the others come first the next time */
+		neighbors->next = (neighbors->next + 1) % neighbors->open_count;
+	neighbors->counts.received += count;
+	return count;
+}
+
+static void answer_writer(struct vb_neighbors *neighbors, struct vb_neighbor *neighbor)
+{
+	_Atomic uint32_t *wants_room = &neighbor->in_memory->wants_room;
+
+	/* Pairs with the fence of a writer that goes to sleep. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(wants_room, memory_order_relaxed) &&
+	    atomic_exchange_explicit(wants_room, 0, memory_order_relaxed))
+		vb_neighbor_wake(neighbors, neighbor);
+}
+
+void vb_neighbors_release(struct vb_neighbors *neighbors)
+{
+	for (uint32_t i = 0; i < neighbors->open_count; i++) {
+		struct vb_neighbor *neighbor = &neighbors->table[neighbors->open[i]];
+
+		if (!neighbor->is_taken)
+			continue;
+		neighbor->is_taken = false;
+		vb_ring_release(&neighbor->in);
+		answer_writer(neighbors, neighbor);
+	}
+}
+
+/* --- sending --- */
+
+static bool put(struct vb_neighbor *neighbor, const struct vb_slot *slot)
+{
+	uint32_t length = (uint32_t)sizeof(slot->flow) + slot->length;
+	uint8_t *to = vb_ring_reserve(&neighbor->out, length);
+
+	if (!to)
+		return false;
+	memcpy(to, &slot->flow, sizeof(slot->flow));
+	if (!vb_slot_gather(slot, to + sizeof(slot->flow)))
+		return false;
+	vb_ring_commit(&neighbor->out, length);
+	return true;
+}
+
+bool vb_neighbor_send(struct vb_neighbors *neighbors, uint32_t number, const struct vb_slot *slot)
+{
+	struct vb_neighbor *neighbor = &neighbors->table[number];
+	bool is_sent = neighbor->state == VB_NEIGHBOR_OPEN && put(neighbor, slot);
+
+	if (!neighbor->is_touched)
+		neighbors->touched[neighbors->touched_count++] = (uint8_t)number;
+	neighbor->is_touched = true;
+	if (is_sent)
+		neighbors->counts.sent++;
+	else
+		neighbors->counts.lost++;
+	return is_sent;
+}
+
+void vb_neighbor_wake(struct vb_neighbors *neighbors, struct vb_neighbor *neighbor)
+{
+	uint64_t one = 1;
+
+	neighbors->counts.wakes++;
+	if (vb_fd_is_ours(neighbor->wake_fd))
+		syscall(SYS_write, neighbor->wake_fd, &one, sizeof(one));
+}
+
+/* Once for each time that somebody begins or ends to sleep: until then he has yet to look. */
+static void wake_sleeper(struct vb_neighbors *neighbors, struct vb_neighbor *neighbor)
+{
+	const struct vb_export_head *head = &neighbor->block->head;
+	uint32_t sequence;
+
+	/* Pairs with the fence of who goes to sleep. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&head->sleeper_count, memory_order_relaxed))
+		return;
+	sequence = atomic_load_explicit(&head->sleep_sequence, memory_order_relaxed);
+	if (sequence == neighbor->woken)
+		return;
+	neighbor->woken = sequence;
+	vb_neighbor_wake(neighbors, neighbor);
+}
+
+static uint32_t room_of(struct vb_neighbor *neighbor)
+{
+	if (neighbor->state != VB_NEIGHBOR_OPEN || vb_export_is_dead(neighbor->block))
+		return ROOM_FOR_THE_DEAD;
+	return vb_ring_room(&neighbor->out);
+}
+
+void vb_neighbor_tell_room(struct vb_neighbors *neighbors, uint32_t number)
+{
+	vb_nic_set_line_room(neighbors->nic, vb_neighbor_line(number),
+			     room_of(&neighbors->table[number]));
+}
+
+void vb_neighbors_flush(struct vb_neighbors *neighbors)
+{
+	while (neighbors->touched_count) {
+		uint32_t number = neighbors->touched[--neighbors->touched_count];
+		struct vb_neighbor *neighbor = &neighbors->table[number];
+
+		neighbor->is_touched = false;
+		if (neighbor->state == VB_NEIGHBOR_OPEN)
+			wake_sleeper(neighbors, neighbor);
+		vb_neighbor_tell_room(neighbors, number);
+	}
+	if (!vb_nic_has_waiting_lines(neighbors->nic))
+		return;
+	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
+		if (neighbors->table[i].is_known)
+			vb_neighbor_tell_room(neighbors, i);
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How neighbors meet. Each gives the other its export block, its eventfd and a ring, by an offer that also says whether it has the other's. So it
+ * takes three: what A gives, what B gives and that it has A's, that A has B's. Offers may cross, and then two more are
+ * sent than needed. Who has the other's things and knows that it has ours sends by the line; receiving begins earlier.
+ */
+#include "host/neighbor_priv.h"
+
+#include "host/clock.h"
+#include "host/log.h"
+#include "host/mail.h"
+#include "host/member_priv.h"
+#include "link/fd.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ASK_AGAIN_NS 1000000000u /* who does not answer is asked once in so long */
+
+static void remove_open(struct vb_neighbors *neighbors, uint32_t number)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < neighbors->open_count; i++)
+		if (neighbors->open[i] != number)
+			neighbors->open[kept++] = neighbors->open[i];
+	neighbors->open_count = kept;
+	neighbors->next = 0;
+}
+
+static void unmap_ring(struct vb_ring_memory *memory)
+{
+	if (memory)
+		munmap(memory, sizeof(*memory));
+}
+
+void vb_neighbor_close(struct vb_neighbors *neighbors, uint32_t number)
+{
+	struct vb_neighbor *neighbor = &neighbors->table[number];
+
+	neighbor->reach = (struct vb_reach){ .way = VB_REACH_CLOSED };
+	if (neighbor->in_memory != neighbor->out_memory)
+		unmap_ring(neighbor->in_memory);
+	unmap_ring(neighbor->out_memory);
+	if (neighbor->block != neighbors->block)
+		vb_export_unmap(neighbor->block);
+	if (neighbor->wake_fd != neighbors->wake_fd)
+		vb_fd_close(neighbor->wake_fd);
+	vb_fd_close(neighbor->out_fd);
+	remove_open(neighbors, number);
+	*neighbor = (struct vb_neighbor){
+		.is_known = neighbor->is_known,
+		.is_touched = neighbor->is_touched,
+		.asked_ns = neighbor->asked_ns,
+		.wake_fd = -1,
+		.out_fd = -1,
+	};
+	if (neighbor->is_known)
+		vb_neighbor_tell_room(neighbors, number);
+}
+
+/* --- ours --- */
+
+static bool make_ring(struct vb_neighbor *neighbor)
+{
+	if (neighbor->out_memory)
+		return true;
+	neighbor->out_fd = vb_export_open_memory("verbatim-ring", sizeof(struct vb_ring_memory));
+	if (neighbor->out_fd < 0)
+		return false;
+	neighbor->out_memory = vb_export_map_memory(neighbor->out_fd, sizeof(struct vb_ring_memory),
+						    PROT_READ | PROT_WRITE);
+	if (!neighbor->out_memory)
+		return false;
+	vb_ring_writer_init(&neighbor->out, neighbor->out_memory);
+	return true;
+}
+
+/* False if it cannot have it, now or ever. */
+static bool offer(struct vb_neighbors *neighbors, uint32_t number)
+{
+	struct vb_neighbor *neighbor = &neighbors->table[number];
+	struct vb_neighbor_offer message = {
+		.kind = VB_NEIGHBOR_OFFER,
+		.number = vb_member_number(neighbors->member),
+		.incarnation = neighbors->block->head.incarnation,
+		.answered = neighbor->incarnation,
+	};
+	struct iovec part = { &message, sizeof(message) };
+	int fds[VB_OFFER_FDS] = { neighbors->block_fd, neighbors->wake_fd, -1 };
+	struct vb_mail_name name = vb_member_name(neighbors->member->user, number);
+
+	neighbor->asked_ns = vb_clock_now();
+	if (!make_ring(neighbor))
+		return false;
+	fds[VB_OFFER_RING] = neighbor->out_fd;
+	if (vb_mail_send_fds(neighbors->member->fd, &name, &part, fds, VB_OFFER_FDS))
+		return false;
+	neighbor->told = neighbor->incarnation;
+	return true;
+}
+
+/* --- theirs --- */
+
+static void add_open(struct vb_neighbors *neighbors, uint32_t number)
+{
+	remove_open(neighbors, number);
+	neighbors->open[neighbors->open_count++] = (uint8_t)number;
+	neighbors->table[number].is_known = true;
+}
+
+static void init_reach(struct vb_neighbor *neighbor, pid_t pid)
+{
+	const struct vb_export_head *head = &neighbor->block->head;
+
+	neighbor->reach = (struct vb_reach){
+		.pid = pid,
+		.tables = { neighbor->block->key_rows, neighbor->block->qp_rows, VB_EXPORT_KEY_ROWS,
+			    VB_EXPORT_QP_ROWS },
+		.busy = &neighbor->out_memory->busy,
+		.mark = vb_export_mark(neighbor->block),
+		.is_closed = &head->is_closed,
+	};
+	if (pid == getpid())
+		neighbor->reach.way = VB_REACH_OWN;
+	else if (vb_dma_reach_probe(pid, head->address, head->incarnation))
+		neighbor->reach.way = VB_REACH_PROCESS;
+	else
+		neighbor->reach.way = VB_REACH_CLOSED;
+}
+
+/* Takes what an offer brings. False if it is of no use. */
+static bool take(struct vb_neighbor *neighbor, struct vb_mail *mail, uint64_t incarnation)
+{
+	neighbor->block = vb_export_map(mail->fds[VB_OFFER_BLOCK]);
+	neighbor->in_memory = vb_export_map_memory(
+		mail->fds[VB_OFFER_RING], sizeof(struct vb_ring_memory), PROT_READ | PROT_WRITE);
+	if (!neighbor->block || !neighbor->in_memory ||
+	    neighbor->block->head.incarnation != incarnation || !make_ring(neighbor))
+		return false;
+	neighbor->wake_fd = mail->fds[VB_OFFER_WAKE];
+	mail->fds[VB_OFFER_WAKE] = -1;
+	vb_ring_reader_init(&neighbor->in, neighbor->in_memory);
+	neighbor->incarnation = incarnation;
+	init_reach(neighbor, mail->pid);
+	return true;
+}
+
+static bool is_from(const struct vb_neighbors *neighbors, const struct vb_mail *mail,
+		    uint32_t number)
+{
+	struct vb_mail_name name = vb_member_name(neighbors->member->user, number);
+
+	return name.length == mail->from.length &&
+	       !memcmp(&name.address, &mail->from.address, name.length);
+}
+
+/* Both have what they need. */
+static void open_line(struct vb_neighbors *neighbors, uint32_t number)
+{
+	struct vb_neighbor *neighbor = &neighbors->table[number];
+
+	if (neighbor->state == VB_NEIGHBOR_OPEN)
+		return;
+	neighbor->state = VB_NEIGHBOR_OPEN;
+	vb_fd_close(neighbor->out_fd);
+	neighbor->out_fd = -1;
+	vb_neighbor_tell_room(neighbors, number);
+	vb_log(VB_LOG_DEBUG, "a line to adapter %u, process %d: %s", number,
+	       (int)neighbor->reach.pid, vb_neighbor_describe(neighbors, number));
+}
+
+void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
+			     struct vb_mail *mail)
+{
+	struct vb_neighbor_offer message;
+	struct vb_neighbor *neighbor;
+
+	if (!neighbors->block || mail->length != sizeof(message) || mail->fd_count != VB_OFFER_FDS)
+		return;
+	memcpy(&message, bytes, sizeof(message));
+	if (message.number >= VB_MEMBER_COUNT || !message.incarnation ||
+	    message.number == vb_member_number(neighbors->member) ||
+	    !is_from(neighbors, mail, message.number))
+		return;
+	neighbor = &neighbors->table[message.number];
+	if (neighbor->incarnation != message.incarnation) {
+		if (neighbor->incarnation) /* what we gave went to another one */
+			vb_neighbor_close(neighbors, message.number);
+		if (!take(neighbor, mail, message.incarnation)) {
+			vb_neighbor_close(neighbors, message.number);
+			return;
+		}
+		add_open(neighbors, message.number);
+	}
+	if (neighbor->told != neighbor->incarnation && !offer(neighbors, message.number)) {
+		vb_neighbor_close(neighbors, message.number);
+		return;
+	}
+	if (message.answered == neighbors->block->head.incarnation)
+		open_line(neighbors, message.number);
+}
+
+/* --- meeting --- */
+
+/* The one with our own number: one ring, which we write and read. */
+static void open_own(struct vb_neighbors *neighbors, uint32_t number)
+{
+	struct vb_neighbor *neighbor = &neighbors->table[number];
+
+	if (!make_ring(neighbor)) {
+		vb_neighbor_close(neighbors, number);
+		return;
+	}
+	neighbor->in_memory = neighbor->out_memory;
+	vb_ring_reader_init(&neighbor->in, neighbor->in_memory);
+	neighbor->block = neighbors->block;
+	neighbor->wake_fd = neighbors->wake_fd;
+	neighbor->incarnation = neighbors->block->head.incarnation;
+	init_reach(neighbor, getpid());
+	neighbor->reach.busy = NULL; /* who closes a row is who would be busy */
+	neighbor->reach.mark = NULL;
+	add_open(neighbors, number);
+	open_line(neighbors, number);
+}
+
+enum vb_neighbor_state vb_neighbor_meet(struct vb_neighbors *neighbors, uint32_t number)
+{
+	struct vb_neighbor *neighbor = &neighbors->table[number];
+	uint64_t now = vb_clock_now();
+
+	if (!neighbors->block)
+		return VB_NEIGHBOR_ABSENT;
+	if (neighbor->block && vb_export_is_dead(neighbor->block)) {
+		vb_neighbor_close(neighbors, number);
+		neighbor->asked_ns = 0;
+	}
+	if (neighbor->state == VB_NEIGHBOR_OPEN)
+		return VB_NEIGHBOR_OPEN;
+	if (number == vb_member_number(neighbors->member)) {
+		open_own(neighbors, number);
+		return neighbor->state;
+	}
+	if (neighbor->asked_ns && now - neighbor->asked_ns < ASK_AGAIN_NS)
+		return neighbor->state;
+	if (!neighbor->incarnation)
+		vb_neighbor_close(neighbors, number); /* an offer to somebody who may be gone */
+	neighbor->told = 0;
+	if (offer(neighbors, number))
+		neighbor->state = VB_NEIGHBOR_ASKED;
+	else
+		vb_neighbor_close(neighbors, number);
+	return neighbor->state;
+}
+
+void vb_neighbor_connect(struct vb_neighbors *neighbors, uint32_t number, struct vb_qp *qp)
+{
+	if (vb_neighbor_is_open(neighbors, number))
+		vb_qp_set_line(qp, vb_neighbor_line(number), &neighbors->table[number].reach);
+}
+
+const char *vb_neighbor_describe(const struct vb_neighbors *neighbors, uint32_t number)
+{
+	const struct vb_neighbor *neighbor = &neighbors->table[number];
+
+	if (neighbor->state != VB_NEIGHBOR_OPEN)
+		return "wire: it has made no offer";
+	switch (neighbor->reach.way) {
+	case VB_REACH_OWN:
+		return "line, memory in this process";
+	case VB_REACH_PROCESS:
+		return "line, memory by process_vm_writev";
+	case VB_REACH_CLOSED:
+		break;
+	}
+	return "line only: the kernel does not let us reach its memory";
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The inside of neighbors, and what they write each other when they meet. */
+#ifndef VB_HOST_NEIGHBOR_PRIV_H
+#define VB_HOST_NEIGHBOR_PRIV_H
+
+#include "host/dma_reach.h"
+#include "host/export.h"
+#include "host/member.h"
+#include "host/neighbor.h"
+#include "link/ring.h"
+
+struct vb_neighbor {
+	enum vb_neighbor_state state;
+	bool is_known; /* it had a line once: it is offered one again when we have new descriptors */
+	bool is_touched; /* something was sent since the last flush */
+	bool is_taken; /* something was received and not released */
+	uint64_t asked_ns; /* when the last offer was made */
+	uint64_t incarnation; /* of its export block; 0: none yet */
+	uint64_t told; /* the incarnation that our last offer said we have */
+	const struct vb_export *block;
+	int wake_fd;
+	uint32_t woken; /* the sleep sequence that it was woken for */
+	struct vb_ring_memory *out_memory; /* ours to write … */
+	int out_fd; /* … to be given to it; -1 when it has it */
+	struct vb_ring_memory *in_memory; /* its to write */
+	struct vb_ring_writer out;
+	struct vb_ring_reader in;
+	struct vb_reach reach; /* lent to QPs */
+};
+
+struct vb_neighbors {
+	struct vb_nic *nic;
+	struct vb_member *member; /* NULL while it is unplugged */
+	struct vb_export *block;
+	int block_fd;
+	int wake_fd;
+	uint32_t sleeper_count;
+	uint32_t open_count;
+	uint8_t open[VB_MEMBER_COUNT]; /* numbers, in the order in which they came */
+	uint32_t next; /* the place in `open` that is received from first */
+	uint8_t touched
+		[VB_MEMBER_COUNT]; /* numbers of those that something was sent to since the last flush */
+	uint32_t touched_count;
+	pid_t pid; /* whose descriptors these are */
+	struct vb_neighbor_counts counts;
+	struct vb_neighbor table[VB_MEMBER_COUNT];
+};
+
+#define VB_NEIGHBOR_OFFER 0x76623181u
+
+/* With the descriptors of the export block, the eventfd, and a ring that the sender writes. */
+struct vb_neighbor_offer {
+	uint32_t kind;
+	uint32_t number; /* of the sender */
+	uint64_t incarnation;
+	uint64_t answered; /* the incarnation of the receiver whose offer the sender has taken; 0: none */
+};
+enum { VB_OFFER_BLOCK, VB_OFFER_WAKE, VB_OFFER_RING, VB_OFFER_FDS };
+
+/* neighbor_meet.c */
+void vb_neighbor_close(struct vb_neighbors *neighbors, uint32_t number);
+/* neighbor_line.c: the engine is told how much room there is */
+void vb_neighbor_tell_room(struct vb_neighbors *neighbors, uint32_t number);
+void vb_neighbor_wake(struct vb_neighbors *neighbors, struct vb_neighbor *neighbor);
+
+#endif

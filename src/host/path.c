@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which way the packets of a connected QP take: the wire, or a line to a neighbor. It is chosen once, when the peer's address is known. To
+ * meet a neighbor takes a moment, and nobody has the engine meanwhile: the neighbor may be waiting for us in the same way.
+ */
+#include "host/adapter_priv.h"
+
+#include "host/clock.h"
+#include "host/log.h"
+#include "host/member.h"
+#include "host/neighbor.h"
+#include "link/udp.h"
+#include "nic/qp.h"
+
+#include <string.h>
+
+#define MEETING_NS 100000000u
+#define PAUSE_NS 1000000u
+
+static bool is_on_this_host(const struct vb_adapter *adapter, const struct vb_gid *gid)
+{
+	struct vb_udp_address address = { .scope = adapter->device.ifindex };
+
+	if (vb_nic_has_gid(adapter->nic, gid))
+		return true;
+	memcpy(address.ip, gid->raw, sizeof(address.ip));
+	return vb_udp_address_is_local(&address);
+}
+
+/* As the owner. */
+static enum vb_neighbor_state meet(struct vb_adapter *adapter, uint32_t number,
+				   struct pollfd fds[VB_PUMP_FDS_MAX], uint32_t *count_out)
+{
+	enum vb_neighbor_state state = VB_NEIGHBOR_ABSENT;
+
+	vb_adapter_enter(adapter);
+	if (adapter->pump)
+		state = vb_neighbor_meet(adapter->neighbors, number);
+	*count_out = vb_adapter_fds(adapter, fds);
+	vb_adapter_leave(adapter);
+	return state;
+}
+
+void vb_adapter_prepare_path(struct vb_adapter *adapter, const struct vb_gid *gid, vb_qpn qpn)
+{
+	uint32_t number = vb_member_of_qpn(qpn);
+	uint64_t end_ns = vb_clock_now() + MEETING_NS;
+	struct pollfd fds[VB_PUMP_FDS_MAX];
+	uint32_t count;
+
+	if (!adapter->neighbors || number >= VB_MEMBER_COUNT || !is_on_this_host(adapter, gid))
+		return;
+	while (meet(adapter, number, fds, &count) == VB_NEIGHBOR_ASKED && vb_clock_now() < end_ns)
+		(void)vb_adapter_sleep(fds, count, vb_clock_now() + PAUSE_NS);
+}
+
+void vb_adapter_choose_path(struct vb_adapter *adapter, struct vb_qp *qp)
+{
+	struct vb_qp_attr attr;
+	uint32_t number;
+
+	vb_qp_query(qp, &attr);
+	number = vb_member_of_qpn(attr.destination);
+	if (!adapter->neighbors || number >= VB_MEMBER_COUNT ||
+	    !is_on_this_host(adapter, &attr.address.destination))
+		return;
+	vb_neighbor_connect(adapter->neighbors, number, qp);
+	vb_log(VB_LOG_DEBUG, "%s: QP 0x%06x takes the %s", adapter->device.name, vb_qp_number(qp).v,
+	       vb_neighbor_describe(adapter->neighbors, number));
+}
+
+void vb_adapter_await_neighbors(struct vb_adapter *adapter)
+{
+	if (adapter->neighbors)
+		vb_neighbors_await(adapter->neighbors);
+}

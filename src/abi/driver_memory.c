@@ -282,6 +282,17 @@ static int finish_mr(struct ibv_pd *pd, struct vb_abi_mr *mr, vb_err err, struct
 	return vb_abi_errno(err);
 }
 
+/* Only peers have a use for it. */
+static uint32_t share(struct vb_adapter *adapter, const struct vb_abi_range *range)
+{
+	const unsigned remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				IBV_ACCESS_REMOTE_ATOMIC;
+
+	return range->access & remote && !(range->access & IBV_ACCESS_ON_DEMAND)
+		       ? vb_adapter_share(adapter, (uintptr_t)range->address, range->length)
+		       : 0;
+}
+
 int vb_abi_mr_register(struct ibv_pd *pd, const struct vb_abi_range *range, struct ibv_mr **mr_out)
 {
 	struct vb_adapter *adapter = adapter_of(pd->context);
@@ -295,7 +306,10 @@ int vb_abi_mr_register(struct ibv_pd *pd, const struct vb_abi_range *range, stru
 	if (!mr)
 		return ENOMEM;
 	vb_adapter_enter(adapter);
+	mr->segment = init.segment = share(adapter, range);
 	err = vb_mr_create(vb_abi_pd_of(pd), &init, &mr->mr);
+	if (err)
+		vb_adapter_unshare(adapter, mr->segment);
 	return finish_mr(pd, mr, err, mr_out);
 }
 
@@ -353,6 +367,10 @@ int vb_abi_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 	vb_adapter_enter(adapter);
 	err = vb_mr_reregister(own->mr, (uint32_t)flags, pd ? vb_abi_pd_of(pd) : NULL, &init);
 	vb_adapter_await_neighbors(adapter);
+	if (!err && flags & IBV_REREG_MR_CHANGE_TRANSLATION) { /* the new range is in none */
+		vb_adapter_unshare(adapter, own->segment);
+		own->segment = 0;
+	}
 	vb_adapter_leave(adapter);
 	if (err)
 		return vb_abi_refuse(
@@ -373,6 +391,8 @@ int vb_abi_mr_deregister(struct ibv_mr *mr)
 	vb_adapter_enter(adapter);
 	err = vb_mr_destroy(own->mr);
 	vb_adapter_await_neighbors(adapter);
+	if (!err)
+		vb_adapter_unshare(adapter, own->segment);
 	if (!err)
 		vb_abi_handle_remove(&opened_of(mr->context)->mrs, &own->handle);
 	vb_adapter_leave(adapter);

@@ -122,6 +122,7 @@ struct vb_abi_xrcd {
 struct vb_abi_mr {
 	struct ibv_mr verbs;
 	struct vb_mr *mr;
+	uint32_t segment; /* see vb_adapter_share(); 0: none */
 	struct vb_abi_handle handle;
 };
 

@@ -64,6 +64,10 @@ void vb_adapter_leave(struct vb_adapter *adapter);
 void vb_adapter_prepare_path(struct vb_adapter *adapter, const struct vb_gid *gid, vb_qpn qpn);
 void vb_adapter_choose_path(struct vb_adapter *adapter, struct vb_qp *qp);
 
+/* As the owner: the number of the shared mapping that a range lies in, for its region's row, or 0; and when no row has it any more. */
+uint32_t vb_adapter_share(struct vb_adapter *adapter, uint64_t address, uint64_t length);
+void vb_adapter_unshare(struct vb_adapter *adapter, uint32_t segment);
+
 /* As the owner, when a region or QP was closed to its peers: returns when none of them is still acting on it. */
 void vb_adapter_await_neighbors(struct vb_adapter *adapter);
 

@@ -48,6 +48,7 @@ struct vb_adapter {
 	int watch_fd; /* tells of changes of interfaces; negative: nobody does */
 	pthread_t helper;
 	_Atomic bool is_closing;
+	_Atomic bool is_marked; /* neighbors see that the helper lives */
 	_Atomic uint64_t helper_wakes_ns; /* when the helper will look by itself; or HELPER_PAUSES */
 
 	struct vb_link link; /* in the list of all that are open */

@@ -11,6 +11,7 @@
 #include "host/neighbor.h"
 #include "host/pump.h"
 #include "nic/cq.h"
+#include "nic/reach.h"
 #include "nic/rings.h"
 
 #include <errno.h>
@@ -147,12 +148,18 @@ static uint64_t drive_posted(struct vb_adapter *adapter)
 {
 	uint64_t now = begin_drive(adapter);
 	uint32_t turns = 0;
+	bool has_enough = false;
 
 	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
-	while (turns < TURNS_AT_ONCE && adapter->pump && vb_pump_send(adapter->pump, now))
+	while (turns < TURNS_AT_ONCE && adapter->pump && vb_pump_send(adapter->pump, now)) {
 		turns++;
+		has_enough = vb_nic_has_moved_enough(adapter->nic);
+		if (has_enough) /* the rest is the helper's, or for the next poll */
+			break;
+	}
 	vb_dma_end();
-	return turns ? settle(adapter, true, turns == TURNS_AT_ONCE) : vb_adapter_drive(adapter);
+	return turns ? settle(adapter, true, has_enough || turns == TURNS_AT_ONCE)
+		     : vb_adapter_drive(adapter);
 }
 
 /* Drives unless another thread does; what is posted while it does so is not left behind. */

@@ -28,7 +28,8 @@ bool vb_dma_reach_probe(pid_t pid, uint64_t address, uint64_t content)
 	struct iovec there = { (void *)(uintptr_t)address, sizeof(found) };
 
 	return pid > 0 &&
-	       syscall(SYS_process_vm_readv, pid, &here, 1, &there, 1, 0) == (long)sizeof(found) &&
+	       syscall(SYS_process_vm_readv, (long)pid, &here, 1l, &there, 1l, 0l) ==
+		       (long)sizeof(found) &&
 	       found == content;
 }
 
@@ -47,11 +48,38 @@ static void withdraw(struct vb_reach *reach)
 		atomic_fetch_add_explicit(reach->busy, 1, memory_order_release);
 }
 
-/* Where the part lies at the target; false if it may not be reached. */
-static bool resolve(const struct vb_reach *reach, const struct vb_reach_request *request,
-		    uint64_t *address_out)
+/* Where the part lies. */
+struct place {
+	uint64_t address;
+	bool is_here; /* in this process, by a mapping if not by itself */
+};
+
+/* If we have the mapping that the region lies in. */
+static bool find_here(struct vb_reach *reach, const struct vb_key_row *row, uint64_t address,
+		      uint32_t length, uint64_t *here_out)
+{
+	struct vb_reach_segment *segment;
+	uint64_t offset;
+
+	if (!row->segment || !reach->segments)
+		return false;
+	segment = vb_dma_reach_segment_of(reach, row->segment);
+	offset = address - segment->address;
+	if (segment->number != row->segment)
+		reach->wanted_segment = row->segment;
+	if (segment->number != row->segment || !segment->bytes || offset > segment->length ||
+	    length > segment->length - offset)
+		return false;
+	*here_out = (uintptr_t)segment->bytes + offset;
+	return true;
+}
+
+/* False if it may not be reached. */
+static bool resolve(struct vb_reach *reach, const struct vb_reach_request *request,
+		    struct place *place)
 {
 	struct vb_key_row row;
+	uint64_t address;
 
 	if (reach->mark && !vb_dma_reach_is_alive(reach->mark))
 		return false;
@@ -59,14 +87,17 @@ static bool resolve(const struct vb_reach *reach, const struct vb_reach_request 
 		return false;
 	if (!vb_reach_check(&reach->tables, request, &row))
 		return false;
-	*address_out = row.address + (request->address - row.iova) + request->offset;
+	address = row.address + (request->address - row.iova) + request->offset;
+	place->address = address;
+	place->is_here = reach->way == VB_REACH_OWN ||
+			 find_here(reach, &row, address, request->part_length, &place->address);
 	return true;
 }
 
-/* --- this process --- */
+/* --- memory that we have --- */
 
 /* Between two places of application memory, by way of ours. */
-static bool copy_own(uint64_t to, uint64_t from, uint32_t length)
+static bool copy_here(uint64_t to, uint64_t from, uint32_t length)
 {
 	uint8_t bytes[4096];
 
@@ -82,22 +113,22 @@ static bool copy_own(uint64_t to, uint64_t from, uint32_t length)
 	return true;
 }
 
-static bool write_own(uint64_t to, const struct vb_reach_request *request)
+static bool write_here(uint64_t to, const struct vb_reach_request *request)
 {
 	if (request->bytes)
 		return vb_dma_write(to, request->bytes, request->part_length);
 	for (uint32_t i = 0; i < request->span_count; i++) {
-		if (!copy_own(to, request->spans[i].address, request->spans[i].length))
+		if (!copy_here(to, request->spans[i].address, request->spans[i].length))
 			return false;
 		to += request->spans[i].length;
 	}
 	return true;
 }
 
-static bool read_own(uint64_t from, const struct vb_reach_request *request)
+static bool read_here(uint64_t from, const struct vb_reach_request *request)
 {
 	for (uint32_t i = 0; i < request->span_count; i++) {
-		if (!copy_own(request->spans[i].address, from, request->spans[i].length))
+		if (!copy_here(request->spans[i].address, from, request->spans[i].length))
 			return false;
 		from += request->spans[i].length;
 	}
@@ -106,98 +137,136 @@ static bool read_own(uint64_t from, const struct vb_reach_request *request)
 
 /* --- another process --- */
 
-static uint32_t fill_local(struct iovec *parts, const struct vb_reach_request *request)
+/* What one system call moves: memory here and there, in the same order. */
+struct move {
+	struct iovec local[VB_REACH_WRITES_MAX + VB_SGE_MAX];
+	struct iovec remote[2 * VB_REACH_WRITES_MAX];
+	uint32_t local_count;
+	uint32_t remote_count;
+};
+
+static struct iovec part(uint64_t address, uint64_t length)
 {
-	if (request->bytes) {
-		parts[0] =
-			(struct iovec){ (void *)(uintptr_t)request->bytes, request->part_length };
-		return 1;
-	}
-	for (uint32_t i = 0; i < request->span_count; i++)
-		parts[i] = (struct iovec){ (void *)(uintptr_t)request->spans[i].address,
-					   request->spans[i].length };
-	return request->span_count;
+	return (struct iovec){ (void *)(uintptr_t)address, length };
 }
 
 /* The kernel goes from one part to the next: what is in the last one comes last. */
-static uint32_t fill_remote(struct iovec parts[2], uint64_t address, uint32_t length)
+static void add(struct move *move, const struct vb_reach_request *request, uint64_t address)
 {
+	uint32_t length = request->part_length;
 	uint32_t first = length > LAST_WORD ? (length - 1) / LAST_WORD * LAST_WORD : 0;
 
-	if (!first) {
-		parts[0] = (struct iovec){ (void *)(uintptr_t)address, length };
-		return 1;
-	}
-	parts[0] = (struct iovec){ (void *)(uintptr_t)address, first };
-	parts[1] = (struct iovec){ (void *)(uintptr_t)(address + first), length - first };
-	return 2;
+	if (request->bytes)
+		move->local[move->local_count++] = part((uintptr_t)request->bytes, length);
+	for (uint32_t i = 0; i < request->span_count; i++)
+		move->local[move->local_count++] =
+			part(request->spans[i].address, request->spans[i].length);
+	if (first)
+		move->remote[move->remote_count++] = part(address, first);
+	move->remote[move->remote_count++] = part(address + first, length - first);
 }
 
-static bool move(const struct vb_reach *reach, long call, uint64_t address,
-		 const struct vb_reach_request *request)
+/* Returns how many bytes were moved. */
+static uint64_t execute_move(const struct vb_reach *reach, long call, const struct move *move)
 {
-	struct iovec local[VB_SGE_MAX];
-	struct iovec remote[2];
-	uint32_t local_count = fill_local(local, request);
-	uint32_t remote_count = fill_remote(remote, address, request->part_length);
+	long moved = syscall(call, (long)reach->pid, move->local, (long)move->local_count,
+			     move->remote, (long)move->remote_count, 0l);
 
-	return syscall(call, reach->pid, local, local_count, remote, remote_count, 0) ==
-	       (long)request->part_length;
+	return moved < 0 ? 0 : (uint64_t)moved;
 }
 
-/* --- both --- */
-
-static bool execute(struct vb_reach *reach, const struct vb_reach_request *request, bool is_write)
+/* How many of the requests so many bytes are, if all of each are there. */
+static uint32_t count_whole(const struct vb_reach_request *requests, uint32_t count, uint64_t bytes)
 {
-	uint64_t address;
+	uint32_t whole = 0;
 
-	if (!resolve(reach, request, &address))
-		return false;
-	switch (reach->way) {
-	case VB_REACH_OWN:
-		return is_write ? write_own(address, request) : read_own(address, request);
-	case VB_REACH_PROCESS:
-		return move(reach, is_write ? SYS_process_vm_writev : SYS_process_vm_readv, address,
-			    request);
-	case VB_REACH_CLOSED:
-		break;
-	}
-	return false;
+	while (whole < count && bytes >= requests[whole].part_length)
+		bytes -= requests[whole++].part_length;
+	return whole;
 }
 
-static bool execute_announced(struct vb_reach *reach, const struct vb_reach_request *request,
-			      bool is_write)
+/* Those from the first on that are all in memory which we have, or all are not. */
+static uint32_t write_some(struct vb_reach *reach, const struct vb_reach_request *requests,
+			   uint32_t count)
 {
-	bool is_done;
+	struct move move = { .local_count = 0, .remote_count = 0 };
+	struct place place;
+	uint32_t i = 0;
 
-	if (reach->way == VB_REACH_CLOSED)
-		return false;
+	while (i < count && resolve(reach, &requests[i], &place) && place.is_here &&
+	       write_here(place.address, &requests[i]))
+		i++;
+	if (i || reach->way != VB_REACH_PROCESS)
+		return i;
+	while (i < count && resolve(reach, &requests[i], &place) && !place.is_here)
+		add(&move, &requests[i++], place.address);
+	if (!i)
+		return 0;
+	return count_whole(requests, i, execute_move(reach, SYS_process_vm_writev, &move));
+}
+
+uint32_t vb_dma_reach_write(struct vb_reach *reach, const struct vb_reach_request *requests,
+			    uint32_t count)
+{
+	uint32_t done;
+
+	if (!reach->tables.qp_rows)
+		return 0;
 	announce(reach);
-	is_done = execute(reach, request, is_write);
+	done = write_some(reach, requests, count);
 	withdraw(reach);
-	return is_done;
+	return done;
 }
 
-bool vb_dma_reach_write(struct vb_reach *reach, const struct vb_reach_request *request)
+static bool read_part(struct vb_reach *reach, const struct vb_reach_request *request)
 {
-	return execute_announced(reach, request, true);
+	struct move move = { .local_count = 0, .remote_count = 0 };
+	struct place place;
+
+	if (!resolve(reach, request, &place))
+		return false;
+	if (place.is_here)
+		return read_here(place.address, request);
+	if (reach->way != VB_REACH_PROCESS)
+		return false;
+	add(&move, request, place.address);
+	return execute_move(reach, SYS_process_vm_readv, &move) == request->part_length;
 }
 
 bool vb_dma_reach_read(struct vb_reach *reach, const struct vb_reach_request *request)
 {
-	return execute_announced(reach, request, false);
+	bool is_done;
+
+	if (!reach->tables.qp_rows)
+		return false;
+	announce(reach);
+	is_done = read_part(reach, request);
+	withdraw(reach);
+	return is_done;
+}
+
+static bool execute_atomic(struct vb_reach *reach, const struct vb_reach_request *request,
+			   const struct vb_reach_atomic *atomic, uint64_t *old_out)
+{
+	struct place place;
+
+	if (!resolve(reach, request, &place) || !place.is_here || place.address & 7)
+		return false;
+	return atomic->is_compare ? vb_dma_compare_swap(place.address, atomic->compare,
+							atomic->swap_or_add, old_out)
+				  : vb_dma_fetch_add(place.address, atomic->swap_or_add, old_out);
 }
 
 /* The kernel copies, and a copy is not atomic: only where we have the page ourselves. */
 bool vb_dma_reach_atomic(struct vb_reach *reach, const struct vb_reach_request *request,
 			 const struct vb_reach_atomic *atomic, uint64_t *old_out)
 {
-	uint64_t address;
+	bool is_done;
 
-	if (reach->way != VB_REACH_OWN || request->address & 7 ||
-	    !resolve(reach, request, &address) || address & 7)
+	if (request->address & 7 || !reach->tables.qp_rows)
 		return false;
-	return atomic->is_compare
-		       ? vb_dma_compare_swap(address, atomic->compare, atomic->swap_or_add, old_out)
-		       : vb_dma_fetch_add(address, atomic->swap_or_add, old_out);
+	announce(reach);
+	is_done = execute_atomic(reach, request, atomic, old_out);
+	withdraw(reach);
+	return is_done;
 }

@@ -64,6 +64,7 @@ static void inherit(struct vb_adapter *adapter)
 	adapter->watch_fd = -1;
 	atomic_store(&adapter->wake_fd, -1);
 	atomic_store(&adapter->waiter_count, 0);
+	atomic_store(&adapter->is_marked, false);
 	atomic_store(&adapter->helper_wakes_ns, HELPER_PAUSES);
 	vb_qp1_inherit(adapter->qp1);
 	vb_nic_show(adapter->nic, NULL, NULL); /* the rows that others see are the parent's */

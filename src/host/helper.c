@@ -29,6 +29,7 @@
  * nobody needs to wake it for each request.
  */
 #define LINGER_NS 10000000u
+#define START_PAUSE_NS 20000
 
 static void wake(const struct vb_adapter *adapter)
 {
@@ -172,18 +173,25 @@ static void check(struct vb_adapter *adapter, struct look *look)
 	vb_adapter_repair(adapter);
 }
 
+static void hold_mark(struct vb_adapter *adapter)
+{
+	if (adapter->neighbors)
+		vb_neighbors_hold_mark(adapter->neighbors);
+	atomic_store_explicit(&adapter->is_marked, true, memory_order_release);
+}
+
 static void *help(void *argument)
 {
 	struct vb_adapter *adapter = argument;
 	struct look look = { .pause_ns = FIRST_PAUSE_NS };
 
 	prctl(PR_SET_TIMERSLACK, 1); /* of this thread: short pauses shall be short */
+	hold_mark(adapter);
 	while (!atomic_load_explicit(&adapter->is_closing, memory_order_acquire)) {
 		bool has_looked;
 
-		if (adapter->neighbors)
-			vb_neighbors_hold_mark(adapter->neighbors);
 		check(adapter, &look);
+		hold_mark(adapter); /* of what the check may have made anew */
 		has_looked = try_look(adapter, &look);
 
 		if (has_looked && vb_nic_is_rung(adapter->nic))
@@ -203,7 +211,7 @@ static void *help(void *argument)
 	return NULL;
 }
 
-/* The helper takes no signals: they are the program's. */
+/* The helper takes no signals: they are the program's. No neighbor meets us before it is marked as alive. */
 vb_err vb_adapter_start_helper(struct vb_adapter *adapter)
 {
 	sigset_t all;
@@ -214,6 +222,8 @@ vb_err vb_adapter_start_helper(struct vb_adapter *adapter)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = pthread_create(&adapter->helper, NULL, help, adapter);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	while (!err && !atomic_load_explicit(&adapter->is_marked, memory_order_acquire))
+		syscall(SYS_nanosleep, &(struct timespec){ 0, START_PAUSE_NS }, NULL);
 	return err ? VB_ENOMEM : VB_OK;
 }
 

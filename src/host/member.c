@@ -2,7 +2,7 @@
 /* What a member does for as long as it is one: packets are handed to their owners, and members that join get an answer. */
 #include "host/member_priv.h"
 
-#include "host/neighbor_priv.h"
+#include "host/neighbor.h"
 #include "link/udp.h"
 
 #include <stdio.h>
@@ -161,8 +161,8 @@ uint32_t vb_member_take(struct vb_member *member, struct vb_frame frames[VB_MEMB
 			vb_member_answer(member, &mail);
 		else if (kind == VB_MEMBER_SOCKETS)
 			(void)vb_member_take_sockets(member->message, &mail);
-		else if (kind == VB_NEIGHBOR_OFFER && member->neighbors)
-			vb_neighbors_take_offer(member->neighbors, member->message, &mail);
+		else if (member->neighbors)
+			vb_neighbors_take_mail(member->neighbors, kind, member->message, &mail);
 		vb_mail_close_fds(&mail);
 		member->counts.taken += count;
 		if (count)

@@ -32,8 +32,24 @@ vb_err vb_neighbors_create(struct vb_nic *nic, struct vb_neighbors **neighbors_o
 	return VB_OK;
 }
 
+void vb_neighbors_take_mail(struct vb_neighbors *neighbors, uint32_t kind, const void *bytes,
+			    struct vb_mail *mail)
+{
+	switch ((enum vb_neighbor_mail)kind) {
+	case VB_NEIGHBOR_OFFER:
+		vb_neighbors_take_offer(neighbors, bytes, mail);
+		break;
+	case VB_NEIGHBOR_ASKS:
+	case VB_NEIGHBOR_SEGMENT:
+	case VB_NEIGHBOR_FORGET:
+		vb_neighbors_take_segment(neighbors, bytes, mail);
+		break;
+	}
+}
+
 void vb_neighbors_destroy(struct vb_neighbors *neighbors)
 {
+	vb_neighbors_unshare_all(neighbors);
 	vb_neighbors_unplug(neighbors);
 	free(neighbors);
 }
@@ -95,6 +111,8 @@ void vb_neighbors_unplug(struct vb_neighbors *neighbors)
 	}
 	vb_fd_close(neighbors->block_fd);
 	vb_fd_close(neighbors->wake_fd);
+	if (neighbors->pid != getpid())
+		neighbors->sleeper_count = 0; /* threads of the parent */
 	neighbors->block = NULL;
 	neighbors->block_fd = -1;
 	neighbors->wake_fd = -1;

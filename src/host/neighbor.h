@@ -42,9 +42,11 @@ enum vb_neighbor_state {
 
 /* Makes an offer to the member with that number, unless it has one. */
 enum vb_neighbor_state vb_neighbor_meet(struct vb_neighbors *neighbors, uint32_t number);
-/* An offer has come by mail. */
-void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
-			     struct vb_mail *mail);
+/* Something has come by mail that members do not know: an offer, or what is about segments. */
+void vb_neighbors_take_mail(struct vb_neighbors *neighbors, uint32_t kind, const void *bytes,
+			    struct vb_mail *mail);
+/* Lets go of those that are dead and have left nothing to receive. */
+void vb_neighbors_bury(struct vb_neighbors *neighbors);
 /* From now on a connected QP takes the line to that neighbor, if there is one. */
 void vb_neighbor_connect(struct vb_neighbors *neighbors, uint32_t number, struct vb_qp *qp);
 /* In words, for a person: why a QP takes the way it does. */
@@ -85,6 +87,11 @@ bool vb_neighbors_begin_sleep(struct vb_neighbors *neighbors);
 void vb_neighbors_end_sleep(struct vb_neighbors *neighbors);
 
 /* --- memory ------------------------------------------------------------------------------------- */
+
+/* If a range lies in a shared mapping, neighbors may have it, too: its number among our segments, or 0. */
+uint32_t vb_neighbors_share(struct vb_neighbors *neighbors, uint64_t address, uint64_t length);
+/* No row has that number any more, or it is 0. */
+void vb_neighbors_unshare(struct vb_neighbors *neighbors, uint32_t segment);
 
 /* A row was closed: returns when no neighbor is acting on what it said before. */
 void vb_neighbors_await(struct vb_neighbors *neighbors);

@@ -12,6 +12,7 @@
 #include "host/member_priv.h"
 #include "link/fd.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -39,7 +40,8 @@ void vb_neighbor_close(struct vb_neighbors *neighbors, uint32_t number)
 {
 	struct vb_neighbor *neighbor = &neighbors->table[number];
 
-	neighbor->reach = (struct vb_reach){ .way = VB_REACH_CLOSED };
+	vb_neighbor_forget_segments(neighbor);
+	neighbor->reach = (struct vb_reach){ .way = VB_REACH_MAPPED };
 	if (neighbor->in_memory != neighbor->out_memory)
 		unmap_ring(neighbor->in_memory);
 	unmap_ring(neighbor->out_memory);
@@ -121,13 +123,15 @@ static void init_reach(struct vb_neighbor *neighbor, pid_t pid)
 		.busy = &neighbor->out_memory->busy,
 		.mark = vb_export_mark(neighbor->block),
 		.is_closed = &head->is_closed,
+		/* Without memory for them, none are had. */
+		.segments = calloc(VB_REACH_SEGMENTS, sizeof(struct vb_reach_segment)),
 	};
 	if (pid == getpid())
 		neighbor->reach.way = VB_REACH_OWN;
 	else if (vb_dma_reach_probe(pid, head->address, head->incarnation))
 		neighbor->reach.way = VB_REACH_PROCESS;
 	else
-		neighbor->reach.way = VB_REACH_CLOSED;
+		neighbor->reach.way = VB_REACH_MAPPED;
 }
 
 /* Takes what an offer brings. False if it is of no use. */
@@ -254,6 +258,19 @@ enum vb_neighbor_state vb_neighbor_meet(struct vb_neighbors *neighbors, uint32_t
 	return neighbor->state;
 }
 
+void vb_neighbors_bury(struct vb_neighbors *neighbors)
+{
+	for (uint32_t i = neighbors->open_count; i--;) {
+		uint32_t number = neighbors->open[i];
+		struct vb_neighbor *neighbor = &neighbors->table[number];
+
+		if (vb_export_is_dead(neighbor->block) && !vb_ring_has_news(&neighbor->in)) {
+			vb_neighbor_close(neighbors, number);
+			neighbor->asked_ns = 0;
+		}
+	}
+}
+
 void vb_neighbor_connect(struct vb_neighbors *neighbors, uint32_t number, struct vb_qp *qp)
 {
 	if (vb_neighbor_is_open(neighbors, number))
@@ -270,9 +287,9 @@ const char *vb_neighbor_describe(const struct vb_neighbors *neighbors, uint32_t 
 	case VB_REACH_OWN:
 		return "line, memory in this process";
 	case VB_REACH_PROCESS:
-		return "line, memory by process_vm_writev";
-	case VB_REACH_CLOSED:
+		return "line, memory by mappings and process_vm_writev";
+	case VB_REACH_MAPPED:
 		break;
 	}
-	return "line only: the kernel does not let us reach its memory";
+	return "line, and only memory that is shared: the kernel does not let us reach the rest";
 }

@@ -7,6 +7,7 @@
 #include "host/export.h"
 #include "host/member.h"
 #include "host/neighbor.h"
+#include "host/shared.h"
 #include "link/ring.h"
 
 struct vb_neighbor {
@@ -28,6 +29,14 @@ struct vb_neighbor {
 	struct vb_reach reach; /* lent to QPs */
 };
 
+#define VB_OWN_SEGMENTS_MAX 256
+
+struct vb_own_segment {
+	uint32_t number; /* 0: free */
+	struct vb_shared shared;
+	uint8_t given[(VB_MEMBER_COUNT + 7) / 8]; /* neighbors that have it */
+};
+
 struct vb_neighbors {
 	struct vb_nic *nic;
 	struct vb_member *member; /* NULL while it is unplugged */
@@ -44,9 +53,16 @@ struct vb_neighbors {
 	pid_t pid; /* whose descriptors these are */
 	struct vb_neighbor_counts counts;
 	struct vb_neighbor table[VB_MEMBER_COUNT];
+	uint32_t last_segment;
+	struct vb_own_segment segments[VB_OWN_SEGMENTS_MAX];
 };
 
-#define VB_NEIGHBOR_OFFER 0x76623181u
+enum vb_neighbor_mail {
+	VB_NEIGHBOR_OFFER = 0x76623181,
+	VB_NEIGHBOR_ASKS, /* for a segment */
+	VB_NEIGHBOR_SEGMENT, /* which is this; with its descriptor */
+	VB_NEIGHBOR_FORGET, /* it is gone */
+};
 
 /* With the descriptors of the export block, the eventfd, and a ring that the sender writes. */
 struct vb_neighbor_offer {
@@ -57,7 +73,27 @@ struct vb_neighbor_offer {
 };
 enum { VB_OFFER_BLOCK, VB_OFFER_WAKE, VB_OFFER_RING, VB_OFFER_FDS };
 
+struct vb_neighbor_segment {
+	uint32_t kind;
+	uint32_t number; /* of the sender … */
+	uint64_t incarnation; /* … and which one it is */
+	uint32_t segment;
+	uint32_t reserved;
+	uint64_t address; /* at the sender */
+	uint64_t length;
+	uint64_t offset; /* in the file */
+};
+
+/* neighbor_segment.c */
+void vb_neighbors_take_segment(struct vb_neighbors *neighbors, const void *bytes,
+			       const struct vb_mail *mail);
+void vb_neighbor_ask_for_segment(struct vb_neighbors *neighbors, uint32_t number);
+void vb_neighbor_forget_segments(struct vb_neighbor *neighbor);
+void vb_neighbors_unshare_all(struct vb_neighbors *neighbors);
+
 /* neighbor_meet.c */
+void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
+			     struct vb_mail *mail);
 void vb_neighbor_close(struct vb_neighbors *neighbors, uint32_t number);
 /* neighbor_line.c: the engine is told how much room there is */
 void vb_neighbor_tell_room(struct vb_neighbors *neighbors, uint32_t number);

@@ -74,3 +74,14 @@ void vb_adapter_await_neighbors(struct vb_adapter *adapter)
 	if (adapter->neighbors)
 		vb_neighbors_await(adapter->neighbors);
 }
+
+uint32_t vb_adapter_share(struct vb_adapter *adapter, uint64_t address, uint64_t length)
+{
+	return adapter->neighbors ? vb_neighbors_share(adapter->neighbors, address, length) : 0;
+}
+
+void vb_adapter_unshare(struct vb_adapter *adapter, uint32_t segment)
+{
+	if (adapter->neighbors)
+		vb_neighbors_unshare(adapter->neighbors, segment);
+}

@@ -458,6 +458,8 @@ static void glance_at_qp1(struct vb_pump *pump, uint64_t now_ns, uint32_t weight
 		return;
 	pump->glances_without_qp1 = 0;
 	pump->asked_address = (struct vb_gid){ 0 }; /* addresses come and go */
+	if (pump->neighbors)
+		vb_neighbors_bury(pump->neighbors);
 	look_at_qp1(pump, now_ns);
 	if (vb_qp1_is_waiting(pump->qp1))
 		take_unreachable(pump, now_ns);

@@ -50,6 +50,7 @@ void vb_key_row_close(struct vb_key_row *row)
 	row->length = 0;
 	row->address = 0;
 	row->bound_key = 0;
+	row->segment = 0;
 }
 
 static struct vb_key_row *claim(struct vb_nic *nic, struct vb_key_row *row, uint32_t key,

@@ -4,6 +4,11 @@
 
 #include "nic/reach.h"
 
+bool vb_nic_has_moved_enough(const struct vb_nic *nic)
+{
+	return !nic->direct_left;
+}
+
 void vb_qp_set_line(struct vb_qp *qp, uint32_t line, struct vb_reach *reach)
 {
 	VB_CHECK(line < VB_LINE_COUNT);

@@ -21,6 +21,7 @@ struct vb_mr_init {
 	uint64_t length; /* UINT64_MAX with address 0 and ON_DEMAND: all memory (implicit on-demand paging) */
 	uint64_t iova; /* without ZERO_BASED: what remote and local requests call the first byte */
 	uint32_t access;
+	uint32_t segment; /* for the caller's peers: see vb_key_row; 0: none */
 };
 
 /*

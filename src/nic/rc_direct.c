@@ -10,6 +10,10 @@
 
 #include "base/bytes.h"
 
+#define SHORT_MAX 4096u /* bytes of a WRITE that goes together with others */
+
+_Static_assert(VB_REACH_WRITES_MAX <= VB_SGE_MAX, "one span for each of them");
+
 /* The right that a request needs; 0: it cannot be executed from here. */
 static uint32_t right_of(enum vb_wr_opcode opcode)
 {
@@ -48,7 +52,9 @@ static bool fill_part(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_span
 	struct vb_sgl sgl = vb_wqe_sgl(qp, wqe);
 	struct vb_cursor cursor;
 
-	request->offset = qp->requester.direct_offset;
+	request->offset = wqe == vb_queue_wqe(&qp->sq, qp->requester.send_index)
+				  ? qp->requester.direct_offset
+				  : 0; /* one behind it, which is not begun */
 	request->part_length = min32(wqe->length - request->offset, qp->nic->direct_left);
 	if (wqe->flags & VB_SEND_INLINE) {
 		request->bytes = vb_wqe_inline(wqe) + request->offset;
@@ -102,16 +108,82 @@ static void complete(struct vb_qp *qp, enum vb_status status)
 	vb_rc_check_drained(qp);
 }
 
+/* A part of the request at send_index is executed. */
+static void advance(struct vb_qp *qp, const struct vb_reach_request *request, enum vb_status status)
+{
+	vb_nic_count(qp->nic, VB_COUNTER_DIRECT_PARTS);
+	qp->nic->direct_left -= request->part_length;
+	qp->requester.direct_offset += request->part_length;
+	if (qp->requester.direct_offset == request->length)
+		complete(qp, status);
+}
+
+static struct vb_reach_request request_of(const struct vb_qp *qp, const struct vb_wqe *wqe)
+{
+	return (struct vb_reach_request){
+		.target = qp->peer,
+		.initiator = qp->number,
+		.target_gid = &qp->flow.destination,
+		.initiator_gid = &qp->flow.source,
+		.right = right_of((enum vb_wr_opcode)wqe->opcode),
+		.rkey = wqe->rdma.rkey,
+		.address = wqe->rdma.remote_address,
+		.length = wqe->length,
+	};
+}
+
+/* --- WRITEs, of which short ones go together --- */
+
+static bool is_short(const struct vb_wqe *wqe)
+{
+	return wqe->opcode == VB_WR_WRITE && wqe->length && wqe->length <= SHORT_MAX &&
+	       wqe->sge_count <= 1;
+}
+
+/* Those behind the first, at send_index, that can go with it. */
+static uint32_t add_others(struct vb_qp *qp, struct vb_span spans[VB_REACH_WRITES_MAX],
+			   struct vb_reach_request requests[VB_REACH_WRITES_MAX])
+{
+	uint32_t index = qp->requester.send_index + 1;
+	uint32_t end = vb_queue_posted(&qp->sq);
+	uint32_t left = qp->nic->direct_left - requests[0].part_length;
+	uint32_t count = 1;
+
+	for (; count < VB_REACH_WRITES_MAX && index != end; index++) {
+		const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, index);
+
+		if (!is_short(wqe) || wqe->length > left)
+			break;
+		requests[count] = request_of(qp, wqe);
+		if (!fill_part(qp, wqe, &spans[count], &requests[count]))
+			break; /* found again when its turn comes */
+		left -= wqe->length;
+		count++;
+	}
+	return count;
+}
+
+static enum vb_direct execute_writes(struct vb_qp *qp, struct vb_span *spans,
+				     struct vb_reach_request requests[VB_REACH_WRITES_MAX])
+{
+	const struct vb_wqe *first = vb_queue_wqe(&qp->sq, qp->requester.send_index);
+	uint32_t count = is_short(first) ? add_others(qp, spans, requests) : 1;
+	uint32_t done = vb_dma_reach_write(qp->reach, requests, count);
+
+	for (uint32_t i = 0; i < done; i++)
+		advance(qp, &requests[i], VB_STATUS_SUCCESS);
+	return done ? VB_DIRECT_DONE : VB_DIRECT_REFUSED;
+}
+
+/* --- all --- */
+
 static enum vb_direct execute(struct vb_qp *qp, const struct vb_wqe *wqe,
 			      const struct vb_reach_request *request)
 {
 	enum vb_status status = VB_STATUS_SUCCESS;
 	uint64_t old;
 
-	if (wqe->opcode == VB_WR_WRITE) {
-		if (!vb_dma_reach_write(qp->reach, request))
-			return VB_DIRECT_REFUSED;
-	} else if (wqe->opcode == VB_WR_READ) {
+	if (wqe->opcode == VB_WR_READ) {
 		if (!vb_dma_reach_read(qp->reach, request))
 			return VB_DIRECT_REFUSED;
 	} else {
@@ -119,38 +191,28 @@ static enum vb_direct execute(struct vb_qp *qp, const struct vb_wqe *wqe,
 			return VB_DIRECT_REFUSED;
 		status = place_result(qp, wqe, old);
 	}
-	vb_nic_count(qp->nic, VB_COUNTER_DIRECT_PARTS);
-	qp->nic->direct_left -= request->part_length;
-	qp->requester.direct_offset += request->part_length;
-	if (qp->requester.direct_offset == wqe->length)
-		complete(qp, status);
+	advance(qp, request, status);
 	return VB_DIRECT_DONE;
 }
 
 enum vb_direct vb_rc_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe)
 {
-	uint32_t right = right_of((enum vb_wr_opcode)wqe->opcode);
 	struct vb_span spans[VB_SGE_MAX];
-	struct vb_reach_request request = {
-		.target = qp->peer,
-		.initiator = qp->number,
-		.target_gid = &qp->flow.destination,
-		.initiator_gid = &qp->flow.source,
-		.right = right,
-		.rkey = wqe->rdma.rkey,
-		.address = wqe->rdma.remote_address,
-		.length = wqe->length,
-	};
+	struct vb_reach_request requests[VB_REACH_WRITES_MAX];
+	enum vb_direct direct = VB_DIRECT_REFUSED;
 
-	if (!right || !wqe->length || !is_alone(qp) ||
+	requests[0] = request_of(qp, wqe);
+	if (!requests[0].right || !wqe->length || !is_alone(qp) ||
 	    (wqe->opcode != VB_WR_WRITE && !qp->attr.reads_out))
 		return VB_DIRECT_REFUSED;
 	if (qp->nic->direct_left < min32(wqe->length, VB_DIRECT_PART_MIN)) {
 		qp->nic->direct_left = 0; /* ends the turn, for all */
 		return VB_DIRECT_LATER;
 	}
-	if (fill_part(qp, wqe, spans, &request) && execute(qp, wqe, &request) == VB_DIRECT_DONE)
-		return VB_DIRECT_DONE;
-	qp->requester.direct_offset = 0;
-	return VB_DIRECT_REFUSED;
+	if (fill_part(qp, wqe, spans, &requests[0]))
+		direct = wqe->opcode == VB_WR_WRITE ? execute_writes(qp, spans, requests)
+						    : execute(qp, wqe, &requests[0]);
+	if (direct != VB_DIRECT_DONE)
+		qp->requester.direct_offset = 0;
+	return direct;
 }

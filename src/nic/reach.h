@@ -53,8 +53,15 @@ struct vb_reach_atomic {
 bool vb_reach_check(const struct vb_reach_tables *tables, const struct vb_reach_request *request,
 		    struct vb_key_row *key_out);
 
-/* True: the part is executed. False: nothing, or some of it, has been done, and doing it again harms nothing. */
-bool vb_dma_reach_write(struct vb_reach *reach, const struct vb_reach_request *request);
+#define VB_REACH_WRITES_MAX 32
+
+/*
+ * WRITEs of one QP, up to VB_REACH_WRITES_MAX, in this order; returns how many of them, from the first on, are executed. Of the next one some may have been
+ * done, and doing it again harms nothing.
+ */
+uint32_t vb_dma_reach_write(struct vb_reach *reach, const struct vb_reach_request *requests,
+			    uint32_t count);
+/* True: the part is executed. False: nothing, or some of it, has been done. */
 bool vb_dma_reach_read(struct vb_reach *reach, const struct vb_reach_request *request);
 /* False: nothing was done. */
 bool vb_dma_reach_atomic(struct vb_reach *reach, const struct vb_reach_request *request,
@@ -65,6 +72,9 @@ bool vb_dma_reach_atomic(struct vb_reach *reach, const struct vb_reach_request *
  * engine's own tables.
  */
 void vb_nic_show(struct vb_nic *nic, struct vb_key_row *key_rows, struct vb_qp_row *qp_rows);
+
+/* True if the last vb_nic_transmit() ended because so much was moved directly: there is more, but others may want a turn, too. */
+bool vb_nic_has_moved_enough(const struct vb_nic *nic);
 
 /* --- lines -------------------------------------------------------------------------------------- */
 

@@ -45,6 +45,7 @@ static void set_range(struct vb_key_row *row, const struct vb_mr_init *init)
 	row->iova = iova_of(init);
 	row->length = init->length;
 	row->address = init->address;
+	row->segment = init->segment;
 }
 
 static vb_err create(struct vb_pd *pd, uint32_t kind, const struct vb_mr_init *init,
@@ -155,6 +156,7 @@ vb_err vb_mr_reregister(struct vb_mr *mr, uint32_t flags, struct vb_pd *pd,
 		.length = mr->row->length,
 		.iova = mr->row->iova,
 		.access = mr->row->access,
+		.segment = mr->row->segment,
 	};
 
 	if (!flags || flags & ~(uint32_t)(VB_REREG_TRANSLATION | VB_REREG_PD | VB_REREG_ACCESS))
@@ -169,6 +171,7 @@ vb_err vb_mr_reregister(struct vb_mr *mr, uint32_t flags, struct vb_pd *pd,
 		next.address = init->address;
 		next.length = init->length;
 		next.iova = init->iova;
+		next.segment = init->segment;
 	}
 	if (flags & VB_REREG_ACCESS)
 		next.access = init->access;

@@ -34,7 +34,8 @@ struct vb_key_row {
 	vb_dma_addr address; /* application memory that iova stands for */
 	uint32_t last_key; /* the previous key of this row, not to be given out again at once */
 	uint32_t bound_key; /* a window: the key of its region; else 0 */
-	uint64_t reserved;
+	uint32_t segment; /* a region: the caller's number of a mapping that peers can have, too; or 0 */
+	uint32_t reserved;
 };
 
 /* Whether a QP takes requests, and from whom. 64 bytes. */

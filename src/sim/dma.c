@@ -80,11 +80,13 @@ bool vb_dma_atomic_store(vb_dma_addr address, const uint8_t bytes[8])
 }
 
 /* Simulated machines have no peers on their own host. */
-bool vb_dma_reach_write(struct vb_reach *peer, const struct vb_reach_request *request)
+uint32_t vb_dma_reach_write(struct vb_reach *peer, const struct vb_reach_request *requests,
+			    uint32_t count)
 {
 	(void)peer;
-	(void)request;
-	return false;
+	(void)requests;
+	(void)count;
+	return 0;
 }
 
 bool vb_dma_reach_read(struct vb_reach *peer, const struct vb_reach_request *request)

@@ -252,6 +252,48 @@ TEST(a_window_is_reached_by_packets_only)
 	expect_completions(p, A, "wr=1 SUCCESS WRITE");
 }
 
+TEST(short_writes_that_were_posted_together_are_executed_together_and_in_order)
+{
+	struct pair *p = connect_directly();
+	uint32_t before = busy;
+
+	for (uint32_t i = 0; i < 10; i++) { /* each over a part of the one before */
+		struct vb_send_request request = write_request(p, A, i, 100);
+
+		request.remote_address += i * 50;
+		post(p, A, request);
+	}
+	expect_silence(p, A);
+	EXPECT_EQ(busy, before + 2);
+	expect_counter(p, A, DIRECT_PARTS, 10);
+	expect_completions(p, A, "wr=0 SUCCESS WRITE", "wr=1 SUCCESS WRITE", "wr=2 SUCCESS WRITE",
+			   "wr=3 SUCCESS WRITE", "wr=4 SUCCESS WRITE", "wr=5 SUCCESS WRITE",
+			   "wr=6 SUCCESS WRITE", "wr=7 SUCCESS WRITE", "wr=8 SUCCESS WRITE",
+			   "wr=9 SUCCESS WRITE");
+	for (uint32_t i = 0; i < 9; i++)
+		expect_copied(p, A, LOCAL, B, TARGET + i * 50, 50);
+	expect_copied(p, A, LOCAL, B, TARGET + 450, 100);
+}
+
+TEST(those_behind_one_that_is_refused_are_not_executed_before_it)
+{
+	struct pair *p = connect_directly();
+	struct vb_send_request wrong = write_request(p, A, 2, 10);
+
+	wrong.rkey ^= 0x100;
+	post_write(p, A, 1, 10);
+	post(p, A, wrong);
+	post_write(p, A, 3, 200);
+	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack", "WRITE_ONLY psn=1 len=200 ack");
+	expect_copied(p, A, LOCAL, B, TARGET, 10);
+	expect_untouched(p, B, TARGET + 10, 190);
+	deliver(p);
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=0 NAK remote access");
+	deliver(p);
+	expect_completions(p, A, "wr=1 SUCCESS WRITE", "wr=2 REM_ACCESS_ERR", "wr=3 WR_FLUSH_ERR");
+	expect_untouched(p, B, TARGET + 10, 190);
+}
+
 TEST(a_long_write_is_done_in_parts_and_completes_once)
 {
 	struct pair *p = connect_directly();

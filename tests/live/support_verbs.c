@@ -16,6 +16,7 @@
 
 void program_enter_namespace(void)
 {
+	setenv("VERBATIM_PATH", "wire", 0);
 	namespace_enter();
 	namespace_add_dummy("d0");
 	ip("link set lo up");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A small verbs program: one device, one RC QP that is connected to itself or to another process's, and memory of which one
- * half is written to the other. All packets go over the sockets.
+ * half is written to the other. All packets go over the sockets, unless VERBATIM_PATH says otherwise.
  */
 #ifndef VB_TESTS_LIVE_SUPPORT_VERBS_H
 #define VB_TESTS_LIVE_SUPPORT_VERBS_H

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Shared mappings that regions lie in, which neighbors map, too. A region's row has the number of such a segment. Who meets one that he does not
+ * have asks for it, once, and gets along without it meanwhile. Numbers are never used again, so that a mapping is never taken
+ * for another; when a region goes, those who have asked are told to let go of it.
+ */
+#include "host/neighbor_priv.h"
+
+#include "host/mail.h"
+#include "host/member_priv.h"
+#include "host/shared.h"
+#include "link/fd.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* --- ours --- */
+
+static struct vb_own_segment *find_own(struct vb_neighbors *neighbors, uint32_t number)
+{
+	for (uint32_t i = 0; i < VB_OWN_SEGMENTS_MAX; i++)
+		if (neighbors->segments[i].number == number)
+			return &neighbors->segments[i];
+	return NULL;
+}
+
+uint32_t vb_neighbors_share(struct vb_neighbors *neighbors, uint64_t address, uint64_t length)
+{
+	struct vb_own_segment *segment = find_own(neighbors, 0);
+
+	if (!segment || !vb_shared_find(address, length, &segment->shared))
+		return 0;
+	do
+		segment->number = ++neighbors->last_segment;
+	while (!segment->number);
+	return segment->number;
+}
+
+static void send_mail(struct vb_neighbors *neighbors, uint32_t number,
+		      struct vb_neighbor_segment *message, int fd)
+{
+	struct iovec part = { message, sizeof(*message) };
+	struct vb_mail_name name;
+
+	if (!neighbors->member)
+		return;
+	message->number = vb_member_number(neighbors->member);
+	message->incarnation = neighbors->block->head.incarnation;
+	name = vb_member_name(neighbors->member->user, number);
+	/* Who does not get it gets along without. */
+	(void)vb_mail_send_fds(neighbors->member->fd, &name, &part, &fd, fd >= 0);
+}
+
+void vb_neighbors_unshare(struct vb_neighbors *neighbors, uint32_t number)
+{
+	struct vb_own_segment *segment = number ? find_own(neighbors, number) : NULL;
+
+	if (!segment)
+		return;
+	for (uint32_t i = 0; i < neighbors->open_count; i++) {
+		struct vb_neighbor_segment message = { .kind = VB_NEIGHBOR_FORGET,
+						       .segment = number };
+		uint32_t to = neighbors->open[i];
+
+		if (segment->given[to / 8] >> to % 8 & 1)
+			send_mail(neighbors, to, &message, -1);
+	}
+	vb_fd_close(segment->shared.fd);
+	*segment = (struct vb_own_segment){ 0 };
+}
+
+void vb_neighbors_unshare_all(struct vb_neighbors *neighbors)
+{
+	for (uint32_t i = 0; i < VB_OWN_SEGMENTS_MAX; i++)
+		vb_neighbors_unshare(neighbors, neighbors->segments[i].number);
+}
+
+static void give(struct vb_neighbors *neighbors, uint32_t to, uint32_t number)
+{
+	struct vb_own_segment *segment = number ? find_own(neighbors, number) : NULL;
+	struct vb_neighbor_segment message;
+
+	if (!segment || !vb_fd_is_ours(segment->shared.fd))
+		return;
+	message = (struct vb_neighbor_segment){
+		.kind = VB_NEIGHBOR_SEGMENT,
+		.segment = number,
+		.address = segment->shared.address,
+		.length = segment->shared.length,
+		.offset = segment->shared.offset,
+	};
+	segment->given[to / 8] |= (uint8_t)(1u << to % 8);
+	send_mail(neighbors, to, &message, segment->shared.fd);
+}
+
+/* --- theirs --- */
+
+static void forget(struct vb_reach_segment *segment)
+{
+	if (segment->bytes)
+		munmap(segment->bytes, segment->length);
+	*segment = (struct vb_reach_segment){ 0 };
+}
+
+void vb_neighbor_forget_segments(struct vb_neighbor *neighbor)
+{
+	for (uint32_t i = 0; neighbor->reach.segments && i < VB_REACH_SEGMENTS; i++)
+		forget(&neighbor->reach.segments[i]);
+	free(neighbor->reach.segments);
+	neighbor->reach.segments = NULL;
+}
+
+static void take(struct vb_neighbor *neighbor, const struct vb_neighbor_segment *message,
+		 const struct vb_mail *mail)
+{
+	struct vb_reach_segment *segment =
+		vb_dma_reach_segment_of(&neighbor->reach, message->segment);
+	void *bytes;
+
+	if (segment->number != message->segment || segment->bytes || mail->fd_count != 1 ||
+	    message->address + message->length < message->address)
+		return;
+	bytes = mmap(NULL, message->length, PROT_READ | PROT_WRITE, MAP_SHARED, mail->fds[0],
+		     (off_t)message->offset);
+	if (bytes == MAP_FAILED)
+		return;
+	segment->bytes = bytes;
+	segment->address = message->address;
+	segment->length = message->length;
+}
+
+void vb_neighbor_ask_for_segment(struct vb_neighbors *neighbors, uint32_t number)
+{
+	struct vb_reach *reach = &neighbors->table[number].reach;
+	struct vb_neighbor_segment message = { .kind = VB_NEIGHBOR_ASKS,
+					       .segment = reach->wanted_segment };
+	struct vb_reach_segment *segment = vb_dma_reach_segment_of(reach, reach->wanted_segment);
+
+	reach->wanted_segment = 0;
+	forget(segment); /* another one had its place */
+	segment->number = message.segment;
+	send_mail(neighbors, number, &message, -1);
+}
+
+void vb_neighbors_take_segment(struct vb_neighbors *neighbors, const void *bytes,
+			       const struct vb_mail *mail)
+{
+	struct vb_neighbor_segment message;
+	struct vb_neighbor *neighbor;
+
+	if (mail->length != sizeof(message))
+		return;
+	memcpy(&message, bytes, sizeof(message));
+	if (message.number >= VB_MEMBER_COUNT)
+		return;
+	neighbor = &neighbors->table[message.number];
+	if (!neighbor->incarnation || neighbor->incarnation != message.incarnation)
+		return;
+	if (message.kind == VB_NEIGHBOR_ASKS)
+		give(neighbors, message.number, message.segment);
+	else if (!neighbor->reach.segments)
+		return;
+	else if (message.kind == VB_NEIGHBOR_SEGMENT)
+		take(neighbor, &message, mail);
+	else if (vb_dma_reach_segment_of(&neighbor->reach, message.segment)->number ==
+		 message.segment)
+		forget(vb_dma_reach_segment_of(&neighbor->reach, message.segment));
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The kernel's list of mappings says which file is behind one, by name and inode. A file that has a name is opened by it; one that has none any
+ * more, and memfds never had one, is found among the descriptors of the process. Where neither helps, it is not found.
+ */
+#include "host/shared.h"
+
+#include "link/fd.h"
+#include "link/sys.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#define LINE_SIZE 4500u /* a path of 4096 and what is before it */
+
+struct mapping {
+	uint64_t begin, end, offset;
+	char rights[8];
+	dev_t device;
+	ino_t inode;
+	const char *path; /* in the line */
+};
+
+/* By bare system calls: the program may have taken open() and read(). */
+struct text {
+	int fd;
+	size_t at, end;
+	char bytes[4096];
+};
+
+static int next(struct text *text)
+{
+	long count;
+
+	if (text->at == text->end) {
+		count = syscall(SYS_read, text->fd, text->bytes, sizeof(text->bytes));
+		if (count <= 0)
+			return -1;
+		text->at = 0;
+		text->end = (size_t)count;
+	}
+	return (unsigned char)text->bytes[text->at++];
+}
+
+/* A line that is too long is cut; false at the end. */
+static bool read_line(struct text *text, char line[LINE_SIZE])
+{
+	size_t length = 0;
+	int c;
+
+	while ((c = next(text)) >= 0 && c != '\n')
+		if (length + 1 < LINE_SIZE)
+			line[length++] = (char)c;
+	line[length] = 0;
+	return c >= 0;
+}
+
+static bool parse(const char *line, struct mapping *mapping)
+{
+	unsigned long begin, end, offset, inode;
+	unsigned major_number, minor_number;
+	int path = 0;
+
+	if (sscanf(line, "%lx-%lx %7s %lx %x:%x %lu %n", &begin, &end, mapping->rights, &offset,
+		   &major_number, &minor_number, &inode, &path) < 7)
+		return false;
+	mapping->begin = begin;
+	mapping->end = end;
+	mapping->offset = offset;
+	mapping->device = makedev(major_number, minor_number);
+	mapping->inode = inode;
+	mapping->path = line + path;
+	return true;
+}
+
+/* The mapping that begins at or before the range and ends behind its beginning. */
+static bool find_mapping(uint64_t address, char *line, struct mapping *mapping)
+{
+	struct text text = { .fd = vb_sys_result(syscall(SYS_openat, AT_FDCWD, "/proc/self/maps",
+							 O_RDONLY | O_CLOEXEC)) };
+	bool is_found = false;
+
+	if (text.fd < 0)
+		return false;
+	while (!is_found && read_line(&text, line) && parse(line, mapping) &&
+	       mapping->begin <= address)
+		is_found = mapping->end > address;
+	vb_sys_close(text.fd);
+	return is_found;
+}
+
+static bool is_same_file(int fd, const struct mapping *mapping)
+{
+	struct stat status;
+
+	return !fstat(fd, &status) && S_ISREG(status.st_mode) && status.st_ino == mapping->inode &&
+	       status.st_dev == mapping->device;
+}
+
+static int open_by_name(const struct mapping *mapping)
+{
+	int fd;
+
+	if (mapping->path[0] != '/')
+		return -1;
+	fd = vb_sys_result(
+		syscall(SYS_openat, AT_FDCWD, mapping->path, O_RDWR | O_CLOEXEC | O_NONBLOCK));
+	if (fd >= 0 && is_same_file(fd, mapping))
+		return fd;
+	if (fd >= 0)
+		vb_sys_close(fd);
+	return -1;
+}
+
+static bool is_writable(int fd)
+{
+	return (syscall(SYS_fcntl, fd, F_GETFL) & O_ACCMODE) == O_RDWR;
+}
+
+struct entry {
+	uint64_t inode;
+	int64_t offset;
+	unsigned short length;
+	unsigned char type;
+	char name[];
+};
+
+/* Among the descriptors of the process. */
+static int find_in(const char *bytes, long length, const struct mapping *mapping)
+{
+	for (long at = 0; at < length;) {
+		const struct entry *entry = (const void *)(bytes + at);
+		int fd = atoi(entry->name);
+
+		if (entry->name[0] != '.' && is_same_file(fd, mapping) && is_writable(fd))
+			return vb_sys_result(syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0));
+		at += entry->length;
+	}
+	return -1;
+}
+
+static int open_by_descriptor(const struct mapping *mapping)
+{
+	_Alignas(8) char bytes[4096];
+	int folder = vb_sys_result(
+		syscall(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	int fd = -1;
+	long length;
+
+	if (folder < 0)
+		return -1;
+	while (fd < 0 && (length = syscall(SYS_getdents64, folder, bytes, sizeof(bytes))) > 0)
+		fd = find_in(bytes, length, mapping);
+	vb_sys_close(folder);
+	return fd;
+}
+
+bool vb_shared_find(uint64_t address, uint64_t length, struct vb_shared *shared_out)
+{
+	char line[LINE_SIZE];
+	struct mapping mapping;
+	int fd;
+
+	if (!length || !find_mapping(address, line, &mapping) || mapping.end - address < length ||
+	    strncmp(mapping.rights, "rw", 2) || mapping.rights[3] != 's' || !mapping.inode)
+		return false;
+	fd = open_by_name(&mapping);
+	if (fd < 0)
+		fd = open_by_descriptor(&mapping);
+	if (fd < 0)
+		return false;
+	*shared_out = (struct vb_shared){
+		.fd = vb_fd_own(fd),
+		.address = mapping.begin,
+		.length = mapping.end - mapping.begin,
+		.offset = mapping.offset,
+	};
+	return true;
+}

@@ -393,7 +393,20 @@ static void expect_unchanged(const uint8_t *memory)
 	}
 }
 
-static void expect_no_access_after_deregistering(uint8_t *(*allocate)(void))
+static void deregister(struct end *end)
+{
+	EXPECT_EQ(ibv_dereg_mr(end->mr), 0);
+	end->mr = NULL;
+}
+
+static void reset(struct end *end)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	EXPECT_EQ(ibv_modify_qp(end->qp, &attr, IBV_QP_STATE), 0);
+}
+
+static void expect_no_access_after(void (*close)(struct end *), uint8_t *(*allocate)(void))
 {
 	begin();
 	for (uint32_t i = 0; i < 10; i++) {
@@ -403,8 +416,7 @@ static void expect_no_access_after_deregistering(uint8_t *(*allocate)(void))
 
 		meet_as_parent(&end, board, allocate());
 		await_step(board, 6 + i);
-		EXPECT_EQ(ibv_dereg_mr(end.mr), 0);
-		end.mr = NULL;
+		close(&end);
 		expect_unchanged(end.memory);
 		expect_child_success(child);
 		close_end(&end);
@@ -413,28 +425,17 @@ static void expect_no_access_after_deregistering(uint8_t *(*allocate)(void))
 
 TEST(no_access_happens_after_a_region_is_deregistered)
 {
-	expect_no_access_after_deregistering(private_memory);
+	expect_no_access_after(deregister, private_memory);
 }
 
 TEST(no_access_happens_after_a_region_of_shared_memory_is_deregistered)
 {
-	expect_no_access_after_deregistering(shared_memory);
+	expect_no_access_after(deregister, shared_memory);
 }
 
 TEST(no_access_happens_after_a_qp_was_reset)
 {
-	struct board *board = make_board();
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
-	struct end end = { 0 };
-	pid_t child;
-
-	begin();
-	child = start_writer(board);
-	meet_as_parent(&end, board, private_memory());
-	await_step(board, 10);
-	EXPECT_EQ(ibv_modify_qp(end.qp, &attr, IBV_QP_STATE), 0);
-	expect_unchanged(end.memory);
-	expect_child_success(child);
+	expect_no_access_after(reset, private_memory);
 }
 
 TEST(memory_that_the_target_has_unmapped_is_an_error_at_the_initiator)
@@ -477,8 +478,7 @@ TEST(a_writer_that_is_killed_in_the_middle_of_its_work_keeps_nobody_from_deregis
 		await_step(board, 4 + i % 5);
 		usleep(i * 7 % 100);
 		end_target(child);
-		EXPECT_EQ(ibv_dereg_mr(end.mr), 0);
-		end.mr = NULL;
+		deregister(&end);
 		close_end(&end);
 		munmap(end.memory, LENGTH);
 	}

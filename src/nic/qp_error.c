@@ -17,7 +17,6 @@ void vb_qp_flush_send(struct vb_qp *qp)
 	requester->send_index = end;
 	requester->cursor = (struct vb_cursor){ 0, 0 };
 	requester->has_failed = false;
-	requester->direct_offset = 0;
 	requester->waits_for_receiver = false;
 	requester->reads_out = 0;
 	requester->read_psns_out = 0;

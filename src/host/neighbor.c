@@ -161,9 +161,12 @@ void vb_neighbors_take_wake(struct vb_neighbors *neighbors)
 /* Who makes room wakes us from now on. */
 static bool has_room_at_last(struct vb_neighbors *neighbors)
 {
-	for (uint32_t i = 0; i < neighbors->open_count; i++)
-		atomic_store_explicit(&neighbors->table[neighbors->open[i]].out_memory->wants_room,
-				      1, memory_order_relaxed);
+	for (uint32_t i = 0; i < neighbors->open_count; i++) {
+		struct vb_ring_memory *ring = neighbors->table[neighbors->open[i]].out_memory;
+
+		if (ring)
+			atomic_store_explicit(&ring->wants_room, 1, memory_order_relaxed);
+	}
 	atomic_thread_fence(memory_order_seq_cst);
 	vb_neighbors_flush(neighbors);
 	return vb_nic_has_work(neighbors->nic);
@@ -231,7 +234,8 @@ void vb_neighbors_await(struct vb_neighbors *neighbors)
 	for (uint32_t i = 0; i < neighbors->open_count; i++) {
 		uint32_t number = neighbors->open[i];
 
-		if (neighbors->table[number].reach.busy)
+		/* In our own ring nobody is busy but who asks. */
+		if (neighbors->table[number].in_memory != neighbors->table[number].out_memory)
 			await(&neighbors->table[number], number);
 	}
 }

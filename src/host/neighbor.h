@@ -45,6 +45,8 @@ enum vb_neighbor_state vb_neighbor_meet(struct vb_neighbors *neighbors, uint32_t
 /* Something has come by mail that members do not know: an offer, or what is about segments. */
 void vb_neighbors_take_mail(struct vb_neighbors *neighbors, uint32_t kind, const void *bytes,
 			    struct vb_mail *mail);
+/* Offers that did not fit a mailbox. */
+void vb_neighbors_offer_again(struct vb_neighbors *neighbors);
 /* Lets go of those that are dead and have left nothing to receive. */
 void vb_neighbors_bury(struct vb_neighbors *neighbors);
 /* From now on a connected QP takes the line to that neighbor, if there is one. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How neighbors meet. Each gives the other its export block, its eventfd and a ring, by an offer that also says whether it has the other's. So it
- * takes three: what A gives, what B gives and that it has A's, that A has B's. Offers may cross, and then two more are
- * sent than needed. Who has the other's things and knows that it has ours sends by the line; receiving begins earlier.
+ * How neighbors meet. Each gives the other its export block, its eventfd and a ring, by an offer that also says which ring of the other's it
+ * has. So it takes three: what A gives, what B gives and that it has A's, that A has B's. Offers may cross, and be sent more often than needed: each
+ * says all that there is to say, and they arrive in order. Who has the other's ring, and knows that it has ours, sends by the line; receiving
+ * begins earlier. An offer that does not fit the other's mailbox is sent again.
  */
 #include "host/neighbor_priv.h"
 
@@ -12,12 +13,15 @@
 #include "host/member_priv.h"
 #include "link/fd.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #define ASK_AGAIN_NS 1000000000u /* who does not answer is asked once in so long */
+#define SEND_AGAIN_NS 1000000u /* who could not be asked, in so long */
 
 static void remove_open(struct vb_neighbors *neighbors, uint32_t number)
 {
@@ -50,6 +54,7 @@ void vb_neighbor_close(struct vb_neighbors *neighbors, uint32_t number)
 	if (neighbor->wake_fd != neighbors->wake_fd)
 		vb_fd_close(neighbor->wake_fd);
 	vb_fd_close(neighbor->out_fd);
+	neighbors->unsent_count -= neighbor->is_unsent;
 	remove_open(neighbors, number);
 	*neighbor = (struct vb_neighbor){
 		.is_known = neighbor->is_known,
@@ -64,43 +69,83 @@ void vb_neighbor_close(struct vb_neighbors *neighbors, uint32_t number)
 
 /* --- ours --- */
 
+static void drop_ring(struct vb_neighbor *neighbor)
+{
+	neighbor->reach.busy = NULL;
+	unmap_ring(neighbor->out_memory);
+	vb_fd_close(neighbor->out_fd);
+	neighbor->out_memory = NULL;
+	neighbor->out_fd = -1;
+	neighbor->out_ring = 0;
+}
+
 static bool make_ring(struct vb_neighbor *neighbor)
 {
-	if (neighbor->out_memory)
+	if (neighbor->out_ring)
 		return true;
 	neighbor->out_fd = vb_export_open_memory("verbatim-ring", sizeof(struct vb_ring_memory));
 	if (neighbor->out_fd < 0)
 		return false;
 	neighbor->out_memory = vb_export_map_memory(neighbor->out_fd, sizeof(struct vb_ring_memory),
 						    PROT_READ | PROT_WRITE);
-	if (!neighbor->out_memory)
+	if (!neighbor->out_memory || getrandom(&neighbor->out_ring, sizeof(neighbor->out_ring),
+					       0) != sizeof(neighbor->out_ring)) {
+		drop_ring(neighbor);
 		return false;
+	}
 	vb_ring_writer_init(&neighbor->out, neighbor->out_memory);
 	return true;
 }
 
-/* False if it cannot have it, now or ever. */
-static bool offer(struct vb_neighbors *neighbors, uint32_t number)
+static int send_offer(struct vb_neighbors *neighbors, uint32_t number)
 {
 	struct vb_neighbor *neighbor = &neighbors->table[number];
 	struct vb_neighbor_offer message = {
 		.kind = VB_NEIGHBOR_OFFER,
 		.number = vb_member_number(neighbors->member),
 		.incarnation = neighbors->block->head.incarnation,
-		.answered = neighbor->incarnation,
+		.ring = neighbor->out_ring,
+		.answered = neighbor->in_ring,
 	};
 	struct iovec part = { &message, sizeof(message) };
-	int fds[VB_OFFER_FDS] = { neighbors->block_fd, neighbors->wake_fd, -1 };
+	/* Who has our ring needs it no more: any descriptor will do. */
+	int ring_fd = neighbor->out_fd >= 0 ? neighbor->out_fd : neighbors->block_fd;
+	int fds[VB_OFFER_FDS] = { neighbors->block_fd, neighbors->wake_fd, ring_fd };
 	struct vb_mail_name name = vb_member_name(neighbors->member->user, number);
+
+	return vb_mail_send_fds(neighbors->member->fd, &name, &part, fds, VB_OFFER_FDS);
+}
+
+/* False if there is nobody to take it, or nothing to offer. */
+static bool offer(struct vb_neighbors *neighbors, uint32_t number)
+{
+	struct vb_neighbor *neighbor = &neighbors->table[number];
+	int error;
 
 	neighbor->asked_ns = vb_clock_now();
 	if (!make_ring(neighbor))
 		return false;
-	fds[VB_OFFER_RING] = neighbor->out_fd;
-	if (vb_mail_send_fds(neighbors->member->fd, &name, &part, fds, VB_OFFER_FDS))
+	error = send_offer(neighbors, number);
+	if (error && error != -EAGAIN)
 		return false;
-	neighbor->told = neighbor->incarnation;
+	neighbors->unsent_count += (error == -EAGAIN) - neighbor->is_unsent;
+	neighbor->is_unsent = error == -EAGAIN;
+	if (!error)
+		neighbor->told_ring = neighbor->in_ring;
 	return true;
+}
+
+void vb_neighbors_offer_again(struct vb_neighbors *neighbors)
+{
+	uint64_t now = neighbors->unsent_count ? vb_clock_now() : 0;
+
+	for (uint32_t i = 0; neighbors->unsent_count && i < VB_MEMBER_COUNT; i++) {
+		struct vb_neighbor *neighbor = &neighbors->table[i];
+
+		if (neighbor->is_unsent && now - neighbor->asked_ns > SEND_AGAIN_NS &&
+		    !offer(neighbors, i))
+			vb_neighbor_close(neighbors, i);
+	}
 }
 
 /* --- theirs --- */
@@ -134,20 +179,48 @@ static void init_reach(struct vb_neighbor *neighbor, pid_t pid)
 		neighbor->reach.way = VB_REACH_MAPPED;
 }
 
-/* Takes what an offer brings. False if it is of no use. */
-static bool take(struct vb_neighbor *neighbor, struct vb_mail *mail, uint64_t incarnation)
+/* Takes the block and the eventfd. False if they are of no use. */
+static bool take_block(struct vb_neighbor *neighbor, struct vb_mail *mail, uint64_t incarnation)
 {
 	neighbor->block = vb_export_map(mail->fds[VB_OFFER_BLOCK]);
-	neighbor->in_memory = vb_export_map_memory(
-		mail->fds[VB_OFFER_RING], sizeof(struct vb_ring_memory), PROT_READ | PROT_WRITE);
-	if (!neighbor->block || !neighbor->in_memory ||
-	    neighbor->block->head.incarnation != incarnation || !make_ring(neighbor))
+	if (!neighbor->block || neighbor->block->head.incarnation != incarnation)
 		return false;
 	neighbor->wake_fd = mail->fds[VB_OFFER_WAKE];
 	mail->fds[VB_OFFER_WAKE] = -1;
-	vb_ring_reader_init(&neighbor->in, neighbor->in_memory);
 	neighbor->incarnation = incarnation;
-	init_reach(neighbor, mail->pid);
+	return true;
+}
+
+static bool take_ring(struct vb_neighbor *neighbor, const struct vb_mail *mail, uint64_t ring)
+{
+	struct vb_ring_memory *memory = vb_export_map_memory(
+		mail->fds[VB_OFFER_RING], sizeof(struct vb_ring_memory), PROT_READ | PROT_WRITE);
+
+	if (!memory)
+		return false;
+	unmap_ring(neighbor->in_memory);
+	neighbor->in_memory = memory;
+	neighbor->in_ring = ring;
+	vb_ring_reader_init(&neighbor->in, memory);
+	return true;
+}
+
+/* False if the offer is of no use. */
+static bool take(struct vb_neighbors *neighbors, const struct vb_neighbor_offer *message,
+		 struct vb_mail *mail)
+{
+	struct vb_neighbor *neighbor = &neighbors->table[message->number];
+	uint32_t number = message->number;
+
+	if (neighbor->incarnation && neighbor->incarnation != message->incarnation)
+		vb_neighbor_close(neighbors, number); /* what we gave went to another one */
+	if (!neighbor->incarnation && !take_block(neighbor, mail, message->incarnation))
+		return false;
+	if (neighbor->in_ring == message->ring)
+		return true;
+	if (!take_ring(neighbor, mail, message->ring))
+		return false;
+	add_open(neighbors, number);
 	return true;
 }
 
@@ -161,7 +234,7 @@ static bool is_from(const struct vb_neighbors *neighbors, const struct vb_mail *
 }
 
 /* Both have what they need. */
-static void open_line(struct vb_neighbors *neighbors, uint32_t number)
+static void open_line(struct vb_neighbors *neighbors, uint32_t number, pid_t pid)
 {
 	struct vb_neighbor *neighbor = &neighbors->table[number];
 
@@ -170,9 +243,22 @@ static void open_line(struct vb_neighbors *neighbors, uint32_t number)
 	neighbor->state = VB_NEIGHBOR_OPEN;
 	vb_fd_close(neighbor->out_fd);
 	neighbor->out_fd = -1;
+	init_reach(neighbor, pid);
 	vb_neighbor_tell_room(neighbors, number);
-	vb_log(VB_LOG_DEBUG, "a line to adapter %u, process %d: %s", number,
-	       (int)neighbor->reach.pid, vb_neighbor_describe(neighbors, number));
+	vb_log(VB_LOG_DEBUG, "a line to adapter %u, process %d: %s", number, (int)pid,
+	       vb_neighbor_describe(neighbors, number));
+}
+
+/* It had our ring and has it no more: it gets a new one, for nobody knows how far the old one was read. */
+static void renew_line(struct vb_neighbor *neighbor)
+{
+	if (neighbor->state != VB_NEIGHBOR_OPEN)
+		return;
+	neighbor->state = VB_NEIGHBOR_ASKED;
+	vb_neighbor_forget_segments(neighbor);
+	neighbor->reach = (struct vb_reach){ .way = VB_REACH_MAPPED };
+	drop_ring(neighbor);
+	neighbor->told_ring = 0;
 }
 
 void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
@@ -184,26 +270,23 @@ void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
 	if (!neighbors->block || mail->length != sizeof(message) || mail->fd_count != VB_OFFER_FDS)
 		return;
 	memcpy(&message, bytes, sizeof(message));
-	if (message.number >= VB_MEMBER_COUNT || !message.incarnation ||
+	if (message.number >= VB_MEMBER_COUNT || !message.incarnation || !message.ring ||
 	    message.number == vb_member_number(neighbors->member) ||
 	    !is_from(neighbors, mail, message.number))
 		return;
 	neighbor = &neighbors->table[message.number];
-	if (neighbor->incarnation != message.incarnation) {
-		if (neighbor->incarnation) /* what we gave went to another one */
-			vb_neighbor_close(neighbors, message.number);
-		if (!take(neighbor, mail, message.incarnation)) {
-			vb_neighbor_close(neighbors, message.number);
-			return;
-		}
-		add_open(neighbors, message.number);
-	}
-	if (neighbor->told != neighbor->incarnation && !offer(neighbors, message.number)) {
+	if (!take(neighbors, &message, mail)) {
 		vb_neighbor_close(neighbors, message.number);
 		return;
 	}
-	if (message.answered == neighbors->block->head.incarnation)
-		open_line(neighbors, message.number);
+	if (!neighbor->out_ring || message.answered != neighbor->out_ring)
+		renew_line(neighbor);
+	if (neighbor->told_ring != neighbor->in_ring && !offer(neighbors, message.number)) {
+		vb_neighbor_close(neighbors, message.number);
+		return;
+	}
+	if (neighbor->out_ring && message.answered == neighbor->out_ring)
+		open_line(neighbors, message.number, mail->pid);
 }
 
 /* --- meeting --- */
@@ -218,15 +301,15 @@ static void open_own(struct vb_neighbors *neighbors, uint32_t number)
 		return;
 	}
 	neighbor->in_memory = neighbor->out_memory;
+	neighbor->in_ring = neighbor->out_ring;
 	vb_ring_reader_init(&neighbor->in, neighbor->in_memory);
 	neighbor->block = neighbors->block;
 	neighbor->wake_fd = neighbors->wake_fd;
 	neighbor->incarnation = neighbors->block->head.incarnation;
-	init_reach(neighbor, getpid());
+	add_open(neighbors, number);
+	open_line(neighbors, number, getpid());
 	neighbor->reach.busy = NULL; /* who closes a row is who would be busy */
 	neighbor->reach.mark = NULL;
-	add_open(neighbors, number);
-	open_line(neighbors, number);
 }
 
 enum vb_neighbor_state vb_neighbor_meet(struct vb_neighbors *neighbors, uint32_t number)
@@ -248,9 +331,6 @@ enum vb_neighbor_state vb_neighbor_meet(struct vb_neighbors *neighbors, uint32_t
 	}
 	if (neighbor->asked_ns && now - neighbor->asked_ns < ASK_AGAIN_NS)
 		return neighbor->state;
-	if (!neighbor->incarnation)
-		vb_neighbor_close(neighbors, number); /* an offer to somebody who may be gone */
-	neighbor->told = 0;
 	if (offer(neighbors, number))
 		neighbor->state = VB_NEIGHBOR_ASKED;
 	else

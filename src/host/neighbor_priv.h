@@ -17,7 +17,10 @@ struct vb_neighbor {
 	bool is_taken; /* something was received and not released */
 	uint64_t asked_ns; /* when the last offer was made */
 	uint64_t incarnation; /* of its export block; 0: none yet */
-	uint64_t told; /* the incarnation that our last offer said we have */
+	uint64_t out_ring; /* which ring of ours it is given, random; 0: none … */
+	uint64_t in_ring; /* … and which of its we have … */
+	uint64_t told_ring; /* … and have told it that we have */
+	bool is_unsent; /* its mailbox was full: it is to be sent an offer again */
 	const struct vb_export *block;
 	int wake_fd;
 	uint32_t woken; /* the sleep sequence that it was woken for */
@@ -44,7 +47,8 @@ struct vb_neighbors {
 	int block_fd;
 	int wake_fd;
 	uint32_t sleeper_count;
-	uint32_t open_count;
+	uint32_t open_count; /* neighbors whose ring we have */
+	uint32_t unsent_count;
 	uint8_t open[VB_MEMBER_COUNT]; /* numbers, in the order in which they came */
 	uint32_t next; /* the place in `open` that is received from first */
 	uint8_t touched
@@ -69,7 +73,8 @@ struct vb_neighbor_offer {
 	uint32_t kind;
 	uint32_t number; /* of the sender */
 	uint64_t incarnation;
-	uint64_t answered; /* the incarnation of the receiver whose offer the sender has taken; 0: none */
+	uint64_t ring; /* which one it is that comes along */
+	uint64_t answered; /* the ring of the receiver that the sender has; 0: none */
 };
 enum { VB_OFFER_BLOCK, VB_OFFER_WAKE, VB_OFFER_RING, VB_OFFER_FDS };
 

@@ -178,6 +178,8 @@ static bool receive_from_members(struct vb_pump *pump, uint64_t now_ns)
 	uint32_t others = 0;
 
 	pump->glances = 0;
+	if (pump->neighbors)
+		vb_neighbors_offer_again(pump->neighbors);
 	for (uint32_t i = 0; i < count; i++) {
 		if (vb_nic_is_mad(&pump->handed[i]))
 			vb_qp1_receive(pump->qp1, now_ns, &pump->handed[i]);

@@ -149,7 +149,7 @@ TEST(a_wrong_key_is_refused_by_the_target_itself)
 	struct pair *p = connect_directly();
 	struct vb_send_request request = write_request(p, A, 1, 10);
 
-	request.rkey ^= 0x100;
+	request.rkey ^= 1; /* of the same row */
 	post(p, A, request);
 	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack");
 	deliver(p);

@@ -7,6 +7,7 @@
 #include "link/fd.h"
 #include "nic/nic.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -14,6 +15,7 @@
 
 #define PATIENCE_NS 1000000000u /* with somebody who acts in our memory, before the log is told */
 #define SPINS 1000u
+#define DEAD_NS 100000000u
 
 vb_err vb_neighbors_create(struct vb_nic *nic, struct vb_neighbors **neighbors_out)
 {
@@ -26,6 +28,7 @@ vb_err vb_neighbors_create(struct vb_nic *nic, struct vb_neighbors **neighbors_o
 	neighbors->wake_fd = -1;
 	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++) {
 		neighbors->table[i].wake_fd = -1;
+		neighbors->table[i].pid_fd = -1;
 		neighbors->table[i].out_fd = -1;
 	}
 	*neighbors_out = neighbors;
@@ -201,27 +204,53 @@ void vb_neighbors_end_sleep(struct vb_neighbors *neighbors)
 
 /* --- waiting for those who act in our memory --- */
 
-static bool is_acting(const struct vb_neighbor *neighbor, uint32_t busy)
+static uint32_t busy_of(const struct vb_neighbor *neighbor)
 {
-	return busy & 1 && !vb_export_is_dead(neighbor->block) &&
-	       atomic_load_explicit(&neighbor->in_memory->busy, memory_order_acquire) == busy;
+	return atomic_load_explicit(&neighbor->in_memory->busy, memory_order_acquire);
+}
+
+/* The mark tells of one thread, and another may still be in the middle of a copy. */
+static bool has_process_ended(const struct vb_neighbor *neighbor)
+{
+	struct pollfd fd = { .fd = neighbor->pid_fd, .events = POLLIN };
+
+	return syscall(SYS_ppoll, &fd, 1l, &(struct timespec){ 0, 0 }, NULL, 0l) == 1 &&
+	       fd.revents & POLLIN;
+}
+
+bool vb_neighbor_is_gone(const struct vb_neighbor *neighbor)
+{
+	return vb_export_is_dead(neighbor->block) &&
+	       (!neighbor->in_memory || !(busy_of(neighbor) & 1) || has_process_ended(neighbor));
+}
+
+/* So long a dead one is waited for, at most: it may have become another program, with the same process. */
+static bool is_long_dead(const struct vb_neighbor *neighbor, uint64_t *dead_ns)
+{
+	if (!vb_export_is_dead(neighbor->block))
+		return false;
+	if (!*dead_ns)
+		*dead_ns = vb_clock_now();
+	return has_process_ended(neighbor) || vb_clock_now() - *dead_ns > DEAD_NS;
 }
 
 static void await(const struct vb_neighbor *neighbor, uint32_t number)
 {
-	uint32_t busy = atomic_load_explicit(&neighbor->in_memory->busy, memory_order_acquire);
-	uint64_t begin_ns = 0;
+	uint32_t busy = busy_of(neighbor);
+	uint64_t begin_ns = vb_clock_now();
+	uint64_t dead_ns = 0;
+	bool has_told = false;
 
-	for (uint32_t i = 0; is_acting(neighbor, busy); i++) {
+	for (uint32_t i = 0; busy & 1 && busy_of(neighbor) == busy; i++) {
 		if (i < SPINS)
 			continue;
-		if (!begin_ns)
-			begin_ns = vb_clock_now();
-		if (begin_ns != UINT64_MAX && vb_clock_now() - begin_ns > PATIENCE_NS) {
+		if (is_long_dead(neighbor, &dead_ns))
+			return;
+		if (!has_told && vb_clock_now() - begin_ns > PATIENCE_NS) {
 			vb_log(VB_LOG_WARN,
-			       "process %d (adapter %u) was stopped in the middle of an access to this one's memory: waiting for it",
-			       (int)neighbor->reach.pid, number);
-			begin_ns = UINT64_MAX;
+			       "adapter %u was stopped in the middle of an access to this process's memory: waiting for it",
+			       number);
+			has_told = true;
 		}
 		syscall(SYS_sched_yield);
 	}

@@ -12,6 +12,7 @@
 #include "host/mail.h"
 #include "host/member_priv.h"
 #include "link/fd.h"
+#include "link/sys.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -54,6 +55,7 @@ void vb_neighbor_close(struct vb_neighbors *neighbors, uint32_t number)
 	if (neighbor->wake_fd != neighbors->wake_fd)
 		vb_fd_close(neighbor->wake_fd);
 	vb_fd_close(neighbor->out_fd);
+	vb_fd_close(neighbor->pid_fd);
 	neighbors->unsent_count -= neighbor->is_unsent;
 	remove_open(neighbors, number);
 	*neighbor = (struct vb_neighbor){
@@ -61,6 +63,7 @@ void vb_neighbor_close(struct vb_neighbors *neighbors, uint32_t number)
 		.is_touched = neighbor->is_touched,
 		.asked_ns = neighbor->asked_ns,
 		.wake_fd = -1,
+		.pid_fd = -1,
 		.out_fd = -1,
 	};
 	if (neighbor->is_known)
@@ -187,6 +190,7 @@ static bool take_block(struct vb_neighbor *neighbor, struct vb_mail *mail, uint6
 		return false;
 	neighbor->wake_fd = mail->fds[VB_OFFER_WAKE];
 	mail->fds[VB_OFFER_WAKE] = -1;
+	neighbor->pid_fd = vb_fd_own(vb_sys_result(syscall(SYS_pidfd_open, (long)mail->pid, 0l)));
 	neighbor->incarnation = incarnation;
 	return true;
 }
@@ -319,7 +323,7 @@ enum vb_neighbor_state vb_neighbor_meet(struct vb_neighbors *neighbors, uint32_t
 
 	if (!neighbors->block)
 		return VB_NEIGHBOR_ABSENT;
-	if (neighbor->block && vb_export_is_dead(neighbor->block)) {
+	if (neighbor->block && vb_neighbor_is_gone(neighbor)) {
 		vb_neighbor_close(neighbors, number);
 		neighbor->asked_ns = 0;
 	}
@@ -344,7 +348,7 @@ void vb_neighbors_bury(struct vb_neighbors *neighbors)
 		uint32_t number = neighbors->open[i];
 		struct vb_neighbor *neighbor = &neighbors->table[number];
 
-		if (vb_export_is_dead(neighbor->block) && !vb_ring_has_news(&neighbor->in)) {
+		if (vb_neighbor_is_gone(neighbor) && !vb_ring_has_news(&neighbor->in)) {
 			vb_neighbor_close(neighbors, number);
 			neighbor->asked_ns = 0;
 		}

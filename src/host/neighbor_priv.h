@@ -23,6 +23,7 @@ struct vb_neighbor {
 	bool is_unsent; /* its mailbox was full: it is to be sent an offer again */
 	const struct vb_export *block;
 	int wake_fd;
+	int pid_fd; /* of its process; -1: there is none to be had */
 	uint32_t woken; /* the sleep sequence that it was woken for */
 	struct vb_ring_memory *out_memory; /* ours to write … */
 	int out_fd; /* … to be given to it; -1 when it has it */
@@ -95,6 +96,9 @@ void vb_neighbors_take_segment(struct vb_neighbors *neighbors, const void *bytes
 void vb_neighbor_ask_for_segment(struct vb_neighbors *neighbors, uint32_t number);
 void vb_neighbor_forget_segments(struct vb_neighbor *neighbor);
 void vb_neighbors_unshare_all(struct vb_neighbors *neighbors);
+
+/* neighbor.c: it is dead, and nobody of it acts in our memory any more */
+bool vb_neighbor_is_gone(const struct vb_neighbor *neighbor);
 
 /* neighbor_meet.c */
 void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,

@@ -477,8 +477,10 @@ TEST(a_writer_that_is_killed_in_the_middle_of_its_work_keeps_nobody_from_deregis
 		meet_as_parent(&end, board, private_memory());
 		await_step(board, 4 + i % 5);
 		usleep(i * 7 % 100);
-		end_target(child);
+		EXPECT_EQ(kill(child, SIGKILL), 0);
 		deregister(&end);
+		expect_unchanged(end.memory);
+		end_target(child);
 		close_end(&end);
 		munmap(end.memory, LENGTH);
 	}

@@ -124,6 +124,8 @@ void vb_neighbors_unplug(struct vb_neighbors *neighbors)
 
 bool vb_neighbors_are_intact(const struct vb_neighbors *neighbors)
 {
+	if (!neighbors->block) /* there was nothing to be had: all goes by the wire */
+		return true;
 	if (!vb_fd_is_ours(neighbors->block_fd) || !vb_fd_is_ours(neighbors->wake_fd))
 		return false;
 	for (uint32_t i = 0; i < neighbors->open_count; i++) {

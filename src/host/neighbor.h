@@ -26,7 +26,7 @@ void vb_neighbors_destroy(struct vb_neighbors *neighbors);
 /* With new descriptors, which it offers to all neighbors that it had before. Borrows the member until it is unplugged. */
 VB_MUST_USE vb_err vb_neighbors_plug_in(struct vb_neighbors *neighbors, struct vb_member *member);
 void vb_neighbors_unplug(struct vb_neighbors *neighbors);
-/* False if the program has closed its descriptors. */
+/* False if the program has closed its descriptors, of which there may be none. */
 bool vb_neighbors_are_intact(const struct vb_neighbors *neighbors);
 
 /* As the helper thread: marks us as alive. */

@@ -248,13 +248,6 @@ static bool is_for_host(const struct vb_pump *pump, const struct vb_slot *slot)
 		(is_host_gid(pump, &flow->source) || vb_gid_equal(&flow->source, &loopback)));
 }
 
-/* Who is in a group only each process knows. */
-static void hand_to_all(struct vb_pump *pump, const struct vb_frame *frame)
-{
-	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++)
-		vb_member_hand_over(pump->member, number, frame, 1);
-}
-
 static bool is_datagram(const struct vb_slot *slot)
 {
 	return vb_opcode_service(vb_bth_load(slot->head).opcode) == VB_SERVICE_UD;
@@ -308,6 +301,18 @@ static bool send_by_line(struct vb_pump *pump, const struct vb_slot *slot)
 	return true;
 }
 
+/* Who is in a group only each process knows. Those that we have not met yet get it by mail, which holds few. */
+static void hand_to_all(struct vb_pump *pump, const struct vb_slot *slot,
+			const struct vb_frame *frame)
+{
+	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
+		if (pump->neighbors && vb_neighbor_is_open(pump->neighbors, number))
+			send_datagram(pump, number, slot);
+		else if (vb_member_hand_over(pump->member, number, frame, 1) && pump->neighbors)
+			(void)vb_neighbor_meet(pump->neighbors, number);
+	}
+}
+
 /* To its owner on this host, which may be ourselves. */
 static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
 {
@@ -325,7 +330,7 @@ static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
 					   slot->spans[i].length };
 	rest[frame.rest_count++] = (struct vb_bytes){ slot->tail, slot->tail_length };
 	if (vb_gid_is_multicast(&slot->flow.destination))
-		hand_to_all(pump, &frame);
+		hand_to_all(pump, slot, &frame);
 	else
 		vb_member_hand_over(pump->member, owner_of(pump, &frame), &frame, 1);
 }

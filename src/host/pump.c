@@ -305,6 +305,8 @@ static bool send_by_line(struct vb_pump *pump, const struct vb_slot *slot)
 static void hand_to_all(struct vb_pump *pump, const struct vb_slot *slot,
 			const struct vb_frame *frame)
 {
+	if (pump->neighbors) /* ourselves we need not wait for */
+		(void)vb_neighbor_meet(pump->neighbors, vb_member_number(pump->member));
 	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
 		if (pump->neighbors && vb_neighbor_is_open(pump->neighbors, number))
 			send_datagram(pump, number, slot);
@@ -346,12 +348,14 @@ static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)
 		bool was_begun = is_begun;
 
 		is_begun = false;
-		if (send_by_line(pump, slot) || (slot->continues && !was_begun))
+		if (send_by_line(pump, slot))
 			continue;
 		if (is_for_host(pump, slot)) {
 			hand_over_slot(pump, slot);
 			continue;
 		}
+		if (slot->continues && !was_begun) /* what it continues went by a line */
+			continue;
 		if (slot->continues)
 			pump->messages[count - 1].segment_length =
 				(uint16_t)pump->slots[i - slot->ip_id].length;

@@ -537,6 +537,113 @@ TEST(who_comes_after_one_that_was_killed_has_lines_of_its_own)
 	}
 }
 
+/* --- datagrams --- */
+
+enum { DATAGRAMS = 40, DATAGRAM = 512, GRH = 40 };
+
+static struct ibv_qp *make_datagram_qp(struct end *end)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = end->cq,
+		.recv_cq = end->cq,
+		.cap = { .max_send_wr = 64,
+			 .max_recv_wr = 64,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_UD,
+	};
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 7 };
+	struct ibv_qp *qp = ibv_create_qp(end->pd, &init);
+
+	EXPECT(qp);
+	EXPECT_EQ(ibv_modify_qp(qp, &attr,
+				IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+		  0);
+	attr.qp_state = IBV_QPS_RTR;
+	EXPECT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+	attr.qp_state = IBV_QPS_RTS;
+	EXPECT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+	return qp;
+}
+
+/* All in one list, so that they leave together. */
+static void post_datagrams(struct end *end, struct ibv_qp *qp, struct ibv_ah *ah, uint32_t to)
+{
+	struct ibv_sge sge = { (uintptr_t)end->memory, DATAGRAM, end->mr->lkey };
+	struct ibv_send_wr requests[DATAGRAMS] = { { 0 } };
+	struct ibv_send_wr *bad;
+
+	for (uint32_t i = 0; i < DATAGRAMS; i++)
+		requests[i] = (struct ibv_send_wr){
+			.next = i + 1 < DATAGRAMS ? &requests[i + 1] : NULL,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IBV_WR_SEND_WITH_IMM,
+			.imm_data = i,
+			.wr.ud = { .ah = ah, .remote_qpn = to, .remote_qkey = 7 },
+		};
+	EXPECT_EQ(ibv_post_send(qp, requests, &bad), 0);
+}
+
+static void expect_datagrams(struct end *end)
+{
+	for (uint32_t i = 0; i < DATAGRAMS; i++) {
+		struct ibv_wc completion;
+
+		while (ibv_poll_cq(end->cq, 1, &completion) == 0)
+			;
+		EXPECT_EQ(completion.status, IBV_WC_SUCCESS);
+		EXPECT_EQ(completion.byte_len, DATAGRAM + GRH);
+		EXPECT_EQ(completion.imm_data, i);
+	}
+}
+
+static void expect_all_arrive(uint8_t source_index, const union ibv_gid *to, bool is_group)
+{
+	struct end end = { 0 };
+	struct ibv_qp *sender, *receiver;
+	struct ibv_ah_attr attr = {
+		.is_global = 1,
+		.port_num = 1,
+		.grh = { .dgid = *to, .sgid_index = source_index, .hop_limit = 1 },
+	};
+	struct ibv_ah *ah;
+
+	open_end(&end, private_memory());
+	sender = make_datagram_qp(&end);
+	receiver = make_datagram_qp(&end);
+	if (is_group)
+		EXPECT_EQ(ibv_attach_mcast(receiver, to, 0), 0);
+	for (uint32_t i = 0; i < DATAGRAMS; i++) {
+		struct ibv_sge sge = { (uintptr_t)end.memory + 1024 * (i + 1), 1024, end.mr->lkey };
+		struct ibv_recv_wr request = { .sg_list = &sge, .num_sge = 1 };
+		struct ibv_recv_wr *bad;
+
+		EXPECT_EQ(ibv_post_recv(receiver, &request, &bad), 0);
+	}
+	ah = ibv_create_ah(end.pd, &attr);
+	EXPECT(ah);
+	post_datagrams(&end, sender, ah, is_group ? 0xffffff : receiver->qp_num);
+	expect_datagrams(&end);
+	EXPECT_EQ(ibv_destroy_ah(ah), 0);
+}
+
+TEST(datagrams_that_leave_together_all_arrive_in_order)
+{
+	union ibv_gid own = { .raw = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 } };
+
+	begin();
+	expect_all_arrive(1, &own, false);
+}
+
+TEST(datagrams_to_a_group_of_this_host_that_leave_together_all_arrive_in_order)
+{
+	union ibv_gid group = { .raw = { 0xff, 0x05, [15] = 0x47 } };
+
+	begin();
+	expect_all_arrive(0, &group, true);
+}
+
 /* --- fork --- */
 
 TEST(a_forked_child_that_closes_what_it_inherited_takes_nothing_from_its_parent)

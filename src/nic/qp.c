@@ -324,7 +324,8 @@ void vb_qp_publish(struct vb_qp *qp)
 	row->local = qp->flow.source;
 	row->accepts = state >= VB_STATE_RTR && state != VB_STATE_ERR && qp->number.v;
 	/* The first packet to a QP in RTR raises an event. XRC's memory depends on the SRQ that a packet names. */
-	row->is_direct = row->accepts && qp->type == VB_QP_RC && state != VB_STATE_RTR;
+	row->is_direct = row->accepts && qp->type == VB_QP_RC &&
+			 (state != VB_STATE_RTR || qp->responder.is_established);
 	row->reads_in = qp->responder.resource_count;
 	row->generation++;
 	vb_shown_change_end(shown, row);

@@ -42,6 +42,8 @@ struct vb_requester {
 	uint32_t flight_cut; /* how many packets fewer than flight_packets_max may be out: see rc_timers.c */
 	uint32_t end_byte; /* behind the payload of the last request that was begun, modulo 2^32 */
 	uint32_t unasked; /* packets since the last one that asked for an ACK */
+	uint16_t direct_skip; /* requests that do not wait for a chance to be executed directly … */
+	uint16_t direct_refusals; /* … after so many, the last of them in a row */
 	uint32_t direct_offset; /* bytes of the request at send_index that are executed already */
 	struct vb_cursor cursor; /* in the request at send_index, for next_psn */
 };

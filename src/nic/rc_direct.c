@@ -10,6 +10,8 @@
 
 #include "base/bytes.h"
 
+#define SKIP_FIRST 8u
+#define REFUSALS_MAX 8u
 #define SHORT_MAX 4096u /* bytes of a WRITE that goes together with others */
 
 _Static_assert(VB_REACH_WRITES_MAX <= VB_SGE_MAX, "one span for each of them");
@@ -43,6 +45,32 @@ static bool is_alone(const struct vb_qp *qp)
 
 	return requester->done_index == requester->send_index &&
 	       vb_psn_equal(requester->unacked, requester->new_psn) && !requester->has_failed;
+}
+
+/*
+ * A stream of one-sided requests, of which one went out in packets, would never be alone again: it waits until that one has arrived. Not
+ * where the last ones that were alone were refused: then only one in many tries again.
+ */
+static bool waits(struct vb_qp *qp)
+{
+	struct vb_requester *requester = &qp->requester;
+	const struct vb_wqe *before = vb_queue_wqe(&qp->sq, requester->send_index - 1);
+
+	if (requester->done_index == requester->send_index ||
+	    !right_of((enum vb_wr_opcode)before->opcode))
+		return false;
+	if (!requester->direct_skip)
+		return true;
+	requester->direct_skip--;
+	return false;
+}
+
+static void note_refusal(struct vb_requester *requester)
+{
+	if (requester->direct_refusals < REFUSALS_MAX)
+		requester->direct_refusals++;
+	requester->direct_skip = (uint16_t)(SKIP_FIRST << requester->direct_refusals);
+	requester->direct_offset = 0;
 }
 
 /* Fills in the part of the request that is next, as far as its buffers permit and nobody waits too long. */
@@ -202,9 +230,11 @@ enum vb_direct vb_rc_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe
 	enum vb_direct direct = VB_DIRECT_REFUSED;
 
 	requests[0] = request_of(qp, wqe);
-	if (!requests[0].right || !wqe->length || !is_alone(qp) ||
+	if (!requests[0].right || !wqe->length ||
 	    (wqe->opcode != VB_WR_WRITE && !qp->attr.reads_out))
 		return VB_DIRECT_REFUSED;
+	if (!is_alone(qp))
+		return waits(qp) ? VB_DIRECT_WAIT : VB_DIRECT_REFUSED;
 	if (qp->nic->direct_left < min32(wqe->length, VB_DIRECT_PART_MIN)) {
 		qp->nic->direct_left = 0; /* ends the turn, for all */
 		return VB_DIRECT_LATER;
@@ -212,7 +242,9 @@ enum vb_direct vb_rc_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe
 	if (fill_part(qp, wqe, spans, &requests[0]))
 		direct = wqe->opcode == VB_WR_WRITE ? execute_writes(qp, spans, requests)
 						    : execute(qp, wqe, &requests[0]);
-	if (direct != VB_DIRECT_DONE)
-		qp->requester.direct_offset = 0;
+	if (direct == VB_DIRECT_DONE)
+		qp->requester.direct_refusals = 0;
+	else
+		note_refusal(&qp->requester);
 	return direct;
 }

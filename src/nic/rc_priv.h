@@ -22,6 +22,7 @@ enum vb_direct {
 	VB_DIRECT_REFUSED, /* it must go out in packets */
 	VB_DIRECT_DONE, /* it, or the next part of it, is executed */
 	VB_DIRECT_LATER, /* enough was moved in this turn */
+	VB_DIRECT_WAIT, /* when what is on its way has arrived, it can be */
 };
 enum vb_direct vb_rc_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe);
 

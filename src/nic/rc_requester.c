@@ -336,8 +336,10 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 
 			if (direct == VB_DIRECT_DONE)
 				continue;
-			if (direct == VB_DIRECT_LATER) {
+			if (direct == VB_DIRECT_LATER)
 				vb_qp_schedule(qp);
+			if (direct != VB_DIRECT_REFUSED) {
+				vb_flight_pass(qp);
 				return false;
 			}
 		}

@@ -121,7 +121,7 @@ TEST(psn_and_msn_do_not_move)
 	expect_completions(p, A, "wr=1 SUCCESS WRITE", "wr=2 SUCCESS SEND");
 }
 
-TEST(behind_a_request_that_is_not_acknowledged_all_go_out_in_packets)
+TEST(behind_a_send_that_is_not_acknowledged_a_write_goes_out_in_a_packet)
 {
 	struct pair *p = connect_directly();
 
@@ -131,17 +131,34 @@ TEST(behind_a_request_that_is_not_acknowledged_all_go_out_in_packets)
 	expect_sent(p, A, "SEND_ONLY psn=0 len=10 ack", "WRITE_ONLY psn=1 len=20 ack");
 	expect_untouched(p, B, TARGET, 20);
 	deliver(p);
-	post_write(p, A, 3, 30); /* the ACK is still under way */
-	expect_sent(p, B, "ACKNOWLEDGE psn=1 msn=2");
-	expect_sent(p, A, "WRITE_ONLY psn=2 len=30 ack");
-	deliver(p);
-	expect_sent(p, B, "ACKNOWLEDGE psn=2 msn=3");
-	deliver(p);
-	post_write(p, A, 4, 40); /* now nothing is */
+	post_write(p, A, 3, 30); /* behind a WRITE: waits until nothing is under way */
 	expect_silence(p, A);
+	expect_untouched(p, B, TARGET + 20, 10);
+	expect_sent(p, B, "ACKNOWLEDGE psn=1 msn=2");
+	deliver(p);
+	expect_silence(p, A);
+	post_write(p, A, 4, 40);
+	expect_silence(p, A);
+	expect_counter(p, A, DIRECT_PARTS, 2);
 	expect_completions(p, A, "wr=1 SUCCESS SEND", "wr=2 SUCCESS WRITE", "wr=3 SUCCESS WRITE",
 			   "wr=4 SUCCESS WRITE");
 	expect_copied(p, A, LOCAL, B, TARGET, 40);
+}
+
+/* A window is reached by packets only: who writes to one without end must not wait for each of them. */
+TEST(where_requests_are_refused_those_behind_them_do_not_wait)
+{
+	struct pair *p = connect_directly();
+	struct vb_mw *mw = make_mw(p, B, VB_MW_TYPE_2);
+	struct vb_send_request request = write_request(p, A, 1, 10);
+
+	post(p, B, bind_request(p, B, 1, mw, TARGET, 4096, VB_ACCESS_REMOTE_WRITE));
+	expect_silence(p, B);
+	request.rkey = vb_mw_key(mw);
+	for (uint32_t i = 0; i < 3; i++)
+		post(p, A, request);
+	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack", "WRITE_ONLY psn=1 len=10 ack",
+		    "WRITE_ONLY psn=2 len=10 ack");
 }
 
 TEST(a_wrong_key_is_refused_by_the_target_itself)
@@ -207,6 +224,11 @@ TEST(a_qp_in_rtr_gets_its_first_request_in_a_packet_and_its_event)
 	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack");
 	deliver(p);
 	expect_events(p, B, "COMM_EST");
+	settle(p);
+	expect_completions(p, A, "wr=1 SUCCESS WRITE");
+	post_write(p, A, 2, 20); /* from now on it is connected */
+	expect_silence(p, A);
+	expect_completions(p, A, "wr=2 SUCCESS WRITE");
 }
 
 TEST(a_region_that_was_deregistered_is_not_reached)

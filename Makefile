@@ -42,6 +42,8 @@ bench:
 	@bench/wire
 	@echo
 	@bench/kernel
+	@echo
+	@bench/local
 
 sim:
 	@scripts/build release --quiet verbatim

@@ -54,7 +54,7 @@ static const struct setting {
 	{ "icrc", CHOICE, AT(icrc), 0, 0, "solved",
 	  "check of received packets: for the IP ID they should have, for any IP ID, or none",
 	  { { "strict", VB_ICRC_STRICT }, { "solved", VB_ICRC_SOLVED }, { "off", VB_ICRC_OFF } } },
-	{ "path", CHOICE, AT(path), 0, 0, "wire",
+	{ "path", CHOICE, AT(path), 0, 0, "auto",
 	  "way to peers on this host: shared memory if possible, or packets as to any other",
 	  { { "auto", VB_PATH_AUTO }, { "wire", VB_PATH_WIRE } } },
 	{ "receive_buffer", SIZE, AT(receive_buffer), 0, 1u << 30, "0",

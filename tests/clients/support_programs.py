@@ -16,7 +16,8 @@ INSIDE = 'VB_IN_NAMESPACE'
 TIME_MAX = 300      # seconds that a program gets: far more than it needs
 HOPELESS_TIME_MAX = 10   # … and one that is not expected to do what it should
 WIRES = {'wire': 9000, 'thin': 1500}    # the interfaces between the two namespaces, by name, and their MTUs
-PLACES = {'host': ['host'], 'wire': ['wire'], 'thin': ['thin'], 'both': ['host', 'wire']}
+PLACES = {'host': ['host', 'loop'], 'wire': ['wire'], 'thin': ['thin'], 'both': ['host', 'loop', 'wire']}
+ONE_HOST = {'host': 'auto', 'loop': 'wire'}     # places in one namespace, and the path that programs are told to take
 
 # What programs say at the end when all went well.
 SAYS = {
@@ -62,8 +63,8 @@ class Case:
         self.is_quick = is_quick
         self.seconds_max = HOPELESS_TIME_MAX if self.why_not else TIME_MAX
         self.name = f'{place} {command}'
-        self.device = 'vb_' + ('lo' if place == 'host' else place)
-        self.server_name = {'host': 'localhost', 'wire': '10.0.1.2', 'thin': '10.0.2.2'}[place]
+        self.device = 'vb_' + ('lo' if place in ONE_HOST else place)
+        self.server_name = {'wire': '10.0.1.2', 'thin': '10.0.2.2'}.get(place, 'localhost')
         self.is_perftest = self.program.startswith('ib_')
         self.is_pair = self.is_perftest or self.program.endswith('_pingpong')
         self.is_connecting = self.program in CONNECTING
@@ -73,10 +74,10 @@ class Case:
 
     def connecting_arguments(self, end, port):
         """Flags whose meaning depends on the end come first: qperf takes what follows a host's name for a test."""
-        addresses = {'host': ('127.0.0.1', '127.0.0.1'), 'wire': ('10.0.1.2', '10.0.1.1'),
-                     'thin': ('10.0.2.2', '10.0.2.1')}[self.place]
+        addresses = {'wire': ('10.0.1.2', '10.0.1.1'), 'thin': ('10.0.2.2', '10.0.2.1')}.get(
+            self.place, ('127.0.0.1', '127.0.0.1'))
         if ':' in self.command:
-            addresses = ('::1', '::1') if self.place == 'host' else ('fd00:1::2', 'fd00:1::1')
+            addresses = ('::1', '::1') if self.place in ONE_HOST else ('fd00:1::2', 'fd00:1::1')
         roles = CONNECTING[self.program][end == 'client'].format(
             server=addresses[0], client=addresses[1], port=port).split()
         program = self.program.replace('server', end)
@@ -185,7 +186,8 @@ class End:
         self.name = name
         self.seconds_max = case.seconds_max
         self.path = directory / name
-        environment = dict(os.environ, VERBATIM_DEVICES=case.device.removeprefix('vb_'))
+        environment = dict(os.environ, VERBATIM_DEVICES=case.device.removeprefix('vb_'),
+                           VERBATIM_PATH=ONE_HOST.get(case.place, 'auto'))
         command = network.prefix(case, name) + [str(BUILD / 'verbatim'), 'run']
         command += [] if case.is_connecting else case.arguments(directory, name)
         with open(self.path, 'wb') as output:

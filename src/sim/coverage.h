@@ -55,7 +55,9 @@
 	X(DIED, "machine_died")                                    \
 	X(RESTARTED, "machine_restarted")                          \
 	X(DESTROYED, "qp_destroyed_under_way")                     \
-	X(REREGISTERED, "region_reregistered_under_way")
+	X(REREGISTERED, "region_reregistered_under_way")           \
+	X(LINE_FULL, "line_full")                                  \
+	X(LINE_BROKEN, "line_broken")
 
 enum vb_flaw {
 #define X(symbol, name) VB_FLAW_##symbol,

@@ -6,7 +6,6 @@
 #include "base/dma.h"
 
 #include "base/crc.h"
-#include "nic/reach.h"
 #include "sim/arena.h"
 
 #include <string.h>
@@ -77,31 +76,4 @@ bool vb_dma_atomic_store(vb_dma_addr address, const uint8_t bytes[8])
 	if (at)
 		memcpy(at, bytes, 8);
 	return at;
-}
-
-/* Simulated machines have no peers on their own host. */
-uint32_t vb_dma_reach_write(struct vb_reach *peer, const struct vb_reach_request *requests,
-			    uint32_t count)
-{
-	(void)peer;
-	(void)requests;
-	(void)count;
-	return 0;
-}
-
-bool vb_dma_reach_read(struct vb_reach *peer, const struct vb_reach_request *request)
-{
-	(void)peer;
-	(void)request;
-	return false;
-}
-
-bool vb_dma_reach_atomic(struct vb_reach *peer, const struct vb_reach_request *request,
-			 const struct vb_reach_atomic *atomic, uint64_t *old_out)
-{
-	(void)peer;
-	(void)request;
-	(void)atomic;
-	(void)old_out;
-	return false;
 }

@@ -7,8 +7,8 @@
 
 #define CORRUPT_BITS_MAX 3 /* a CRC-32 finds every error of so few bits in packets of this length */
 
-static struct vb_fabric_packet *gather(struct vb_fabric *fabric, uint32_t from,
-				       const struct vb_slot *slot)
+struct vb_fabric_packet *vb_fabric_gather(struct vb_fabric *fabric, uint32_t from,
+					  const struct vb_slot *slot)
 {
 	struct vb_fabric_packet *packet = calloc(1, sizeof(*packet) + slot->length);
 
@@ -120,7 +120,7 @@ static bool is_address_of(const struct vb_fabric *fabric, uint32_t node, const s
 void vb_fabric_send(struct vb_fabric *fabric, uint64_t now_ns, uint32_t from,
 		    const struct vb_slot *slot)
 {
-	struct vb_fabric_packet *packet = gather(fabric, from, slot);
+	struct vb_fabric_packet *packet = vb_fabric_gather(fabric, from, slot);
 	bool is_multicast = vb_gid_is_multicast(&slot->flow.destination);
 	bool is_known = is_multicast;
 	uint64_t *free_ns = &fabric->link_free_ns[from];
@@ -147,7 +147,10 @@ void vb_fabric_send(struct vb_fabric *fabric, uint64_t now_ns, uint32_t from,
 struct vb_frame vb_fabric_frame(struct vb_fabric *fabric, const struct vb_fabric_packet *packet,
 				struct vb_bytes parts[VB_FABRIC_PARTS_MAX])
 {
-	struct vb_frame frame = { .flow = packet->flow, .ip_id = packet->ip_id, .rest = parts };
+	struct vb_frame frame = { .flow = packet->flow,
+				  .ip_id = packet->ip_id,
+				  .is_by_line = packet->is_by_line,
+				  .rest = parts };
 	uint32_t at = packet->length, cut;
 
 	if (packet->length > VB_PACKET_HEADERS_MAX && vb_dice_chance(&fabric->prng, 1, 3))

@@ -20,6 +20,8 @@ struct vb_fabric_packet {
 	uint16_t ip_id;
 	uint32_t from;
 	uint32_t to;
+	bool is_by_line;
+	uint32_t ring; /* of the line */
 	uint32_t length;
 	uint8_t bytes[];
 };
@@ -40,6 +42,10 @@ struct vb_fabric {
 	uint64_t fates[VB_FATE_COUNT];
 	uint64_t unreadable; /* slots whose memory had vanished */
 };
+
+/* The packet in memory of its own, which the caller frees; NULL if memory that it lies in has vanished. */
+struct vb_fabric_packet *vb_fabric_gather(struct vb_fabric *fabric, uint32_t from,
+					  const struct vb_slot *slot);
 
 /* Sends what the adapter handed out. The slot is borrowed for the call. */
 void vb_fabric_send(struct vb_fabric *fabric, uint64_t now_ns, uint32_t from,

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-#define KEY_ROWS 256u
-#define QP_ROWS 256u
 #define MARGIN 4096u /* memory that no region covers, in front of each */
 #define ALL_RIGHTS                                                                \
 	(VB_ACCESS_LOCAL_WRITE | VB_ACCESS_REMOTE_WRITE | VB_ACCESS_REMOTE_READ | \
@@ -27,8 +25,8 @@ static void create_adapter(struct vb_node *node, const struct vb_node_options *o
 			   const struct vb_node_region *device)
 {
 	struct vb_nic_config config = {
-		.key_row_count = KEY_ROWS,
-		.qp_row_count = QP_ROWS,
+		.key_row_count = VB_NODE_KEY_ROWS,
+		.qp_row_count = VB_NODE_QP_ROWS,
 		.seed = options->seed,
 		.qpn_first = 0x100 + (options->index + 1) * 0x100000 +
 			     options->generation * 0x10000,
@@ -44,8 +42,8 @@ static void create_adapter(struct vb_node *node, const struct vb_node_options *o
 	};
 	static const uint8_t zeros[4096];
 
-	node->key_rows = calloc(KEY_ROWS, sizeof(*node->key_rows));
-	node->qp_rows = calloc(QP_ROWS, sizeof(*node->qp_rows));
+	node->key_rows = calloc(VB_NODE_KEY_ROWS, sizeof(*node->key_rows));
+	node->qp_rows = calloc(VB_NODE_QP_ROWS, sizeof(*node->qp_rows));
 	VB_CHECK(node->key_rows && node->qp_rows);
 	config.key_rows = node->key_rows;
 	config.qp_rows = node->qp_rows;
@@ -195,6 +193,8 @@ void vb_node_destroy(struct vb_node *node)
 {
 	free(node->key_rows);
 	free(node->qp_rows);
+	free(node->shown_key_rows);
+	free(node->shown_qp_rows);
 	vb_arena_destroy(node->arena);
 	free(node);
 }

@@ -16,6 +16,8 @@
 #include "sim/arena.h"
 
 #define VB_NODE_NONE 0xffffffffu
+#define VB_NODE_KEY_ROWS 256u
+#define VB_NODE_QP_ROWS 256u
 #define VB_NODE_QPS_MAX 64
 #define VB_NODE_CQS_MAX 64
 #define VB_NODE_SRQS_MAX 16
@@ -100,6 +102,8 @@ struct vb_node {
 	struct vb_arena *arena;
 	struct vb_key_row *key_rows;
 	struct vb_qp_row *qp_rows;
+	struct vb_key_row *shown_key_rows; /* to machines of the same host; NULL: there are none */
+	struct vb_qp_row *shown_qp_rows;
 	struct vb_pd *pds[2];
 	struct vb_xrcd *xrcd;
 	struct vb_dm *dm;

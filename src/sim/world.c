@@ -61,6 +61,14 @@ static void make_counters(struct vb_world *world, struct vb_node *node)
 		world->model.counters[world->counters[node->index][1]].initial;
 }
 
+static void add_node(struct vb_world *world, uint32_t index, uint32_t generation)
+{
+	world->nodes[index] = make_node(world, index, generation);
+	if (world->lines.depth)
+		vb_lines_show(world, world->nodes[index]);
+	make_counters(world, world->nodes[index]);
+}
+
 struct vb_world *vb_world_create_bare(const struct vb_world_options *options)
 {
 	struct vb_world *world = calloc(1, sizeof(*world));
@@ -81,11 +89,11 @@ struct vb_world *vb_world_create_bare(const struct vb_world_options *options)
 		.picoseconds_per_byte = options->picoseconds_per_byte,
 	};
 	vb_fault_init(&world->fabric.faults);
+	vb_lines_init(world);
 	vb_prng_init(&world->fabric.prng, options->seed ^ 0xfab1c);
 	for (uint32_t i = 0; i < options->node_count; i++) {
-		world->nodes[i] = make_node(world, i, 0);
+		add_node(world, i, 0);
 		memcpy(world->fabric.gids[i], world->nodes[i]->gids, sizeof(world->nodes[i]->gids));
-		make_counters(world, world->nodes[i]);
 	}
 	return world;
 }
@@ -129,6 +137,14 @@ void vb_world_plan_pump(struct vb_world *world, uint32_t node, uint64_t delay_ns
 	vb_agenda_add(&world->agenda, world->now_ns + delay_ns, VB_ITEM_PUMP, node, NULL);
 }
 
+static void send(struct vb_world *world, struct vb_node *node, const struct vb_slot *slot)
+{
+	if (slot->line)
+		vb_lines_send(world, node, slot);
+	else
+		vb_fabric_send(&world->fabric, world->now_ns, node->index, slot);
+}
+
 static void transmit(struct vb_world *world, struct vb_node *node)
 {
 	bool is_steady = world->options.is_steady;
@@ -144,14 +160,16 @@ static void transmit(struct vb_world *world, struct vb_node *node)
 					"transmit fills no more slots than it was given", capacity,
 					count);
 		for (uint32_t i = 0; i < count; i++)
-			vb_fabric_send(&world->fabric, world->now_ns, node->index,
-				       &world->slots[i]);
+			send(world, node, &world->slots[i]);
+		vb_lines_tell_room(world, node);
 		if (count && !is_steady && vb_dice_chance(&world->prng, 1, 20)) {
 			vb_world_plan_pump(world, node->index,
 					   vb_prng_below(&world->prng, 3000)); /* a full link */
 			return;
 		}
 	} while (count && !vb_model_is_violated(&world->model));
+	if (vb_nic_has_moved_enough(node->nic)) /* directly: there is more */
+		vb_world_plan_pump(world, node->index, 100);
 }
 
 void vb_world_pump(struct vb_world *world, struct vb_node *node)
@@ -179,19 +197,22 @@ static void on_packet(struct vb_world *world, struct vb_fabric_packet *packet)
 	struct vb_bytes parts[FRAMES_MAX][VB_FABRIC_PARTS_MAX];
 	struct vb_frame frames[FRAMES_MAX];
 	struct vb_agenda_item item;
-	uint32_t count = 1;
+	uint32_t count = 1, frame_count = 0;
 
 	while (count < FRAMES_MAX &&
 	       vb_agenda_next_is(&world->agenda, world->now_ns, VB_ITEM_PACKET, packet->to) &&
 	       vb_agenda_take(&world->agenda, &item))
 		packets[count++] = item.object;
-	for (uint32_t i = 0; !node->is_dead && i < count; i++) {
-		frames[i] = vb_fabric_frame(&world->fabric, packets[i], parts[i]);
+	for (uint32_t i = 0; i < count; i++) {
+		if (packets[i]->is_by_line && !vb_lines_take(world, packets[i]))
+			continue;
+		frames[frame_count] = vb_fabric_frame(&world->fabric, packets[i], parts[i]);
 		if (node->icrc_mode == VB_ICRC_SOLVED)
-			frames[i].ip_id = 0; /* a socket does not show it */
+			frames[frame_count].ip_id = 0; /* a socket does not show it */
+		frame_count++;
 	}
 	if (!node->is_dead) {
-		vb_nic_receive(node->nic, world->now_ns, frames, count);
+		vb_nic_receive(node->nic, world->now_ns, frames, frame_count);
 		vb_world_pump(world, node);
 	}
 	for (uint32_t i = 0; i < count; i++)
@@ -221,6 +242,7 @@ static void collect_counters(struct vb_world *world, const struct vb_node *node)
 static void stop_node(struct vb_world *world, struct vb_node *node)
 {
 	collect_counters(world, node);
+	vb_lines_hide(world, node);
 	if (!vb_node_stop(node))
 		vb_model_report(&world->model, VB_MODEL_NONE,
 				"objects without users can be destroyed", 1, 0);
@@ -234,7 +256,21 @@ static void on_death(struct vb_world *world)
 	world->coverage.flaws[VB_FLAW_DIED]++;
 	node->is_dead = true;
 	world->fabric.is_dead[node->index] = true;
+	vb_lines_hide(world, node);
 	bury(world, node);
+	for (uint32_t i = 0; i < world->options.node_count; i++)
+		vb_lines_tell_room(world, world->nodes[i]);
+}
+
+/* A program closed its adapter's descriptors, or a child has taken it over: it has new lines and shows its rows anew. */
+static void on_break(struct vb_world *world, uint32_t index)
+{
+	if (world->nodes[index]->is_dead)
+		return;
+	vb_world_note(world, index, "loses its lines", 0, 0);
+	world->coverage.flaws[VB_FLAW_LINE_BROKEN]++;
+	vb_lines_show(world, world->nodes[index]);
+	vb_lines_break(world, index);
 }
 
 static void on_restart(struct vb_world *world)
@@ -248,8 +284,9 @@ static void on_restart(struct vb_world *world)
 	node->arena->is_retired = true;
 	stop_node(world, node);
 	world->retired[world->retired_count++] = node;
-	world->nodes[index] = make_node(world, index, node->generation + 1);
-	make_counters(world, world->nodes[index]);
+	add_node(world, index, node->generation + 1);
+	if (world->lines.depth)
+		vb_lines_break(world, index);
 }
 
 static void on_hostile(struct vb_world *world)
@@ -291,6 +328,12 @@ static void on_item(struct vb_world *world, const struct vb_agenda_item *item)
 		break;
 	case VB_ITEM_RESTART:
 		on_restart(world);
+		break;
+	case VB_ITEM_BREAK:
+		on_break(world, item->index);
+		break;
+	case VB_ITEM_MEETING:
+		vb_lines_meet(world, item->index);
 		break;
 	case VB_ITEM_HOSTILE:
 		on_hostile(world);

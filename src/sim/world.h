@@ -11,6 +11,7 @@
 #include "sim/channel.h"
 #include "sim/coverage.h"
 #include "sim/fabric.h"
+#include "sim/line.h"
 #include "sim/model.h"
 #include "sim/node.h"
 #include "sim/trace.h"
@@ -27,6 +28,8 @@ enum vb_world_item {
 	VB_ITEM_TICK, /* index: channel */
 	VB_ITEM_DEATH,
 	VB_ITEM_RESTART,
+	VB_ITEM_BREAK, /* the lines of a machine; index: node */
+	VB_ITEM_MEETING, /* … and it has new ones */
 	VB_ITEM_HOSTILE, /* from now on packets are harmed */
 	VB_ITEM_EPOCH, /* new channels; index: how many are still to come */
 	VB_ITEM_CHECK, /* memory */
@@ -44,6 +47,7 @@ struct vb_world_options {
 	uint32_t flight_window_max;
 	uint32_t flight_bytes_max;
 	bool has_strange_iovas;
+	uint32_t line_depth; /* packets that a line between machines holds; 0: there are none */
 	bool is_steady; /* transmit without random back-pressure, poll at once */
 };
 
@@ -56,6 +60,7 @@ struct vb_world {
 	struct vb_agenda agenda;
 	struct vb_trace trace;
 	struct vb_fabric fabric;
+	struct vb_lines lines;
 	struct vb_model model;
 	struct vb_coverage coverage;
 	struct vb_slot *slots;

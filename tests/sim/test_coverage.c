@@ -72,7 +72,8 @@ static void expect_actions(const struct vb_coverage *coverage)
 		VB_FLAW_MOVED_TO_ERR,  VB_FLAW_RECONNECTED,  VB_FLAW_DRAINED,
 		VB_FLAW_RECOVERED,     VB_FLAW_FULL_QUEUE,   VB_FLAW_CQ_OVERRUN,
 		VB_FLAW_CQ_EVENT,      VB_FLAW_SRQ_LIMIT,    VB_FLAW_WINDOW_USED,
-		VB_FLAW_SERIES,	       VB_FLAW_PASSIVE,
+		VB_FLAW_SERIES,	       VB_FLAW_PASSIVE,	     VB_FLAW_LINE_FULL,
+		VB_FLAW_LINE_BROKEN,
 	};
 
 	for (uint32_t i = 0; i < sizeof(flaws) / sizeof(flaws[0]); i++) {
@@ -87,6 +88,7 @@ static void expect_actions(const struct vb_coverage *coverage)
 	EXPECT(coverage->counts[VB_COUNTER_PACKET_SEQ_ERR] > 0);
 	EXPECT(coverage->counts[VB_COUNTER_IMPLIED_NAK_SEQ_ERR] > 0);
 	EXPECT(coverage->counts[VB_COUNTER_LOCAL_ACK_TIMEOUT_ERR] > 0);
+	EXPECT(coverage->counts[VB_COUNTER_DIRECT_PARTS] > 1000);
 }
 
 TEST(two_hundred_worlds_hold_every_rule_and_try_everything)

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rings as counts of packets that are on the agenda; vb_dma_reach_*() on the memory of simulated machines. */
+#include "sim/line.h"
+
+#include "base/dma.h"
+#include "base/err.h"
+#include "sim/dice.h"
+#include "sim/world.h"
+
+#define ROOM_FOR_THE_DEAD 64u /* packets: what is sent to them vanishes */
+#define SLOW_NS 3000000u
+#define MEETING_NS 1000000u
+
+static struct vb_line *line_of(struct vb_world *world, uint32_t from, uint32_t to)
+{
+	return &world->lines.lines[from][to];
+}
+
+void vb_lines_init(struct vb_world *world)
+{
+	struct vb_lines *lines = &world->lines;
+
+	lines->depth = world->options.line_depth;
+	vb_prng_init(&lines->prng, world->options.seed ^ 0x11e5);
+	for (uint32_t from = 0; from < VB_FABRIC_NODES_MAX; from++)
+		for (uint32_t to = 0; to < VB_FABRIC_NODES_MAX; to++)
+			lines->lines[from][to].is_open = true;
+}
+
+void vb_lines_show(struct vb_world *world, struct vb_node *node)
+{
+	struct vb_key_row *key_rows = calloc(VB_NODE_KEY_ROWS, sizeof(*key_rows));
+	struct vb_qp_row *qp_rows = calloc(VB_NODE_QP_ROWS, sizeof(*qp_rows));
+
+	VB_CHECK(key_rows && qp_rows);
+	vb_nic_show(node->nic, key_rows, qp_rows);
+	free(node->shown_key_rows);
+	free(node->shown_qp_rows);
+	node->shown_key_rows = key_rows;
+	node->shown_qp_rows = qp_rows;
+	world->lines.reaches[node->index] = (struct vb_reach){
+		.tables = { key_rows, qp_rows, VB_NODE_KEY_ROWS, VB_NODE_QP_ROWS },
+		.is_open = true,
+		.has_pages = vb_dice_chance(&world->lines.prng, 2, 3),
+	};
+}
+
+void vb_lines_hide(struct vb_world *world, const struct vb_node *node)
+{
+	world->lines.reaches[node->index].is_open = false;
+}
+
+/* Neighbors, if there are any here, are met by most. */
+void vb_lines_choose(struct vb_world *world, uint32_t channel, struct vb_node *node,
+		     struct vb_qp *qp, struct vb_node *peer)
+{
+	bool is_met = (world->options.seed + channel) % 4 &&
+		      line_of(world, node->index, peer->index)->is_open;
+
+	if (!world->lines.depth || !is_met)
+		return;
+	vb_qp_set_line(qp, peer->index + 1, &world->lines.reaches[peer->index]);
+	vb_lines_tell_room(world, node);
+}
+
+/* --- packets --- */
+
+static uint32_t room_of(struct vb_world *world, uint32_t from, uint32_t to)
+{
+	const struct vb_line *line = line_of(world, from, to);
+
+	if (!line->is_open || world->nodes[to]->is_dead)
+		return ROOM_FOR_THE_DEAD;
+	return world->lines.depth - line->waiting_count;
+}
+
+void vb_lines_tell_room(struct vb_world *world, struct vb_node *node)
+{
+	if (!world->lines.depth || node->is_dead)
+		return;
+	for (uint32_t to = 0; to < world->options.node_count; to++)
+		vb_nic_set_line_room(node->nic, to + 1, room_of(world, node->index, to));
+	if (vb_nic_has_waiting_lines(node->nic))
+		world->coverage.flaws[VB_FLAW_LINE_FULL]++;
+}
+
+/* A reader looks soon; one that computes may take long, where that may cost retries. */
+static uint64_t draw_delay(struct vb_world *world)
+{
+	struct vb_prng *prng = &world->lines.prng;
+
+	if (world->is_hostile && vb_dice_chance(prng, 1, 200))
+		return vb_prng_below(prng, SLOW_NS);
+	return vb_dice_chance(prng, 1, 2) ? 0 : vb_prng_below(prng, 3000);
+}
+
+void vb_lines_send(struct vb_world *world, struct vb_node *from, const struct vb_slot *slot)
+{
+	uint32_t to = slot->line - 1u;
+	struct vb_line *line = line_of(world, from->index, to);
+	uint64_t time_ns = world->now_ns + draw_delay(world);
+	struct vb_fabric_packet *packet;
+
+	if (!line->is_open || world->nodes[to]->is_dead)
+		return;
+	if (line->waiting_count == world->lines.depth)
+		vb_model_report(&world->model, VB_MODEL_NONE,
+				"no more packets are put on a line than it has room for",
+				world->lines.depth, line->waiting_count + 1);
+	packet = vb_fabric_gather(&world->fabric, from->index, slot);
+	if (!packet)
+		return;
+	packet->to = to;
+	packet->is_by_line = true;
+	packet->ring = line->ring;
+	line->waiting_count++;
+	if (time_ns < line->last_ns)
+		time_ns = line->last_ns;
+	line->last_ns = time_ns;
+	vb_world_note(world, from->index, "puts on a line to", to, packet->length);
+	vb_agenda_add(&world->agenda, time_ns, VB_ITEM_PACKET, to, packet);
+}
+
+bool vb_lines_take(struct vb_world *world, const struct vb_fabric_packet *packet)
+{
+	struct vb_line *line = line_of(world, packet->from, packet->to);
+	struct vb_node *from = world->nodes[packet->from];
+	bool had_waiting;
+
+	if (packet->ring != line->ring)
+		return false;
+	line->waiting_count--;
+	if (from->is_dead)
+		return true;
+	had_waiting = vb_nic_has_waiting_lines(from->nic);
+	vb_lines_tell_room(world, from);
+	if (had_waiting)
+		vb_world_plan_pump(world, from->index, 0);
+	return true;
+}
+
+/* --- ends that go and come --- */
+
+static void begin_anew(struct vb_world *world, uint32_t from, uint32_t to)
+{
+	struct vb_line *line = line_of(world, from, to);
+
+	*line = (struct vb_line){ .ring = line->ring + 1 };
+}
+
+void vb_lines_break(struct vb_world *world, uint32_t node)
+{
+	for (uint32_t i = 0; i < world->options.node_count; i++) {
+		begin_anew(world, node, i);
+		begin_anew(world, i, node);
+	}
+	vb_lines_hide(world, world->nodes[node]);
+	vb_agenda_add(&world->agenda, world->now_ns + vb_prng_below(&world->lines.prng, MEETING_NS),
+		      VB_ITEM_MEETING, node, NULL);
+	for (uint32_t i = 0; i < world->options.node_count; i++) {
+		vb_lines_tell_room(world, world->nodes[i]);
+		vb_world_plan_pump(world, i, 0);
+	}
+}
+
+void vb_lines_meet(struct vb_world *world, uint32_t node)
+{
+	vb_world_note(world, node, "meets its neighbors", 0, 0);
+	world->lines.reaches[node].is_open = !world->nodes[node]->is_dead;
+	for (uint32_t i = 0; i < world->options.node_count; i++) {
+		line_of(world, node, i)->is_open = true;
+		line_of(world, i, node)->is_open = true;
+	}
+	for (uint32_t i = 0; i < world->options.node_count; i++)
+		vb_lines_tell_room(world, world->nodes[i]);
+}
+
+/* --- reaching --- */
+
+/* Where the part lies. */
+static bool resolve(const struct vb_reach *reach, const struct vb_reach_request *request,
+		    uint64_t *address_out)
+{
+	struct vb_key_row row;
+
+	if (!reach->is_open || !vb_reach_check(&reach->tables, request, &row))
+		return false;
+	*address_out = row.address + (request->address - row.iova) + request->offset;
+	return true;
+}
+
+static bool copy(uint64_t to, uint64_t from, uint32_t length)
+{
+	uint8_t *bytes = malloc(length);
+	bool is_done;
+
+	VB_CHECK(bytes);
+	is_done = vb_dma_read(bytes, from, length) && vb_dma_write(to, bytes, length);
+	free(bytes);
+	return is_done;
+}
+
+static bool write_part(const struct vb_reach *reach, const struct vb_reach_request *request)
+{
+	uint64_t at;
+
+	if (!resolve(reach, request, &at))
+		return false;
+	if (request->bytes)
+		return vb_dma_write(at, request->bytes, request->part_length);
+	for (uint32_t i = 0; i < request->span_count; i++) {
+		if (!copy(at, request->spans[i].address, request->spans[i].length))
+			return false;
+		at += request->spans[i].length;
+	}
+	return true;
+}
+
+uint32_t vb_dma_reach_write(struct vb_reach *reach, const struct vb_reach_request *requests,
+			    uint32_t count)
+{
+	uint32_t done = 0;
+
+	while (done < count && write_part(reach, &requests[done]))
+		done++;
+	return done;
+}
+
+bool vb_dma_reach_read(struct vb_reach *reach, const struct vb_reach_request *request)
+{
+	uint64_t at;
+
+	if (!resolve(reach, request, &at))
+		return false;
+	for (uint32_t i = 0; i < request->span_count; i++) {
+		if (!copy(request->spans[i].address, at, request->spans[i].length))
+			return false;
+		at += request->spans[i].length;
+	}
+	return true;
+}
+
+bool vb_dma_reach_atomic(struct vb_reach *reach, const struct vb_reach_request *request,
+			 const struct vb_reach_atomic *atomic, uint64_t *old_out)
+{
+	uint64_t at;
+
+	if (!reach->has_pages || request->address & 7 || !resolve(reach, request, &at) || at & 7)
+		return false;
+	return atomic->is_compare
+		       ? vb_dma_compare_swap(at, atomic->compare, atomic->swap_or_add, old_out)
+		       : vb_dma_fetch_add(at, atomic->swap_or_add, old_out);
+}

@@ -13,6 +13,7 @@
 
 /* A batch is one IP datagram for the kernel until it is cut up. */
 #define BATCH_LENGTH_MAX 65000u
+#define PAGE_LENGTH 4096u /* memory is there, or is not, in such pieces at least */
 
 /* What may lie in front of pad and ICRC. */
 #define HEAD_MAX (VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX)
@@ -102,10 +103,39 @@ static void finish_whole(struct vb_nic *nic, struct vb_slot *slot, uint32_t pad)
 	slot->tail_length = 0;
 }
 
+/* Where no ICRC is computed nobody reads the bytes before the link does, and it can only lose the packet. A byte of each page tells. */
+static bool is_readable(const struct vb_slot *slot)
+{
+	for (uint32_t i = 0; i < slot->span_count; i++) {
+		vb_dma_addr end = slot->spans[i].address + slot->spans[i].length;
+		uint8_t byte;
+
+		for (vb_dma_addr at = slot->spans[i].address; at < end;
+		     at = (at | (PAGE_LENGTH - 1)) + 1)
+			if (!vb_dma_read(&byte, at, 1))
+				return false;
+	}
+	return true;
+}
+
+/* False if memory of a span is not there. */
+static bool add_icrc(struct vb_nic *nic, struct vb_slot *slot, uint32_t pad)
+{
+	uint32_t crc = begin_icrc(nic, slot);
+
+	for (uint32_t i = 0; i < slot->span_count; i++)
+		if (!vb_dma_crc32(&crc, slot->spans[i].address, slot->spans[i].length))
+			return false;
+	if (pad)
+		crc = vb_crc32(crc, slot->tail, pad);
+	vb_icrc_store(slot->tail + pad, crc);
+	return true;
+}
+
 bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot, const struct vb_packet *packet)
 {
 	uint32_t pad = packet->bth.pad;
-	uint32_t crc;
+	bool is_there;
 
 	slot->line = (uint16_t)nic->line_now;
 	if (slot->line)
@@ -118,19 +148,11 @@ bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot, const struct vb_pa
 	}
 	memset(slot->tail, 0, sizeof(slot->tail));
 	slot->tail_length = (uint8_t)(pad + VB_ICRC_SIZE);
-	if (nic->config.icrc_mode == VB_ICRC_OFF || slot->line)
-		return true;
-	crc = begin_icrc(nic, slot);
-	for (uint32_t i = 0; i < slot->span_count; i++) {
-		if (!vb_dma_crc32(&crc, slot->spans[i].address, slot->spans[i].length)) {
-			nic->batch.last = NULL; /* this slot will not be sent */
-			return false;
-		}
-	}
-	if (pad)
-		crc = vb_crc32(crc, slot->tail, pad);
-	vb_icrc_store(slot->tail + pad, crc);
-	return true;
+	is_there = nic->config.icrc_mode == VB_ICRC_OFF || slot->line ? is_readable(slot)
+								      : add_icrc(nic, slot, pad);
+	if (!is_there)
+		nic->batch.last = NULL; /* this slot will not be sent */
+	return is_there;
 }
 
 bool vb_slot_gather(const struct vb_slot *slot, uint8_t *to)

@@ -163,6 +163,8 @@ uint32_t vb_member_take(struct vb_member *member, struct vb_frame frames[VB_MEMB
 			(void)vb_member_take_sockets(member->message, &mail);
 		else if (member->neighbors)
 			vb_neighbors_take_mail(member->neighbors, kind, member->message, &mail);
+		else
+			vb_neighbor_refuse(member, kind, &mail);
 		vb_mail_close_fds(&mail);
 		member->counts.taken += count;
 		if (count)

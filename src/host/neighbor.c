@@ -47,6 +47,9 @@ void vb_neighbors_take_mail(struct vb_neighbors *neighbors, uint32_t kind, const
 	case VB_NEIGHBOR_FORGET:
 		vb_neighbors_take_segment(neighbors, bytes, mail);
 		break;
+	case VB_NEIGHBOR_REFUSES:
+		vb_neighbors_take_refusal(neighbors, bytes, mail);
+		break;
 	}
 }
 

@@ -35,7 +35,7 @@ void vb_neighbors_hold_mark(struct vb_neighbors *neighbors);
 /* --- meeting ------------------------------------------------------------------------------------ */
 
 enum vb_neighbor_state {
-	VB_NEIGHBOR_ABSENT, /* there is none, or it takes no offers, or it is not reached: the wire it is */
+	VB_NEIGHBOR_ABSENT, /* there is none, or it takes no offers, or did not answer in time: the wire it is */
 	VB_NEIGHBOR_ASKED, /* an offer is on its way */
 	VB_NEIGHBOR_OPEN,
 };
@@ -45,6 +45,8 @@ enum vb_neighbor_state vb_neighbor_meet(struct vb_neighbors *neighbors, uint32_t
 /* Something has come by mail that members do not know: an offer, or what is about segments. */
 void vb_neighbors_take_mail(struct vb_neighbors *neighbors, uint32_t kind, const void *bytes,
 			    struct vb_mail *mail);
+/* The same for who has no neighbors: who makes an offer is told so, and need not wait. */
+void vb_neighbor_refuse(const struct vb_member *member, uint32_t kind, const struct vb_mail *mail);
 /* Offers that did not fit a mailbox. */
 void vb_neighbors_offer_again(struct vb_neighbors *neighbors);
 /* Lets go of those that are dead and have left nothing to receive. */

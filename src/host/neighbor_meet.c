@@ -21,7 +21,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define ASK_AGAIN_NS 1000000000u /* who does not answer is asked once in so long */
+#define ANSWER_NS 1000000000u /* who has not answered by then is absent … */
+#define ASK_AGAIN_NS 5000000000u /* … and is asked again after that */
 #define SEND_AGAIN_NS 1000000u /* who could not be asked, in so long */
 
 static void remove_open(struct vb_neighbors *neighbors, uint32_t number)
@@ -59,6 +60,7 @@ void vb_neighbor_close(struct vb_neighbors *neighbors, uint32_t number)
 	neighbors->unsent_count -= neighbor->is_unsent;
 	remove_open(neighbors, number);
 	*neighbor = (struct vb_neighbor){
+		.why = neighbor->why,
 		.is_known = neighbor->is_known,
 		.is_touched = neighbor->is_touched,
 		.asked_ns = neighbor->asked_ns,
@@ -135,6 +137,22 @@ static bool offer(struct vb_neighbors *neighbors, uint32_t number)
 	neighbor->is_unsent = error == -EAGAIN;
 	if (!error)
 		neighbor->told_ring = neighbor->in_ring;
+	return true;
+}
+
+/* Whoever made an offer is waited for, also if the other made the first one. */
+static bool ask(struct vb_neighbors *neighbors, uint32_t number)
+{
+	struct vb_neighbor *neighbor = &neighbors->table[number];
+
+	if (!offer(neighbors, number)) {
+		vb_neighbor_close(neighbors, number);
+		neighbor->why = VB_NEIGHBOR_NOBODY;
+		return false;
+	}
+	if (neighbor->state == VB_NEIGHBOR_ABSENT)
+		neighbor->state = VB_NEIGHBOR_ASKED;
+	neighbor->why = VB_NEIGHBOR_SILENT;
 	return true;
 }
 
@@ -265,13 +283,43 @@ static void renew_line(struct vb_neighbor *neighbor)
 	neighbor->told_ring = 0;
 }
 
+void vb_neighbor_refuse(const struct vb_member *member, uint32_t kind, const struct vb_mail *mail)
+{
+	struct vb_neighbor_offer message = { .kind = VB_NEIGHBOR_REFUSES,
+					     .number = vb_member_number(member) };
+	struct iovec part = { &message, sizeof(message) };
+
+	if (kind == VB_NEIGHBOR_OFFER)
+		(void)vb_mail_send(member->fd, &mail->from, &part, 1);
+}
+
+void vb_neighbors_take_refusal(struct vb_neighbors *neighbors, const void *bytes,
+			       const struct vb_mail *mail)
+{
+	struct vb_neighbor_offer message;
+
+	if (!neighbors->block || mail->length != sizeof(message))
+		return;
+	memcpy(&message, bytes, sizeof(message));
+	if (message.number >= VB_MEMBER_COUNT || !is_from(neighbors, mail, message.number) ||
+	    neighbors->table[message.number].state == VB_NEIGHBOR_OPEN)
+		return;
+	vb_neighbor_close(neighbors, message.number);
+	neighbors->table[message.number].why = VB_NEIGHBOR_REFUSED;
+}
+
 void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
 			     struct vb_mail *mail)
 {
 	struct vb_neighbor_offer message;
 	struct vb_neighbor *neighbor;
 
-	if (!neighbors->block || mail->length != sizeof(message) || mail->fd_count != VB_OFFER_FDS)
+	if (!neighbors->block) {
+		if (neighbors->member)
+			vb_neighbor_refuse(neighbors->member, VB_NEIGHBOR_OFFER, mail);
+		return;
+	}
+	if (mail->length != sizeof(message) || mail->fd_count != VB_OFFER_FDS)
 		return;
 	memcpy(&message, bytes, sizeof(message));
 	if (message.number >= VB_MEMBER_COUNT || !message.incarnation || !message.ring ||
@@ -285,10 +333,8 @@ void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
 	}
 	if (!neighbor->out_ring || message.answered != neighbor->out_ring)
 		renew_line(neighbor);
-	if (neighbor->told_ring != neighbor->in_ring && !offer(neighbors, message.number)) {
-		vb_neighbor_close(neighbors, message.number);
+	if (neighbor->told_ring != neighbor->in_ring && !ask(neighbors, message.number))
 		return;
-	}
 	if (neighbor->out_ring && message.answered == neighbor->out_ring)
 		open_line(neighbors, message.number, mail->pid);
 }
@@ -333,12 +379,11 @@ enum vb_neighbor_state vb_neighbor_meet(struct vb_neighbors *neighbors, uint32_t
 		open_own(neighbors, number);
 		return neighbor->state;
 	}
-	if (neighbor->asked_ns && now - neighbor->asked_ns < ASK_AGAIN_NS)
+	if (neighbor->asked_ns && now - neighbor->asked_ns < ANSWER_NS)
 		return neighbor->state;
-	if (offer(neighbors, number))
-		neighbor->state = VB_NEIGHBOR_ASKED;
-	else
-		vb_neighbor_close(neighbors, number);
+	if (neighbor->asked_ns && now - neighbor->asked_ns < ASK_AGAIN_NS)
+		return VB_NEIGHBOR_ABSENT;
+	(void)ask(neighbors, number);
 	return neighbor->state;
 }
 
@@ -361,12 +406,27 @@ void vb_neighbor_connect(struct vb_neighbors *neighbors, uint32_t number, struct
 		vb_qp_set_line(qp, vb_neighbor_line(number), &neighbors->table[number].reach);
 }
 
+static const char *describe_absence(enum vb_neighbor_why why)
+{
+	switch (why) {
+	case VB_NEIGHBOR_UNASKED:
+		break;
+	case VB_NEIGHBOR_NOBODY:
+		return "wire: the peer is not of this user and network namespace, or gone";
+	case VB_NEIGHBOR_SILENT:
+		return "wire: the peer has not answered";
+	case VB_NEIGHBOR_REFUSED:
+		return "wire: the peer wants packets (its path is wire)";
+	}
+	return "wire: the peer was not asked";
+}
+
 const char *vb_neighbor_describe(const struct vb_neighbors *neighbors, uint32_t number)
 {
 	const struct vb_neighbor *neighbor = &neighbors->table[number];
 
 	if (neighbor->state != VB_NEIGHBOR_OPEN)
-		return "wire: it has made no offer";
+		return describe_absence(neighbor->why);
 	switch (neighbor->reach.way) {
 	case VB_REACH_OWN:
 		return "line, memory in this process";
@@ -375,5 +435,5 @@ const char *vb_neighbor_describe(const struct vb_neighbors *neighbors, uint32_t 
 	case VB_REACH_MAPPED:
 		break;
 	}
-	return "line, and only memory that is shared: the kernel does not let us reach the rest";
+	return "line, and only memory that is shared: the kernel does not let us reach the rest (Yama, or a container)";
 }

@@ -10,8 +10,17 @@
 #include "host/shared.h"
 #include "link/ring.h"
 
+/* Why there is no line. */
+enum vb_neighbor_why {
+	VB_NEIGHBOR_UNASKED,
+	VB_NEIGHBOR_NOBODY, /* of this user, in this network namespace, has that number */
+	VB_NEIGHBOR_SILENT,
+	VB_NEIGHBOR_REFUSED, /* it wants packets */
+};
+
 struct vb_neighbor {
 	enum vb_neighbor_state state;
+	enum vb_neighbor_why why; /* as long as it is not open */
 	bool is_known; /* it had a line once: it is offered one again when we have new descriptors */
 	bool is_touched; /* something was sent since the last flush */
 	bool is_taken; /* something was received and not released */
@@ -67,6 +76,7 @@ enum vb_neighbor_mail {
 	VB_NEIGHBOR_ASKS, /* for a segment */
 	VB_NEIGHBOR_SEGMENT, /* which is this; with its descriptor */
 	VB_NEIGHBOR_FORGET, /* it is gone */
+	VB_NEIGHBOR_REFUSES, /* an offer: of the fields below it has the first two */
 };
 
 /* With the descriptors of the export block, the eventfd, and a ring that the sender writes. */
@@ -103,6 +113,8 @@ bool vb_neighbor_is_gone(const struct vb_neighbor *neighbor);
 /* neighbor_meet.c */
 void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
 			     struct vb_mail *mail);
+void vb_neighbors_take_refusal(struct vb_neighbors *neighbors, const void *bytes,
+			       const struct vb_mail *mail);
 void vb_neighbor_close(struct vb_neighbors *neighbors, uint32_t number);
 /* neighbor_line.c: the engine is told how much room there is */
 void vb_neighbor_tell_room(struct vb_neighbors *neighbors, uint32_t number);

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-#define MEETING_NS 100000000u
+#define MEETING_NS 1000000000u
 #define PAUSE_NS 1000000u
 
 static bool is_on_this_host(const struct vb_adapter *adapter, const struct vb_gid *gid)

@@ -3,7 +3,7 @@
  * Two processes on one host, by lines and by reaching into each other's memory. The target is the test's own process or a child, and may compute,
  * sleep, be stopped or be killed; what it was promised holds all the same.
  */
-#include "support_verbs.h"
+#include "support_ends.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -14,237 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LENGTH = 1 << 16, ROUNDS = 50 };
-
-static const unsigned all_rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-
-/* What the two tell each other before and while they work. */
-struct board {
-	_Atomic uint32_t step;
-	_Atomic uint32_t ready_count; /* ends that are connected */
-	struct place places[2];
-};
-
-/* One end, which may have more memory than the small program of support_verbs.h. */
-struct end {
-	struct ibv_context *context;
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_qp *qp;
-	struct ibv_mr *mr;
-	uint8_t *memory; /* LENGTH bytes */
-	struct place peer;
-};
-
-static struct board *make_board(void)
-{
-	void *board = mmap(NULL, sizeof(struct board), PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	EXPECT(board != MAP_FAILED);
-	return board;
-}
-
-static void begin(void)
-{
-	setenv("VERBATIM_PATH", "auto", 1);
-	program_enter_namespace();
-	program_keep_log("debug");
-}
-
-static uint8_t *private_memory(void)
-{
-	uint8_t *memory =
-		mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	EXPECT(memory != MAP_FAILED);
-	return memory;
-}
-
-static uint8_t *shared_memory(void)
-{
-	int fd = memfd_create("test", 0);
-	uint8_t *memory;
-
-	EXPECT(fd >= 0 && !ftruncate(fd, LENGTH));
-	memory = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	EXPECT(memory != MAP_FAILED);
-	return memory;
-}
-
-static void open_end(struct end *end, uint8_t *memory)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_qp_init_attr init = {
-		.cap = { .max_send_wr = 64,
-			 .max_recv_wr = 64,
-			 .max_send_sge = 1,
-			 .max_recv_sge = 1 },
-		.qp_type = IBV_QPT_RC,
-		.sq_sig_all = 1,
-	};
-
-	EXPECT(list && list[0]);
-	end->memory = memory;
-	end->context = ibv_open_device(list[0]);
-	ibv_free_device_list(list);
-	EXPECT(end->context);
-	end->pd = ibv_alloc_pd(end->context);
-	end->cq = ibv_create_cq(end->context, 200, NULL, NULL, 0);
-	end->mr = ibv_reg_mr(end->pd, memory, LENGTH, (int)all_rights);
-	EXPECT(end->pd && end->cq && end->mr);
-	init.send_cq = init.recv_cq = end->cq;
-	end->qp = ibv_create_qp(end->pd, &init);
-	EXPECT(end->qp);
-}
-
-static void connect_end(struct end *end, struct place peer)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = all_rights,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = peer.qpn,
-		.max_dest_rd_atomic = 4,
-		.max_rd_atomic = 4,
-		.min_rnr_timer = 12,
-		.timeout = 10,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.ah_attr = { .is_global = 1, .port_num = 1, .grh.sgid_index = 1 },
-	};
-
-	end->peer = peer;
-	EXPECT_EQ(ibv_query_gid(end->context, 1, 1, &attr.ah_attr.grh.dgid), 0);
-	EXPECT_EQ(ibv_modify_qp(end->qp, &attr,
-				IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					IBV_QP_ACCESS_FLAGS),
-		  0);
-	attr.qp_state = IBV_QPS_RTR;
-	EXPECT_EQ(ibv_modify_qp(end->qp, &attr,
-				IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					IBV_QP_MIN_RNR_TIMER),
-		  0);
-	attr.qp_state = IBV_QPS_RTS;
-	EXPECT_EQ(ibv_modify_qp(end->qp, &attr,
-				IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-					IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
-		  0);
-}
-
-static void close_end(struct end *end)
-{
-	EXPECT_EQ(ibv_destroy_qp(end->qp), 0);
-	EXPECT_EQ(ibv_destroy_cq(end->cq), 0);
-	if (end->mr)
-		EXPECT_EQ(ibv_dereg_mr(end->mr), 0);
-	EXPECT_EQ(ibv_dealloc_pd(end->pd), 0);
-	EXPECT_EQ(ibv_close_device(end->context), 0);
-}
-
-static void reach_step(struct board *board, uint32_t step)
-{
-	atomic_store(&board->step, step);
-}
-
-static void await_step(struct board *board, uint32_t step)
-{
-	while (atomic_load(&board->step) < step)
-		usleep(200);
-}
-
-static void await_both(struct board *board)
-{
-	atomic_fetch_add(&board->ready_count, 1);
-	while (atomic_load(&board->ready_count) < 2)
-		usleep(200);
-}
-
-/* The child is end 1 and says so with step 1; the parent with step 2. What tests do begins with step 3. */
-static void meet_as_child(struct end *end, struct board *board, uint8_t *memory)
-{
-	open_end(end, memory);
-	board->places[1] = (struct place){ end->qp->qp_num, end->mr->rkey, (uintptr_t)memory };
-	reach_step(board, 1);
-	await_step(board, 2);
-	connect_end(end, board->places[0]);
-	await_both(board);
-}
-
-static void meet_as_parent(struct end *end, struct board *board, uint8_t *memory)
-{
-	open_end(end, memory);
-	board->places[0] = (struct place){ end->qp->qp_num, end->mr->rkey, (uintptr_t)memory };
-	await_step(board, 1);
-	reach_step(board, 2);
-	connect_end(end, board->places[1]);
-	await_both(board);
-}
-
-static void post_at(struct end *end, enum ibv_wr_opcode opcode, uint32_t offset, uint32_t length)
-{
-	struct ibv_sge sge = { (uintptr_t)end->memory + offset, length, end->mr->lkey };
-	struct ibv_send_wr request = { .sg_list = &sge, .num_sge = 1, .opcode = opcode };
-	struct ibv_send_wr *bad;
-
-	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		request.wr.atomic.remote_addr = end->peer.address + offset;
-		request.wr.atomic.rkey = end->peer.rkey;
-		request.wr.atomic.compare_add = 1;
-	} else {
-		request.wr.rdma.remote_addr = end->peer.address + offset;
-		request.wr.rdma.rkey = end->peer.rkey;
-	}
-	EXPECT_EQ(ibv_post_send(end->qp, &request, &bad), 0);
-}
-
-static const char *poll_status(struct end *end)
-{
-	struct ibv_wc completion;
-	int count;
-
-	while ((count = ibv_poll_cq(end->cq, 1, &completion)) == 0)
-		;
-	EXPECT_EQ(count, 1);
-	return ibv_wc_status_str(completion.status);
-}
-
-static void do_at(struct end *end, enum ibv_wr_opcode opcode, uint32_t offset, uint32_t length)
-{
-	post_at(end, opcode, offset, length);
-	EXPECT_STR(poll_status(end), "success");
-}
-
-static void expect_child_success(pid_t child)
-{
-	int status;
-
-	EXPECT_EQ(waitpid(child, &status, 0), child);
-	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
-/* A child that only lends its memory until it is killed. */
-static pid_t start_target(struct board *board, uint8_t *(*allocate)(void))
-{
-	pid_t child = fork();
-
-	if (child)
-		return child;
-	struct end end = { 0 };
-
-	meet_as_child(&end, board, allocate());
-	for (;;)
-		pause();
-}
-
-static void end_target(pid_t child)
-{
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
-}
+enum { ROUNDS = 50 };
 
 /* --- ways --- */
 
@@ -280,7 +50,7 @@ TEST(with_path_wire_at_either_end_all_goes_by_packets)
 	meet_as_parent(&end, board, private_memory());
 	memset(end.memory, 0x5a, LENGTH);
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
-	program_expect_in_log("takes the wire: it has made no offer");
+	program_expect_in_log("takes the wire: the peer wants packets");
 	EXPECT(!strstr(program_read_log(), "takes the line"));
 	end_target(child);
 }
@@ -333,6 +103,57 @@ TEST(shared_memory_of_a_stopped_target_takes_atomics_too)
 	end_target(child);
 }
 
+/* --- order --- */
+
+/* The message says what was written before it, by a request of its own that the initiator executes itself. */
+static void expect_written_before(struct end *end, uint32_t round)
+{
+	receive_at(end, 0, 8);
+	EXPECT_STR(poll_status(end), "success");
+	for (uint32_t i = 8; i < LENGTH; i += 512)
+		EXPECT_EQ(end->memory[i], round);
+	EXPECT_EQ(end->memory[LENGTH - 1], round);
+}
+
+static void expect_order(uint8_t *(*allocate)(void))
+{
+	struct board *board = make_board();
+	struct end end = { 0 };
+	pid_t child;
+
+	begin();
+	child = fork_end();
+	if (!child) {
+		meet_as_child(&end, board, private_memory());
+		for (uint32_t i = 1; i <= ROUNDS; i++) {
+			await_step(board, 2 + i);
+			memset(end.memory, (int)i, LENGTH);
+			post_at(&end, IBV_WR_RDMA_WRITE, 8, LENGTH - 8);
+			post_at(&end, IBV_WR_SEND, 0, 8);
+			EXPECT_STR(poll_status(&end), "success");
+			EXPECT_STR(poll_status(&end), "success");
+		}
+		for (;;)
+			pause();
+	}
+	meet_as_parent(&end, board, allocate());
+	for (uint32_t i = 1; i <= ROUNDS; i++) {
+		reach_step(board, 2 + i);
+		expect_written_before(&end, i);
+	}
+	end_target(child);
+}
+
+TEST(a_message_is_delivered_after_the_writes_before_it)
+{
+	expect_order(private_memory);
+}
+
+TEST(a_message_is_delivered_after_the_writes_to_a_shared_mapping_before_it)
+{
+	expect_order(shared_memory);
+}
+
 /* --- atomics --- */
 
 /* Both ends and the owner's CPU count in the same word, half of them before the mapping is there. */
@@ -366,7 +187,7 @@ TEST(atomics_by_lines_by_mappings_and_by_the_cpu_add_up)
 /* A child that writes as fast as it can, until it is refused or killed. */
 static pid_t start_writer(struct board *board)
 {
-	pid_t child = fork();
+	pid_t child = fork_end();
 
 	if (child)
 		return child;

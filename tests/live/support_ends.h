@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two processes of one host that meet: each is an end, with a QP and memory that the other knows of. What they tell each other before and while
+ * they work stands on a board, in memory that both have.
+ */
+#ifndef VB_TESTS_LIVE_SUPPORT_ENDS_H
+#define VB_TESTS_LIVE_SUPPORT_ENDS_H
+
+#include "support_verbs.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { LENGTH = 1 << 16 };
+
+struct board {
+	_Atomic uint32_t step;
+	_Atomic uint32_t ready_count; /* ends that are connected */
+	struct place places[2];
+};
+
+/* One end, which may have more memory than the small program of support_verbs.h. */
+struct end {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	uint8_t *memory; /* LENGTH bytes */
+	struct place peer;
+};
+
+struct board *make_board(void);
+/* In a namespace of its own, with lines, and what is logged kept. */
+void begin(void);
+
+uint8_t *private_memory(void);
+uint8_t *shared_memory(void);
+
+void open_end(struct end *end, uint8_t *memory);
+/* An RC QP, and one of another type with the same queues; it is then the caller's to set end->qp. */
+struct ibv_qp *create_qp(struct end *end, enum ibv_qp_type type);
+void connect_end(struct end *end, struct place peer);
+void close_end(struct end *end);
+struct place place_of(const struct end *end);
+
+/* Steps of the two. The child is end 1 and says so with step 1; the parent with step 2. What tests do begins with step 3. */
+void reach_step(struct board *board, uint32_t step);
+void await_step(struct board *board, uint32_t step);
+void meet_as_child(struct end *end, struct board *board, uint8_t *memory);
+void meet_as_parent(struct end *end, struct board *board, uint8_t *memory);
+/* The same for ends that are open. */
+void introduce_child(struct end *end, struct board *board);
+void introduce_parent(struct end *end, struct board *board);
+
+void post_at(struct end *end, enum ibv_wr_opcode opcode, uint32_t offset, uint32_t length);
+void receive_at(struct end *end, uint32_t offset, uint32_t length);
+/* Waits for the next completion; the name of its status. */
+const char *poll_status(struct end *end);
+void do_at(struct end *end, enum ibv_wr_opcode opcode, uint32_t offset, uint32_t length);
+
+/* A child that does not outlive us. */
+pid_t fork_end(void);
+void expect_child_success(pid_t child);
+/* A child that only lends its memory until it is killed. */
+pid_t start_target(struct board *board, uint8_t *(*allocate)(void));
+void end_target(pid_t child);
+
+#endif

@@ -317,11 +317,55 @@ def cm_seeds():
         yield f'invented-to-client-{kind:02}', up + bytes([18, 0, kind, SERVER, CLIENT, 1, 8, 64]) * 2 + down
 
 
+# --- fuzz_line -----------------------------------------------------------------------------------
+
+RIGHT_FD = 4
+OFFER = bytes([0, 1, 1, 1, 1, 1, RIGHT_FD, RIGHT_FD, RIGHT_FD, 1])
+GIVE_SEGMENT = bytes([2, 0, 1, 1, 1, 1, 1, RIGHT_FD])
+ROWS = bytes([7, 0, 0, 1, 1])
+RECEIVE, SEND_OUT, SLEEP, BURY = bytes([9]), bytes([11]), bytes([12, 0]), bytes([12, 1])
+LINE_WRITE, LINE_READ, LINE_ADD, LINE_SWAP, LINE_SEND = range(5)
+
+
+def line_post(opcode, offset=0, length=None):
+    return bytes([10, opcode]) + struct.pack('>H', offset) + \
+        (bytes([1]) if length is None else bytes([0]) + struct.pack('>H', length))
+
+
+def line_record(opcode, psn=2, data=b'', more=0):
+    return bytes([3, opcode, psn, 1, len(data)]) + data + bytes([more])
+
+
+def line_words(consumed=0):
+    return bytes([6, 0, 0, 0, 0, 1, 0, consumed])
+
+
+def line_seeds():
+    mapped = OFFER + ROWS + line_post(LINE_WRITE) + SEND_OUT + RECEIVE + GIVE_SEGMENT
+    for opcode in range(5):
+        yield f'direct-{opcode}', mapped + line_post(opcode) + SEND_OUT
+        yield f'direct-beyond-{opcode}', mapped + line_post(opcode, 8190) + SEND_OUT
+    yield 'direct-long', mapped + line_post(LINE_WRITE, 0, 8000) + line_post(LINE_READ, 100, 8000) + SEND_OUT
+    yield 'small-file', mapped.replace(GIVE_SEGMENT, bytes([2, 0, 1, 1, 1, 1, 1, 1])) + line_post(LINE_WRITE) + SEND_OUT
+    yield 'renewed', OFFER + line_post(LINE_SEND) + SEND_OUT + OFFER[:4] + bytes([0]) + bytes(8) + OFFER[5:] + OFFER + RECEIVE
+    yield 'other-incarnation', OFFER + OFFER[:2] + bytes([0, 1, 2, 3, 4, 5, 6, 7, 8]) + OFFER[3:] + RECEIVE
+    yield 'packets', OFFER + line_record(SEND_ONLY, 2, bytes(12)) + line_record(ACK, 2, bytes(8)) + RECEIVE + SEND_OUT
+    yield 'write', OFFER + line_record(WRITE_ONLY, 2, bytes(28)) + RECEIVE + SEND_OUT
+    yield 'too-short', OFFER + line_record(SEND_ONLY) + RECEIVE + SEND_OUT
+    yield 'scribbled', OFFER + line_record(SEND_ONLY, 2, bytes(12)) + bytes([5, 1, 0, 8, 0, 0, 0, 0x80, 0xff, 0xff, 0, 0]) + RECEIVE
+    yield 'full', OFFER + (line_post(LINE_SEND, 0, 8000) * 8 + SEND_OUT) * 6 + SLEEP + line_words(4) + SEND_OUT
+    yield 'dead', OFFER + bytes([8, 0, 0x40, 0, 0, 1]) + line_post(LINE_SEND) + SEND_OUT + BURY + OFFER
+    yield 'closed', mapped + bytes([8, 1, 1]) + line_post(LINE_WRITE) + SEND_OUT
+    yield 'sleeper', OFFER + bytes([8, 2, 1, 0, 0, 0, 9]) + line_post(LINE_SEND) + SEND_OUT + SLEEP
+    yield 'forgotten', mapped + bytes([2, 2, 1, 1, 1, 1, 1, RIGHT_FD]) + line_post(LINE_WRITE) + SEND_OUT
+    yield 'asked', OFFER + bytes([2, 1, 1, 1, 1, 1, 1, RIGHT_FD])
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     for target, seeds in (('codec', codec_seeds), ('receive', receive_seeds), ('rings', rings_seeds),
-                          ('mad', mad_seeds), ('cm', cm_seeds)):
+                          ('mad', mad_seeds), ('cm', cm_seeds), ('line', line_seeds)):
         directory = pathlib.Path(sys.argv[1]) / target
         directory.mkdir(parents=True, exist_ok=True)
         for name, data in seeds():

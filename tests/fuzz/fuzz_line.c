@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A neighbor that writes what it likes wherever it may: offers with wrong numbers and descriptors, bytes and words of the rings, the rows and
+ * words of its export block, segments that are none. Our end meets it, receives, sends, executes requests by its rows, and sleeps. No
+ * byte of ours changes that no region covers, and nothing is read outside of what was mapped. The input is a sequence of such steps.
+ */
+#include "fuzz.h"
+#include "support_input.h"
+#include "support_neighbor.h"
+
+#include "link/fd.h"
+
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { STEPS_MAX = 200 };
+
+/* --- what the peer does --- */
+
+/* A descriptor that is right, or is not. */
+static int choose_fd(struct input *input, int right)
+{
+	switch (input_below(input, 12)) {
+	case 0:
+		return eventfd(0, EFD_CLOEXEC);
+	case 1:
+		return memfd_create("small", MFD_CLOEXEC);
+	case 2:
+		return vb_export_open_memory("other", input_16(input));
+	case 3:
+		return dup(neighbor_block_fd());
+	default:
+		return dup(right);
+	}
+}
+
+static void offer(struct input *input)
+{
+	struct vb_neighbor_offer message = {
+		.kind = VB_NEIGHBOR_OFFER,
+		.number = input_below(input, 8) ? NEIGHBOR_PEER : input_8(input),
+		.incarnation = input_below(input, 8) ? neighbor_incarnation() : input_64(input),
+		.ring = input_below(input, 8) ? NEIGHBOR_RING : input_64(input),
+		.answered = input_below(input, 8) ? neighbor_answer() : input_64(input),
+	};
+	int fds[VB_OFFER_FDS + 1];
+	uint32_t count = input_below(input, 8) ? VB_OFFER_FDS
+					       : input_below(input, VB_OFFER_FDS + 2);
+
+	for (uint32_t i = 0; i < count; i++)
+		fds[i] = choose_fd(input, i == VB_OFFER_BLOCK  ? neighbor_block_fd()
+					  : i == VB_OFFER_RING ? neighbor_ring_fd()
+							       : neighbor_wake_fd());
+	neighbor_mail(&message, input_below(input, 16) ? sizeof(message) : input_8(input), fds,
+		      count);
+}
+
+static void segment(struct input *input)
+{
+	static const uint32_t kinds[] = { VB_NEIGHBOR_SEGMENT, VB_NEIGHBOR_ASKS,
+					  VB_NEIGHBOR_FORGET };
+	struct vb_neighbor_segment message = {
+		.kind = kinds[input_below(input, 3)],
+		.number = input_below(input, 8) ? NEIGHBOR_PEER : input_8(input),
+		.incarnation = neighbor_incarnation(),
+		.segment = input_below(input, 4) ? NEIGHBOR_SEGMENT : input_8(input),
+		.address = input_below(input, 4) ? NEIGHBOR_ADDRESS : input_64(input),
+		.length = input_below(input, 2) ? NEIGHBOR_LENGTH : input_32(input),
+		.offset = input_below(input, 4) ? 0 : input_64(input),
+	};
+	int fd = choose_fd(input, neighbor_segment_fd());
+
+	neighbor_mail(&message, sizeof(message), &fd, 1);
+}
+
+/* A record as it should be, around a packet that nearly is. */
+static void record(struct input *input)
+{
+	uint8_t bytes[256];
+	size_t taken;
+	uint32_t length = neighbor_packet(bytes, input_8(input), input_8(input), input_bool(input));
+	const uint8_t *more = input_bytes(input, input_below(input, 100), &taken);
+
+	memcpy(bytes + length, more, taken);
+	neighbor_put(bytes, length + (uint32_t)taken + input_below(input, 4));
+}
+
+static void scribble(struct input *input)
+{
+	struct vb_ring_memory *ring = neighbor_ring();
+	uint32_t at = input_bool(input) ? neighbor_ring_next() + input_8(input) : input_32(input);
+	size_t taken;
+	const uint8_t *bytes = input_bytes(input, input_below(input, 64), &taken);
+
+	for (size_t i = 0; i < taken; i++)
+		ring->data[(at + i) % VB_RING_SIZE] = bytes[i];
+}
+
+/* A busy word stays even: who is in the middle of an access is waited for. */
+static void set_words(struct input *input)
+{
+	struct vb_ring_memory *theirs = neighbor_their_ring();
+
+	atomic_store(&neighbor_ring()->busy, input_32(input) & ~1u);
+	atomic_store(&neighbor_ring()->wants_room, input_8(input));
+	if (theirs)
+		atomic_store(&theirs->consumed,
+			     input_bool(input) ? input_64(input) : input_8(input) * 64u);
+}
+
+static void change_rows(struct input *input)
+{
+	struct vb_key_row *key = neighbor_key_row();
+	struct vb_qp_row *qp = neighbor_qp_row();
+	uint8_t *row = input_bool(input) ? (uint8_t *)key : (uint8_t *)qp;
+	size_t taken;
+	const uint8_t *bytes;
+	uint32_t at = input_below(input, sizeof(*key));
+
+	if (input_bool(input)) {
+		neighbor_make_rows();
+		key->segment = input_below(input, 4) ? NEIGHBOR_SEGMENT : input_8(input);
+		return;
+	}
+	bytes = input_bytes(input, input_below(input, (uint32_t)sizeof(*key) - at + 1), &taken);
+	memcpy(row + at, bytes, taken);
+}
+
+static void change_head(struct input *input)
+{
+	struct vb_export_head *head = neighbor_head();
+	_Atomic uint32_t *mark = (_Atomic uint32_t *)(void *)&head->mark;
+
+	switch (input_below(input, 4)) {
+	case 0:
+		atomic_store(mark, input_32(input));
+		break;
+	case 1:
+		atomic_store(&head->is_closed, input_8(input));
+		break;
+	default:
+		atomic_store(&head->sleeper_count, input_8(input));
+		atomic_store(&head->sleep_sequence, input_32(input));
+	}
+}
+
+/* --- what we do --- */
+
+static void post(struct input *input)
+{
+	static const enum vb_wr_opcode opcodes[] = { VB_WR_WRITE, VB_WR_READ, VB_WR_FETCH_ADD,
+						     VB_WR_COMPARE_SWAP, VB_WR_SEND };
+	enum vb_wr_opcode opcode = opcodes[input_below(input, 5)];
+	uint64_t offset = input_16(input);
+	uint32_t length = input_bool(input) ? 8 : input_16(input) % NEIGHBOR_LENGTH;
+
+	neighbor_post(opcode, offset, length);
+}
+
+static void step(struct input *input)
+{
+	switch (input_below(input, 13)) {
+	case 0:
+	case 1:
+		offer(input);
+		break;
+	case 2:
+		segment(input);
+		break;
+	case 3:
+	case 4:
+		record(input);
+		break;
+	case 5:
+		scribble(input);
+		break;
+	case 6:
+		set_words(input);
+		break;
+	case 7:
+		change_rows(input);
+		break;
+	case 8:
+		change_head(input);
+		break;
+	case 9:
+		neighbor_receive();
+		break;
+	case 10:
+		post(input);
+		break;
+	case 11:
+		neighbor_transmit();
+		break;
+	default:
+		neighbor_look(input_bool(input));
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input input = { data, size };
+
+	neighbor_begin();
+	for (uint32_t i = 0; i < STEPS_MAX && input_has_more(&input); i++)
+		step(&input);
+	neighbor_receive();
+	neighbor_transmit();
+	neighbor_end();
+	return 0;
+}

@@ -6,6 +6,7 @@
 #ifndef VB_HOST_ADAPTER_PRIV_H
 #define VB_HOST_ADAPTER_PRIV_H
 
+#include "host/clock.h"
 #include "host/adapter.h"
 #include "base/list.h"
 #include "host/device.h"
@@ -35,7 +36,8 @@ struct vb_adapter {
 	struct vb_gid host_gid; /* that is no address and reaches this host only; or all zero */
 	uint8_t *tables; /* key rows, QP rows, zero page, device memory: one mapping */
 	size_t tables_length;
-	uint64_t moves; /* how often driving moved something; the owner's */
+	uint64_t moves; /* how often driving moved something; the owner's … */
+	struct vb_clock clock; /* … and this, too */
 
 	uint32_t number; /* among the members … */
 	uint16_t source_ports[VB_SOURCE_PORTS_MAX]; /* … and the link's ports: they stay for its life */

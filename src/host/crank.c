@@ -44,7 +44,7 @@ static void tell_events(struct vb_adapter *adapter)
 /* As the owner, before it drives. */
 static uint64_t begin_drive(struct vb_adapter *adapter)
 {
-	uint64_t now_ns = vb_clock_now();
+	uint64_t now_ns = vb_clock_glance(&adapter->clock);
 
 	atomic_store_explicit(&adapter->driven_ns, now_ns, memory_order_relaxed);
 	vb_dma_begin(now_ns);

@@ -63,8 +63,11 @@ uint32_t vb_ring_room(struct vb_ring_writer *writer)
 	uint32_t longest = size_of(VB_RING_RECORD_MAX);
 	uint32_t bytes;
 
-	look_at_reader(writer);
 	bytes = free_bytes(writer);
+	if (bytes < VB_RING_SIZE / 2) { /* the reader's word is expensive: he has just written it */
+		look_at_reader(writer);
+		bytes = free_bytes(writer);
+	}
 	/* The end may have to be filled, once. */
 	return bytes < longest ? 0 : (bytes - longest) / longest;
 }

@@ -24,7 +24,8 @@
 #define UNREACHABLE_AT_ONCE 16u
 #define GLANCES_WITHOUT_MEMBERS \
 	32u /* packets by way of another process are few: most looks are for the wire's */
-#define GLANCES_WITHOUT_WIRE 32u /* when the last packet came by a line */
+#define ELSEWHERE_NS \
+	20000u /* so often a program that polls looks beyond the lines, when the last packet came by one */
 #define GLANCES_WITHOUT_QP1 64u
 #define GLANCES_A_TURN 16u
 #define DATAGRAM_TRIES 32u
@@ -48,7 +49,7 @@ struct vb_pump {
 	uint32_t handed_count;
 	uint32_t handed_to;
 	bool has_told_of_drops;
-	uint32_t glances_without_wire; /* since we last looked for packets from the wire */
+	uint64_t elsewhere_ns; /* when to look beyond the lines */
 	bool has_lines; /* the last packet came by a line */
 	uint64_t direct_parts; /* that the engine had executed when it was last asked to send */
 	struct vb_gid asked_address; /* the last that a datagram went to … */
@@ -133,10 +134,8 @@ static bool receive_from_wire(struct vb_pump *pump, uint64_t now_ns)
 	uint32_t count = vb_udp_receive(pump->udp, pump->datagrams, BATCH);
 	uint32_t ours = 0;
 
-	pump->glances_without_wire = 0;
 	if (count)
 		pump->has_lines = false;
-
 	for (uint32_t i = 0; i < count; i++) {
 		struct vb_frame *frame = &pump->frames[ours];
 		uint32_t owner;
@@ -513,15 +512,26 @@ bool vb_pump_turn(struct vb_pump *pump, uint64_t now_ns)
 	return transmit(pump, now_ns) || moved;
 }
 
+/* System calls, each longer than a message takes by a line. */
+static bool glance_elsewhere(struct vb_pump *pump, uint64_t now_ns)
+{
+	uint32_t weight = pump->has_lines ? GLANCES_A_TURN : 1;
+	bool moved = receive_from_wire(pump, now_ns);
+
+	pump->elsewhere_ns = now_ns + ELSEWHERE_NS;
+	pump->glances += weight;
+	if (pump->glances > GLANCES_WITHOUT_MEMBERS)
+		moved |= receive_from_members(pump, now_ns);
+	glance_at_qp1(pump, now_ns, weight);
+	return moved;
+}
+
 bool vb_pump_glance(struct vb_pump *pump, uint64_t now_ns)
 {
 	bool moved = receive_from_lines(pump, now_ns);
 
-	if (!pump->has_lines || ++pump->glances_without_wire >= GLANCES_WITHOUT_WIRE)
-		moved |= receive_from_wire(pump, now_ns);
-	if (++pump->glances > GLANCES_WITHOUT_MEMBERS)
-		moved |= receive_from_members(pump, now_ns);
-	glance_at_qp1(pump, now_ns, 1);
+	if (!pump->has_lines || now_ns >= pump->elsewhere_ns)
+		moved |= glance_elsewhere(pump, now_ns);
 	let_timers_fire(pump, now_ns);
 	return drive_qp1(pump, now_ns) || moved;
 }

@@ -56,6 +56,8 @@ vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *
 	pump->member = member;
 	pump->qp1 = qp1;
 	pump->host_gid = host_gid;
+	for (uint32_t i = 0; i < VB_NUMBERED_FLOWS_MAX; i++)
+		vb_nic_number_flow(nic, i, NULL, 0); /* an earlier link's */
 	*pump_out = pump;
 	return VB_OK;
 }
@@ -190,6 +192,8 @@ static void begin_message(const struct vb_pump *pump, struct vb_udp_message *mes
 		.source_index = source_index_of(pump, slot->flow.source_port),
 		.traffic_class = slot->flow.traffic_class,
 		.hop_limit = slot->flow.hop_limit,
+		.is_express = slot->is_numbered,
+		.ip_id = slot->ip_id,
 		.iovecs = iovecs,
 	};
 	memcpy(message->destination.ip, slot->flow.destination.raw,
@@ -245,18 +249,20 @@ static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
 static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)
 {
 	struct iovec *next = pump->iovecs;
+	const struct vb_slot *first = NULL; /* of a message */
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < slot_count; i++) {
 		const struct vb_slot *slot = &pump->slots[i];
+
+		first = slot->continues ? first : slot;
 
 		if (is_for_host(pump, slot)) {
 			hand_over_slot(pump, slot);
 			continue;
 		}
 		if (slot->continues)
-			pump->messages[count - 1].segment_length =
-				(uint16_t)pump->slots[i - slot->ip_id].length;
+			pump->messages[count - 1].segment_length = (uint16_t)first->length;
 		else
 			begin_message(pump, &pump->messages[count++], slot, next);
 		next = add_slot(next, slot);
@@ -277,6 +283,44 @@ static void tell_of_drops(struct vb_pump *pump)
 	       VB_ROCE_PORT);
 }
 
+static struct vb_gid gid_of(const struct vb_udp_address *address)
+{
+	struct vb_gid gid;
+
+	memcpy(gid.raw, address->ip, sizeof(gid.raw));
+	return gid;
+}
+
+/* The engine must know the numbers that packets will have when it computes their ICRCs. */
+static void number_flow(struct vb_pump *pump, uint32_t source_index)
+{
+	uint16_t next_ip_id;
+	const struct vb_udp_way *way = vb_udp_express(pump->udp, source_index, &next_ip_id);
+	struct vb_flow flow;
+
+	if (!way) {
+		vb_nic_number_flow(pump->nic, source_index, NULL, 0);
+		return;
+	}
+	flow = (struct vb_flow){
+		.source = gid_of(&way->source),
+		.destination = gid_of(&way->destination),
+		.source_port = vb_udp_source_port(pump->udp, source_index),
+		.traffic_class = way->traffic_class,
+		.hop_limit = way->hop_limit,
+	};
+	vb_nic_number_flow(pump->nic, source_index, &flow, next_ip_id);
+}
+
+static void send_slots(struct vb_pump *pump, uint32_t slot_count)
+{
+	vb_udp_send(pump->udp, pump->messages, make_messages(pump, slot_count));
+	if (!vb_udp_has_express_changed(pump->udp))
+		return;
+	for (uint32_t i = 0; i < vb_udp_source_count(pump->udp); i++)
+		number_flow(pump, i);
+}
+
 static bool transmit(struct vb_pump *pump, uint64_t now_ns)
 {
 	uint32_t slot_count = 0;
@@ -285,7 +329,7 @@ static bool transmit(struct vb_pump *pump, uint64_t now_ns)
 		slot_count = vb_nic_transmit(pump->nic, now_ns, pump->slots, BATCH);
 	if (!slot_count)
 		return false;
-	vb_udp_send(pump->udp, pump->messages, make_messages(pump, slot_count));
+	send_slots(pump, slot_count);
 	tell_of_drops(pump);
 	pump->glances = GLANCES_WITHOUT_MEMBERS; /* the next: no answer can have come yet */
 	/* Only a message shows whether its interface segments. This one is lost to peers that want its ICRC to be right. */
@@ -315,9 +359,8 @@ static void take_unreachable(struct vb_pump *pump, uint64_t now_ns)
 	do {
 		count = vb_udp_take_unreachable(pump->udp, unreachable, UNREACHABLE_AT_ONCE);
 		for (uint32_t i = 0; i < count; i++) {
-			struct vb_gid gid;
+			struct vb_gid gid = gid_of(&unreachable[i]);
 
-			memcpy(gid.raw, unreachable[i].ip, sizeof(gid.raw));
 			vb_qp1_on_unreachable(pump->qp1, now_ns, &gid);
 		}
 	} while (count == UNREACHABLE_AT_ONCE);
@@ -358,7 +401,7 @@ static bool drive_qp1(struct vb_pump *pump, uint64_t now_ns)
 	count = vb_qp1_transmit(pump->qp1, now_ns, pump->slots, BATCH);
 	steer_if_heir(pump);
 	if (count)
-		vb_udp_send(pump->udp, pump->messages, make_messages(pump, count));
+		send_slots(pump, count);
 	return count;
 }
 

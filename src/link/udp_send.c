@@ -115,8 +115,11 @@ static void express_header(struct vb_udp *udp, uint32_t index)
 static bool fill_header(struct vb_udp *udp, uint32_t index, const struct vb_udp_message *message)
 {
 	struct msghdr *header = &udp->outbox.headers[index].msg_hdr;
+	const struct vb_udp_express *express = &udp->sources[message->source_index].express;
 
 	VB_CHECK(message->iovec_count <= VB_UDP_IOVECS_MAX);
+	if (message->is_express && !vb_udp_express_takes(express, message, index))
+		return false;
 	if (message->is_express)
 		express_header(udp, index);
 	else if (!address_header(udp, index, message))
@@ -127,6 +130,19 @@ static bool fill_header(struct vb_udp *udp, uint32_t index, const struct vb_udp_
 		append_control(header, SOL_UDP, UDP_SEGMENT, &message->segment_length,
 			       sizeof(message->segment_length));
 	return true;
+}
+
+/* The first messages, as far as they have one socket. Returns how many. */
+static uint32_t fill_run(struct vb_udp *udp, const struct vb_udp_message *messages, uint32_t count)
+{
+	uint32_t filled = 0;
+
+	VB_CHECK(messages->source_index < udp->source_count);
+	while (filled < count && messages[filled].source_index == messages->source_index &&
+	       messages[filled].is_express == messages->is_express &&
+	       fill_header(udp, filled, &messages[filled]))
+		filled++;
+	return filled;
 }
 
 /* --- to the kernel ------------------------------------------------------------------------------ */
@@ -339,17 +355,13 @@ static void count_run(struct vb_udp *udp, const struct vb_udp_message *messages,
 /* The first messages, as far as they have one transmit socket. Returns how many were dealt with. */
 static uint32_t send_run(struct vb_udp *udp, const struct vb_udp_message *messages, uint32_t count)
 {
-	uint32_t source_index = messages->source_index;
-	uint32_t filled = 0;
+	uint32_t filled = fill_run(udp, messages, count);
+	struct vb_udp_source *source = &udp->sources[messages->source_index];
 	int result;
 
-	VB_CHECK(source_index < udp->source_count);
-	while (filled < count && messages[filled].source_index == source_index &&
-	       !messages[filled].is_express && fill_header(udp, filled, &messages[filled]))
-		filled++;
 	if (!filled)
 		return on_refused(udp, messages, EAFNOSUPPORT);
-	result = transmit(udp, &udp->sources[source_index].socket, udp->outbox.headers, filled);
+	result = transmit(udp, &source->socket, udp->outbox.headers, filled);
 	if (result < 0)
 		return on_refused(udp, messages, -result);
 	count_run(udp, messages, (uint32_t)result);
@@ -358,36 +370,32 @@ static uint32_t send_run(struct vb_udp *udp, const struct vb_udp_message *messag
 	return (uint32_t)result;
 }
 
-/* The same for messages that go by express. */
+/* The same by express. What it refuses is lost: it was numbered. */
 static uint32_t send_express(struct vb_udp *udp, const struct vb_udp_message *messages,
 			     uint32_t count)
 {
-	uint32_t source_index = messages->source_index;
-	struct vb_udp_source *source = &udp->sources[source_index];
-	uint32_t filled = 0;
+	uint32_t filled = fill_run(udp, messages, count);
+	struct vb_udp_source *source = &udp->sources[messages->source_index];
 	int result;
 
-	VB_CHECK(source_index < udp->source_count);
-	while (filled < count && messages[filled].source_index == source_index &&
-	       messages[filled].is_express &&
-	       vb_udp_express_takes(&source->express, &messages[filled], filled))
-		(void)fill_header(udp, filled, &messages[filled]), filled++;
 	if (!filled) {
 		udp->counters[VB_UDP_TX_DROP_NUMBER]++;
+		udp->has_express_changed = true; /* or who numbers them would go on so */
 		return 1;
 	}
 	result = transmit_once(udp, &source->express.socket, udp->outbox.headers, filled);
-	if (result < 0) {
-		vb_udp_express_on_refused(udp, source, -result);
-		if (!is_no_room(-result))
-			count_drop(udp, -result);
-		else
-			udp->counters[VB_UDP_TX_STOPS]++;
-		return !is_no_room(-result);
+	if (result >= 0) {
+		vb_udp_express_on_sent(udp, source, (uint32_t)result, filled);
+		count_run(udp, messages, (uint32_t)result);
+		return (uint32_t)result;
 	}
-	vb_udp_express_on_sent(udp, source, (uint32_t)result, filled);
-	count_run(udp, messages, (uint32_t)result);
-	return (uint32_t)result;
+	vb_udp_express_on_refused(udp, source, -result);
+	if (is_no_room(-result)) {
+		udp->counters[VB_UDP_TX_STOPS]++;
+		return 0;
+	}
+	count_drop(udp, -result);
+	return 1;
 }
 
 static bool may_go(const struct vb_udp *udp, const struct vb_udp_message *message)

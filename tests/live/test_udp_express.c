@@ -147,6 +147,7 @@ TEST(a_message_with_another_number_or_another_way_is_dropped)
 	wrong.is_express = true;
 	wrong.ip_id = (uint16_t)(next + 1);
 	send_one(wire->a, wrong);
+	EXPECT(vb_udp_has_express_changed(wire->a)); /* for who has lost count */
 	wrong.ip_id = next;
 	wrong.traffic_class ^= 4;
 	send_one(wire->a, wrong);

@@ -72,6 +72,8 @@ vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *
 	pump->neighbors = neighbors;
 	pump->qp1 = qp1;
 	pump->host_gid = host_gid;
+	for (uint32_t i = 0; i < VB_NUMBERED_FLOWS_MAX; i++)
+		vb_nic_number_flow(nic, i, NULL, 0); /* an earlier link's */
 	*pump_out = pump;
 	return VB_OK;
 }
@@ -224,6 +226,8 @@ static void begin_message(const struct vb_pump *pump, struct vb_udp_message *mes
 		.source_index = source_index_of(pump, slot->flow.source_port),
 		.traffic_class = slot->flow.traffic_class,
 		.hop_limit = slot->flow.hop_limit,
+		.is_express = slot->is_numbered,
+		.ip_id = slot->ip_id,
 		.iovecs = iovecs,
 	};
 	memcpy(message->destination.ip, slot->flow.destination.raw,
@@ -339,6 +343,7 @@ static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
 static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)
 {
 	struct iovec *next = pump->iovecs;
+	const struct vb_slot *first = NULL; /* of a message */
 	uint32_t count = 0;
 	bool is_begun = false; /* the last slot is in a message */
 
@@ -347,6 +352,7 @@ static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)
 		bool was_begun = is_begun;
 
 		is_begun = false;
+		first = slot->continues ? first : slot;
 		if (send_by_line(pump, slot))
 			continue;
 		if (is_for_host(pump, slot)) {
@@ -356,8 +362,7 @@ static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)
 		if (slot->continues && !was_begun) /* what it continues went by a line */
 			continue;
 		if (slot->continues)
-			pump->messages[count - 1].segment_length =
-				(uint16_t)pump->slots[i - slot->ip_id].length;
+			pump->messages[count - 1].segment_length = (uint16_t)first->length;
 		else
 			begin_message(pump, &pump->messages[count++], slot, next);
 		is_begun = true;
@@ -395,22 +400,62 @@ static void look_for_room(struct vb_pump *pump)
 		vb_neighbors_flush(pump->neighbors);
 }
 
+static struct vb_gid gid_of(const struct vb_udp_address *address)
+{
+	struct vb_gid gid;
+
+	memcpy(gid.raw, address->ip, sizeof(gid.raw));
+	return gid;
+}
+
+/* The engine must know the numbers that packets will have when it computes their ICRCs. */
+static void number_flow(struct vb_pump *pump, uint32_t source_index)
+{
+	uint16_t next_ip_id;
+	const struct vb_udp_way *way = vb_udp_express(pump->udp, source_index, &next_ip_id);
+	struct vb_flow flow;
+
+	if (!way) {
+		vb_nic_number_flow(pump->nic, source_index, NULL, 0);
+		return;
+	}
+	flow = (struct vb_flow){
+		.source = gid_of(&way->source),
+		.destination = gid_of(&way->destination),
+		.source_port = vb_udp_source_port(pump->udp, source_index),
+		.traffic_class = way->traffic_class,
+		.hop_limit = way->hop_limit,
+	};
+	vb_nic_number_flow(pump->nic, source_index, &flow, next_ip_id);
+}
+
+/* Returns how many messages there were for the wire. */
+static uint32_t send_slots(struct vb_pump *pump, uint32_t slot_count)
+{
+	uint32_t message_count = make_messages(pump, slot_count);
+
+	if (pump->neighbors)
+		vb_neighbors_flush(pump->neighbors);
+	if (!message_count)
+		return 0;
+	vb_udp_send(pump->udp, pump->messages, message_count);
+	if (vb_udp_has_express_changed(pump->udp))
+		for (uint32_t i = 0; i < vb_udp_source_count(pump->udp); i++)
+			number_flow(pump, i);
+	return message_count;
+}
+
 static bool transmit(struct vb_pump *pump, uint64_t now_ns)
 {
 	uint32_t slot_count = 0;
-	uint32_t message_count;
 
 	look_for_room(pump);
 	if (vb_nic_has_work(pump->nic))
 		slot_count = vb_nic_transmit(pump->nic, now_ns, pump->slots, BATCH);
 	if (!slot_count)
 		return has_moved_directly(pump);
-	message_count = make_messages(pump, slot_count);
-	if (pump->neighbors)
-		vb_neighbors_flush(pump->neighbors);
-	if (!message_count)
+	if (!send_slots(pump, slot_count))
 		return true;
-	vb_udp_send(pump->udp, pump->messages, message_count);
 	tell_of_drops(pump);
 	pump->glances = GLANCES_WITHOUT_MEMBERS; /* the next: no answer can have come yet */
 	/* Only a message shows whether its interface segments. This one is lost to peers that want its ICRC to be right. */
@@ -440,9 +485,8 @@ static void take_unreachable(struct vb_pump *pump, uint64_t now_ns)
 	do {
 		count = vb_udp_take_unreachable(pump->udp, unreachable, UNREACHABLE_AT_ONCE);
 		for (uint32_t i = 0; i < count; i++) {
-			struct vb_gid gid;
+			struct vb_gid gid = gid_of(&unreachable[i]);
 
-			memcpy(gid.raw, unreachable[i].ip, sizeof(gid.raw));
 			vb_qp1_on_unreachable(pump->qp1, now_ns, &gid);
 		}
 	} while (count == UNREACHABLE_AT_ONCE);
@@ -486,7 +530,7 @@ static bool drive_qp1(struct vb_pump *pump, uint64_t now_ns)
 	count = vb_qp1_transmit(pump->qp1, now_ns, pump->slots, BATCH);
 	steer_if_heir(pump);
 	if (count)
-		vb_udp_send(pump->udp, pump->messages, make_messages(pump, count));
+		send_slots(pump, count);
 	return count;
 }
 

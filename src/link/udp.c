@@ -41,14 +41,15 @@ static vb_err watch(const struct vb_udp *udp, int fd, uint32_t events)
 	return result < 0 ? vb_udp_err_of(result) : VB_OK;
 }
 
-void vb_udp_watch_room(struct vb_udp *udp, struct vb_udp_source *source, bool is_blocked)
+void vb_udp_watch_room(struct vb_udp *udp, struct vb_udp_transmitter *transmitter, bool is_blocked)
 {
-	struct epoll_event event = { .events = is_blocked ? EPOLLOUT : 0, .data.fd = source->fd };
+	struct epoll_event event = { .events = is_blocked ? EPOLLOUT : 0,
+				     .data.fd = transmitter->fd };
 
-	if (source->is_blocked == is_blocked)
+	if (transmitter->is_blocked == is_blocked)
 		return;
-	source->is_blocked = is_blocked;
-	(void)vb_sys_epoll_ctl(udp->poller, EPOLL_CTL_MOD, source->fd, &event);
+	transmitter->is_blocked = is_blocked;
+	(void)vb_sys_epoll_ctl(udp->poller, EPOLL_CTL_MOD, transmitter->fd, &event);
 }
 
 static vb_err open_own_receiver(struct vb_udp *udp, const struct vb_udp_config *config)
@@ -93,14 +94,14 @@ static vb_err open_sources(struct vb_udp *udp, const struct vb_udp_config *confi
 		struct vb_udp_source *source = &udp->sources[udp->source_count];
 		vb_err err;
 
-		source->fd = vb_udp_socket_open_sender(
+		source->socket.fd = vb_udp_socket_open_sender(
 			udp->family, config->source_ports[udp->source_count], config->is_host_only);
-		if (source->fd < 0)
-			return vb_udp_err_of(source->fd);
-		source->port = vb_udp_socket_port(source->fd);
-		err = watch(udp, source->fd, 0);
+		if (source->socket.fd < 0)
+			return vb_udp_err_of(source->socket.fd);
+		source->port = vb_udp_socket_port(source->socket.fd);
+		err = watch(udp, source->socket.fd, 0);
 		if (err) {
-			vb_fd_close(source->fd);
+			vb_fd_close(source->socket.fd);
 			return err;
 		}
 	}
@@ -109,8 +110,12 @@ static vb_err open_sources(struct vb_udp *udp, const struct vb_udp_config *confi
 
 static void close_sources(struct vb_udp *udp)
 {
-	while (udp->source_count)
-		vb_fd_close(udp->sources[--udp->source_count].fd);
+	while (udp->source_count) {
+		struct vb_udp_source *source = &udp->sources[--udp->source_count];
+
+		vb_udp_express_close(udp, source);
+		vb_fd_close(source->socket.fd);
+	}
 }
 
 vb_err vb_udp_open(const struct vb_udp_config *config, struct vb_udp **udp_out)
@@ -144,6 +149,7 @@ vb_err vb_udp_open(const struct vb_udp_config *config, struct vb_udp **udp_out)
 	udp->receive_buffer_length = config->receive_buffer_length;
 	udp->is_segmenting = config->is_segmenting;
 	udp->is_host_only = config->is_host_only;
+	udp->is_express_wanted = config->is_express_wanted;
 	udp->port = vb_udp_socket_port(udp->receiver);
 	udp->destination_port = config->destination_port ? config->destination_port : udp->port;
 	*udp_out = udp;
@@ -175,8 +181,12 @@ bool vb_udp_is_intact(const struct vb_udp *udp)
 {
 	bool is_intact = vb_fd_is_ours(udp->poller) && vb_fd_is_ours(udp->receiver);
 
-	for (uint32_t i = 0; i < udp->source_count; i++)
-		is_intact &= vb_fd_is_ours(udp->sources[i].fd);
+	for (uint32_t i = 0; i < udp->source_count; i++) {
+		const struct vb_udp_source *source = &udp->sources[i];
+
+		is_intact &= vb_fd_is_ours(source->socket.fd) &&
+			     (!source->express.is_open || vb_fd_is_ours(source->express.socket.fd));
+	}
 	return is_intact;
 }
 

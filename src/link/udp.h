@@ -3,7 +3,7 @@
  * The cable of RoCEv2: UDP sockets of an ordinary user. It moves datagrams with the IP fields that the
  * transport cares about and knows nothing of what is in them, steering excepted. The ICRC of a packet covers fields
  * that the kernel writes, and this is what a sender may rely on: don't-fragment is set; the IPv4 ID is 0, or with
- * segmentation the segment's index; the UDP source port is one of vb_udp_source_port(). One thread at a time
+ * segmentation the segment's index, both counted from the message's number if it goes by express; the UDP source port is one of vb_udp_source_port(). One thread at a time
  * uses a link.
  */
 #ifndef VB_LINK_UDP_H
@@ -31,6 +31,14 @@ struct vb_udp_address {
 /* Whether it is an address of this host, as the kernel's routing says: a system call or two. */
 bool vb_udp_address_is_local(const struct vb_udp_address *address);
 
+/* What messages have in common that take the same way, the source port apart. */
+struct vb_udp_way {
+	struct vb_udp_address destination;
+	struct vb_udp_address source;
+	uint8_t traffic_class;
+	uint8_t hop_limit;
+};
+
 struct vb_udp_config {
 	const int *
 		receiver; /* of vb_udp_receiver_open(), lent for the link's life; NULL: one of its own */
@@ -43,6 +51,7 @@ struct vb_udp_config {
 	uint32_t datagram_length_max; /* longer ones are dropped, coalesced ones count whole; 0: 65,535 */
 	bool is_segmenting; /* one message may be up to 64 datagrams */
 	bool is_host_only; /* what is for other hosts is dropped: there, the port is not ours */
+	bool is_express_wanted; /* see vb_udp_express() */
 	bool is_ipv4_only; /* also where the machine has IPv6; without it, IPv4 is all there is */
 };
 
@@ -86,6 +95,8 @@ struct vb_udp_message {
 	uint16_t segment_length; /* 0: one datagram */
 	uint8_t traffic_class; /* DSCP and ECN */
 	uint8_t hop_limit; /* 0: 64 */
+	bool is_express; /* with this number: vb_udp_express() */
+	uint16_t ip_id;
 	const struct iovec *iovecs; /* the bytes, in order; borrowed for the call */
 	uint32_t iovec_count;
 };
@@ -95,6 +106,15 @@ struct vb_udp_message {
  * there, no route, too long …). Fewer than `count` means that the kernel has no room now.
  */
 uint32_t vb_udp_send(struct vb_udp *udp, const struct vb_udp_message *messages, uint32_t count);
+
+/*
+ * The express: where many messages in a row go one way, they may go faster, with numbers that count up. Returns the way whose messages from
+ * that transmit socket may do so, and the number of the next; NULL if there is none. The two differ from the last time, apart
+ * from what was sent since, if vb_udp_has_express_changed() said so. A message with a number that is not the next one is dropped.
+ */
+const struct vb_udp_way *vb_udp_express(const struct vb_udp *udp, uint32_t source_index,
+					uint16_t *next_ip_id);
+bool vb_udp_has_express_changed(struct vb_udp *udp);
 
 /*
  * Takes out up to `capacity` destinations where, since the last call, it turned out that nobody has the port, or that there is no such
@@ -174,6 +194,8 @@ void vb_udp_receiver_adopt(int fd, uint32_t receive_buffer_length);
 	X(TX_MESSAGES, "udp_tx_messages")                                                      \
 	X(TX_DATAGRAMS, "udp_tx_datagrams")                                                    \
 	X(TX_BYTES, "udp_tx_bytes")                                                            \
+	X(TX_EXPRESSES, "udp_tx_expresses") /* opened */                                       \
+	X(TX_LOST_COUNT, "udp_tx_lost_count") /* of an express */                              \
 	X(TX_STOPS, "udp_tx_stops") /* the kernel had no room */                               \
 	X(TX_SPLIT, "udp_tx_split") /* messages sent as single datagrams */                    \
 	X(TX_DROP_MEMORY, "udp_tx_drop_memory") /* was not there */                            \
@@ -182,6 +204,7 @@ void vb_udp_receiver_adopt(int fd, uint32_t receive_buffer_length);
 	X(TX_DROP_FORBIDDEN, "udp_tx_drop_forbidden") /* by a firewall, or a broadcast */      \
 	X(TX_DROP_PORT_HELD, "udp_tx_drop_port_held_by_others") /* see is_host_only */         \
 	X(TX_DROP_NO_ROOM, "udp_tx_drop_no_room") /* the rest of a message that was begun */   \
+	X(TX_DROP_NUMBER, "udp_tx_drop_number") /* not the express's next */                   \
 	X(TX_DROP_OTHER, "udp_tx_drop_other") /* such as a source that is not ours */          \
 	X(RX_MESSAGES, "udp_rx_messages")                                                      \
 	X(RX_DATAGRAMS, "udp_rx_datagrams")                                                    \

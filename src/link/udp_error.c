@@ -39,7 +39,7 @@ static bool is_unreachable(const struct sock_extended_err *error)
 		error->ee_code == ICMP6_DST_UNREACH_ADDR);
 }
 
-static uint32_t take_from(struct vb_udp *udp, struct vb_udp_source *source,
+static uint32_t take_from(struct vb_udp *udp, const struct vb_udp_transmitter *transmitter,
 			  struct vb_udp_address *destinations, uint32_t capacity)
 {
 	uint32_t count = 0;
@@ -56,7 +56,7 @@ static uint32_t take_from(struct vb_udp *udp, struct vb_udp_source *source,
 		struct sock_extended_err error;
 		uint16_t port;
 
-		if (vb_sys_recvmsg(source->fd, &header, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+		if (vb_sys_recvmsg(transmitter->fd, &header, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
 			break;
 		if (!load_error(&header, &error) || error.ee_origin == SO_EE_ORIGIN_LOCAL)
 			continue; /* such as a message that was too long: counted when it was sent */
@@ -71,12 +71,21 @@ static uint32_t take_from(struct vb_udp *udp, struct vb_udp_source *source,
 }
 
 /* The socket's pending error says the same again; it would keep vb_udp_fd() readable. */
-static void forget_pending(const struct vb_udp_source *source)
+static void forget_pending(const struct vb_udp_transmitter *transmitter)
 {
 	int error;
 	socklen_t length = sizeof(error);
 
-	(void)vb_sys_getsockopt(source->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+	(void)vb_sys_getsockopt(transmitter->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+}
+
+static uint32_t take_all_from(struct vb_udp *udp, const struct vb_udp_transmitter *transmitter,
+			      struct vb_udp_address *destinations, uint32_t capacity)
+{
+	uint32_t count = take_from(udp, transmitter, destinations, capacity);
+
+	forget_pending(transmitter);
+	return count;
 }
 
 uint32_t vb_udp_take_unreachable(struct vb_udp *udp, struct vb_udp_address *destinations,
@@ -85,11 +94,13 @@ uint32_t vb_udp_take_unreachable(struct vb_udp *udp, struct vb_udp_address *dest
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < udp->source_count && count < capacity; i++) {
-		struct vb_udp_source *source = &udp->sources[i];
-		uint32_t taken = take_from(udp, source, destinations + count, capacity - count);
+		const struct vb_udp_source *source = &udp->sources[i];
 
-		forget_pending(source);
-		count += taken;
+		count +=
+			take_all_from(udp, &source->socket, destinations + count, capacity - count);
+		if (source->express.is_open)
+			count += take_all_from(udp, &source->express.socket, destinations + count,
+					       capacity - count);
 	}
 	return count;
 }

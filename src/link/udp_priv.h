@@ -15,6 +15,7 @@
 #define VB_UDP_TX_BATCH VB_UDP_SEGMENTS_MAX /* a message that is split must fit */
 #define VB_UDP_RX_BATCH 32
 #define VB_UDP_HOP_LIMIT_DEFAULT 64
+#define VB_UDP_IPV4_HEADERS (20 + 8)
 #define VB_UDP_TX_CONTROL 128
 #define VB_UDP_RX_CONTROL 256
 
@@ -24,10 +25,26 @@ union vb_udp_name {
 	struct sockaddr_in6 v6;
 };
 
-struct vb_udp_source {
+struct vb_udp_transmitter {
 	int fd;
-	uint16_t port;
 	bool is_blocked; /* vb_udp_fd() tells when it is not */
+};
+
+struct vb_udp_express {
+	bool is_open;
+	struct vb_udp_transmitter socket;
+	struct vb_udp_way way;
+	uint16_t next_ip_id; /* of IPv4 */
+	uint32_t sent_since_check;
+};
+
+/* All messages with one source port. */
+struct vb_udp_source {
+	struct vb_udp_transmitter socket;
+	uint16_t port;
+	struct vb_udp_way last_way; /* where the last message went … */
+	int32_t streak; /* … and how many in a row; below 0 it counts for nothing */
+	struct vb_udp_express express;
 };
 
 struct vb_udp_group {
@@ -74,6 +91,8 @@ struct vb_udp {
 	uint16_t destination_port;
 	bool is_segmenting;
 	bool is_host_only;
+	bool is_express_wanted;
+	bool has_express_changed;
 	uint64_t counters[VB_UDP_COUNTER_COUNT];
 	struct vb_udp_outbox outbox;
 	struct vb_udp_inbox inbox;
@@ -93,6 +112,9 @@ struct vb_udp_address vb_udp_address_load(const union vb_udp_name *name, uint16_
 /* udp_socket.c: sockets with all their options, bound; a negative errno if that fails. */
 int vb_udp_socket_open_receiver(int family, const struct vb_udp_config *config);
 int vb_udp_socket_open_sender(int family, uint16_t port, bool is_host_only);
+/* With the port of a sender, for one way; not yet connected. */
+int vb_udp_socket_open_express(int sender, int family, const struct vb_udp_way *way,
+			       uint32_t scope);
 /* For one address, that of a multicast group. */
 int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
 			     uint32_t receive_buffer_length);
@@ -118,6 +140,19 @@ void vb_udp_leave_all(struct vb_udp *udp);
 vb_err vb_udp_err_of(int result); /* of a system call that failed */
 int vb_udp_watch(const struct vb_udp *udp, int fd, uint32_t events); /* adds it to the poller */
 /* What the poller waits for on a transmit socket, besides errors. */
-void vb_udp_watch_room(struct vb_udp *udp, struct vb_udp_source *source, bool is_blocked);
+void vb_udp_watch_room(struct vb_udp *udp, struct vb_udp_transmitter *transmitter, bool is_blocked);
+
+/* udp_send.c: the interface that an address is about; 0: none. */
+uint32_t vb_udp_scope_of(const struct vb_udp *udp, const struct vb_udp_address *address);
+
+/* udp_express.c */
+void vb_udp_express_notice(struct vb_udp *udp, const struct vb_udp_message *message);
+void vb_udp_express_close(struct vb_udp *udp, struct vb_udp_source *source);
+/* Whether it may go, so many messages after the next. */
+bool vb_udp_express_takes(const struct vb_udp_express *express,
+			  const struct vb_udp_message *message, uint32_t ahead);
+void vb_udp_express_on_sent(struct vb_udp *udp, struct vb_udp_source *source, uint32_t sent,
+			    uint32_t handed_over);
+void vb_udp_express_on_refused(struct vb_udp *udp, struct vb_udp_source *source, int error);
 
 #endif

@@ -28,7 +28,7 @@ static void append_control(struct msghdr *header, int level, int type, const voi
 	header->msg_controllen += CMSG_SPACE(length);
 }
 
-static uint32_t scope_of(const struct vb_udp *udp, const struct vb_udp_address *address)
+uint32_t vb_udp_scope_of(const struct vb_udp *udp, const struct vb_udp_address *address)
 {
 	if (!vb_udp_address_has_scope(address))
 		return 0;
@@ -48,7 +48,8 @@ static int hop_limit_of(const struct vb_udp *udp, const struct vb_udp_message *m
 static void append_ipv4(const struct vb_udp *udp, struct msghdr *header,
 			const struct vb_udp_message *message)
 {
-	struct in_pktinfo from = { .ipi_ifindex = (int)scope_of(udp, &message->destination) };
+	struct in_pktinfo from = { .ipi_ifindex =
+					   (int)vb_udp_scope_of(udp, &message->destination) };
 	int traffic_class = message->traffic_class;
 	int hop_limit = hop_limit_of(udp, message);
 
@@ -64,7 +65,7 @@ static void append_ipv4(const struct vb_udp *udp, struct msghdr *header,
 static void append_ipv6(const struct vb_udp *udp, struct msghdr *header,
 			const struct vb_udp_message *message)
 {
-	struct in6_pktinfo from = { .ipi6_ifindex = scope_of(udp, &message->destination) };
+	struct in6_pktinfo from = { .ipi6_ifindex = vb_udp_scope_of(udp, &message->destination) };
 	int traffic_class = message->traffic_class;
 	int hop_limit = hop_limit_of(udp, message);
 
@@ -84,7 +85,7 @@ static bool address_header(struct vb_udp *udp, uint32_t index, const struct vb_u
 	struct msghdr *header = &box->headers[index].msg_hdr;
 	struct vb_udp_address destination = message->destination;
 
-	destination.scope = scope_of(udp, &destination);
+	destination.scope = vb_udp_scope_of(udp, &destination);
 	*header = (struct msghdr){
 		.msg_name = &box->names[index],
 		.msg_namelen = vb_udp_address_store(&destination, udp->destination_port,
@@ -104,12 +105,24 @@ static struct iovec *writable(const struct iovec *iovecs)
 	return (struct iovec *)(uintptr_t)iovecs;
 }
 
+/* A connected socket knows where to. */
+static void express_header(struct vb_udp *udp, uint32_t index)
+{
+	udp->outbox.headers[index].msg_hdr =
+		(struct msghdr){ .msg_control = udp->outbox.control[index] };
+}
+
 static bool fill_header(struct vb_udp *udp, uint32_t index, const struct vb_udp_message *message)
 {
 	struct msghdr *header = &udp->outbox.headers[index].msg_hdr;
+	const struct vb_udp_express *express = &udp->sources[message->source_index].express;
 
 	VB_CHECK(message->iovec_count <= VB_UDP_IOVECS_MAX);
-	if (!address_header(udp, index, message))
+	if (message->is_express && !vb_udp_express_takes(express, message, index))
+		return false;
+	if (message->is_express)
+		express_header(udp, index);
+	else if (!address_header(udp, index, message))
 		return false;
 	header->msg_iov = writable(message->iovecs);
 	header->msg_iovlen = message->iovec_count;
@@ -119,6 +132,19 @@ static bool fill_header(struct vb_udp *udp, uint32_t index, const struct vb_udp_
 	return true;
 }
 
+/* The first messages, as far as they have one socket. Returns how many. */
+static uint32_t fill_run(struct vb_udp *udp, const struct vb_udp_message *messages, uint32_t count)
+{
+	uint32_t filled = 0;
+
+	VB_CHECK(messages->source_index < udp->source_count);
+	while (filled < count && messages[filled].source_index == messages->source_index &&
+	       messages[filled].is_express == messages->is_express &&
+	       fill_header(udp, filled, &messages[filled]))
+		filled++;
+	return filled;
+}
+
 /* --- to the kernel ------------------------------------------------------------------------------ */
 
 static bool is_no_room(int error)
@@ -126,13 +152,14 @@ static bool is_no_room(int error)
 	return error == EAGAIN || error == ENOBUFS || error == ENOMEM || error == EINTR;
 }
 
-static int hand_over(struct vb_udp_source *source, struct mmsghdr *headers, uint32_t count)
+static int hand_over(const struct vb_udp_transmitter *transmitter, struct mmsghdr *headers,
+		     uint32_t count)
 {
 	int result;
 
 	if (count > 1)
-		return vb_sys_sendmmsg(source->fd, headers, count, MSG_DONTWAIT);
-	result = vb_sys_sendmsg(source->fd, &headers->msg_hdr, MSG_DONTWAIT);
+		return vb_sys_sendmmsg(transmitter->fd, headers, count, MSG_DONTWAIT);
+	result = vb_sys_sendmsg(transmitter->fd, &headers->msg_hdr, MSG_DONTWAIT);
 	if (result < 0)
 		return result;
 	headers->msg_len = (unsigned)result;
@@ -140,16 +167,24 @@ static int hand_over(struct vb_udp_source *source, struct mmsghdr *headers, uint
 }
 
 /* Returns how many were sent, at least 1, or a negative errno about the first. */
-static int transmit(struct vb_udp *udp, struct vb_udp_source *source, struct mmsghdr *headers,
-		    uint32_t count)
+static int transmit_once(struct vb_udp *udp, struct vb_udp_transmitter *transmitter,
+			 struct mmsghdr *headers, uint32_t count)
 {
-	int result = hand_over(source, headers, count);
+	int result = hand_over(transmitter, headers, count);
+
+	if (transmitter->is_blocked || result == -EAGAIN)
+		vb_udp_watch_room(udp, transmitter, result == -EAGAIN);
+	return result;
+}
+
+static int transmit(struct vb_udp *udp, struct vb_udp_transmitter *transmitter,
+		    struct mmsghdr *headers, uint32_t count)
+{
+	int result = transmit_once(udp, transmitter, headers, count);
 
 	/* It may have been the answer to an earlier message; asked again, the kernel speaks of this one. */
 	if (result < 0 && result != -EFAULT && !is_no_room(-result))
-		result = hand_over(source, headers, count);
-	if (source->is_blocked || result == -EAGAIN)
-		vb_udp_watch_room(udp, source, result == -EAGAIN);
+		result = transmit_once(udp, transmitter, headers, count);
 	return result;
 }
 
@@ -254,7 +289,7 @@ static uint32_t fill_segments(struct vb_udp *udp, const struct vb_udp_message *m
  */
 static uint32_t send_split(struct vb_udp *udp, const struct vb_udp_message *message)
 {
-	struct vb_udp_source *source = &udp->sources[message->source_index];
+	struct vb_udp_transmitter *transmitter = &udp->sources[message->source_index].socket;
 	struct mmsghdr *headers = udp->outbox.headers;
 	uint32_t count = fill_segments(udp, message);
 	uint32_t at = 0;
@@ -262,7 +297,7 @@ static uint32_t send_split(struct vb_udp *udp, const struct vb_udp_message *mess
 	if (!count)
 		count_drop(udp, EAFNOSUPPORT);
 	while (at < count) {
-		int result = transmit(udp, source, headers + at, count - at);
+		int result = transmit(udp, transmitter, headers + at, count - at);
 
 		if (result < 0 && is_no_room(-result)) {
 			udp->counters[VB_UDP_TX_STOPS]++;
@@ -310,26 +345,57 @@ static uint32_t on_refused(struct vb_udp *udp, const struct vb_udp_message *mess
 	return taken;
 }
 
+static void count_run(struct vb_udp *udp, const struct vb_udp_message *messages, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		count_sent(udp, udp->outbox.headers[i].msg_len, messages[i].segment_length);
+	udp->counters[VB_UDP_TX_MESSAGES] += count;
+}
+
 /* The first messages, as far as they have one transmit socket. Returns how many were dealt with. */
 static uint32_t send_run(struct vb_udp *udp, const struct vb_udp_message *messages, uint32_t count)
 {
-	uint32_t source_index = messages->source_index;
-	uint32_t filled = 0;
+	uint32_t filled = fill_run(udp, messages, count);
+	struct vb_udp_source *source = &udp->sources[messages->source_index];
 	int result;
 
-	VB_CHECK(source_index < udp->source_count);
-	while (filled < count && messages[filled].source_index == source_index &&
-	       fill_header(udp, filled, &messages[filled]))
-		filled++;
 	if (!filled)
 		return on_refused(udp, messages, EAFNOSUPPORT);
-	result = transmit(udp, &udp->sources[source_index], udp->outbox.headers, filled);
+	result = transmit(udp, &source->socket, udp->outbox.headers, filled);
 	if (result < 0)
 		return on_refused(udp, messages, -result);
+	count_run(udp, messages, (uint32_t)result);
 	for (int i = 0; i < result; i++)
-		count_sent(udp, udp->outbox.headers[i].msg_len, messages[i].segment_length);
-	udp->counters[VB_UDP_TX_MESSAGES] += (uint32_t)result;
+		vb_udp_express_notice(udp, &messages[i]);
 	return (uint32_t)result;
+}
+
+/* The same by express. What it refuses is lost: it was numbered. */
+static uint32_t send_express(struct vb_udp *udp, const struct vb_udp_message *messages,
+			     uint32_t count)
+{
+	uint32_t filled = fill_run(udp, messages, count);
+	struct vb_udp_source *source = &udp->sources[messages->source_index];
+	int result;
+
+	if (!filled) {
+		udp->counters[VB_UDP_TX_DROP_NUMBER]++;
+		udp->has_express_changed = true; /* or who numbers them would go on so */
+		return 1;
+	}
+	result = transmit_once(udp, &source->express.socket, udp->outbox.headers, filled);
+	if (result >= 0) {
+		vb_udp_express_on_sent(udp, source, (uint32_t)result, filled);
+		count_run(udp, messages, (uint32_t)result);
+		return (uint32_t)result;
+	}
+	vb_udp_express_on_refused(udp, source, -result);
+	if (is_no_room(-result)) {
+		udp->counters[VB_UDP_TX_STOPS]++;
+		return 0;
+	}
+	count_drop(udp, -result);
+	return 1;
 }
 
 static bool may_go(const struct vb_udp *udp, const struct vb_udp_message *message)
@@ -338,7 +404,7 @@ static bool may_go(const struct vb_udp *udp, const struct vb_udp_message *messag
 
 	if (!memcmp(destination.ip, message->source.ip, sizeof(destination.ip)))
 		return true;
-	destination.scope = scope_of(udp, &destination);
+	destination.scope = vb_udp_scope_of(udp, &destination);
 	return vb_udp_address_is_multicast(&destination) || vb_udp_address_is_local(&destination);
 }
 
@@ -370,6 +436,8 @@ uint32_t vb_udp_send(struct vb_udp *udp, const struct vb_udp_message *messages, 
 
 		if (!passed)
 			udp->counters[VB_UDP_TX_DROP_PORT_HELD]++;
+		else if (next->is_express)
+			done = send_express(udp, next, passed);
 		else if (next->segment_length && !udp->is_segmenting)
 			done = send_split(udp, next);
 		else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Sockets and their options. An IPv6 socket that is not restricted to IPv6 carries IPv4 as well, and takes the options of
- * both levels. Transmit sockets are never connected: a connected one numbers its packets, and the ICRC
- * covers the number.
+ * both levels. Transmit sockets are not connected: a connected one numbers its packets, and the ICRC
+ * covers the number (udp_express.c).
  */
 #include "link/udp_priv.h"
 
@@ -10,7 +10,9 @@
 #include "link/sys.h"
 
 #include <linux/filter.h>
+#include <linux/net_tstamp.h>
 #include <netinet/udp.h>
+#include <string.h>
 
 #define SOCKET_TYPE (SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC)
 
@@ -187,7 +189,8 @@ static int keep_multicast_here(int fd, int family)
 	return set_options(fd, family, options, sizeof(options) / sizeof(options[0]));
 }
 
-int vb_udp_socket_open_sender(int family, uint16_t port, bool is_host_only)
+/* For sending only, not bound to a port yet. */
+static int open_transmitter(int family, bool is_host_only)
 {
 	int fd = vb_fd_own(vb_sys_socket(family, SOCKET_TYPE, IPPROTO_UDP));
 	int result;
@@ -196,19 +199,81 @@ int vb_udp_socket_open_sender(int family, uint16_t port, bool is_host_only)
 		return fd;
 	result = set_options(fd, family, sender_options,
 			     sizeof(sender_options) / sizeof(sender_options[0]));
-	if (result < 0)
-		goto close_fd;
-	result = is_host_only ? keep_multicast_here(fd, family) : 0;
-	if (result < 0)
-		goto close_fd;
-	result = vb_udp_socket_refuse_input(fd);
-	if (result < 0)
-		goto close_fd;
+	if (result >= 0 && is_host_only)
+		result = keep_multicast_here(fd, family);
+	if (result >= 0)
+		result = vb_udp_socket_refuse_input(fd);
+	if (result >= 0)
+		return fd;
+	vb_fd_close(fd);
+	return result;
+}
+
+int vb_udp_socket_open_sender(int family, uint16_t port, bool is_host_only)
+{
+	int fd = open_transmitter(family, is_host_only);
+	int result;
+
+	if (fd < 0)
+		return fd;
 	result = bind_to_port(fd, family, port);
-	if (result < 0)
-		goto close_fd;
-	return fd;
-close_fd:
+	if (result >= 0)
+		return fd;
+	vb_fd_close(fd);
+	return result;
+}
+
+/* What other sockets are told with each message. */
+static int set_way(int fd, int family, const struct vb_udp_way *way)
+{
+	int hop_limit = way->hop_limit ? way->hop_limit : VB_UDP_HOP_LIMIT_DEFAULT;
+	const struct option options[] = {
+		{ AF_INET, SOL_IP, IP_TOS, way->traffic_class, false },
+		{ AF_INET, SOL_IP, IP_TTL, hop_limit, false },
+		{ AF_INET6, SOL_IPV6, IPV6_TCLASS, way->traffic_class, false },
+		{ AF_INET6, SOL_IPV6, IPV6_UNICAST_HOPS, hop_limit, false },
+		{ 0, SOL_SOCKET, SO_TIMESTAMPING, SOF_TIMESTAMPING_SOFTWARE, true },
+	};
+
+	return set_options(fd, family, options, sizeof(options) / sizeof(options[0]));
+}
+
+static int share_port(int fd, int is_shared)
+{
+	return vb_sys_setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &is_shared, sizeof(is_shared));
+}
+
+/* Both let others share their port, but only while the second takes it. */
+static int bind_beside(int sender, int fd, const union vb_udp_name *name, socklen_t length)
+{
+	int result = share_port(sender, 1);
+
+	if (result >= 0)
+		result = share_port(fd, 1);
+	if (result >= 0)
+		result = vb_sys_bind(fd, name, length);
+	(void)share_port(fd, 0);
+	(void)share_port(sender, 0);
+	return result;
+}
+
+int vb_udp_socket_open_express(int sender, int family, const struct vb_udp_way *way, uint32_t scope)
+{
+	struct vb_udp_address from = { .scope = scope };
+	union vb_udp_name name;
+	int fd = open_transmitter(family, false);
+	int result;
+
+	if (fd < 0)
+		return fd;
+	memcpy(from.ip, way->source.ip, sizeof(from.ip));
+	result = set_way(fd, family, way);
+	if (result >= 0)
+		result = bind_beside(sender, fd, &name,
+				     vb_udp_address_store(&from, vb_udp_socket_port(sender), family,
+							  &name));
+	if (result >= 0)
+		return fd;
 	vb_fd_close(fd);
 	return result;
 }

@@ -107,6 +107,15 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 /* The link cannot send batches any more: from now on each slot is a datagram of its own, and its ICRC says so. */
 void vb_nic_stop_batching(struct vb_nic *nic);
 
+/*
+ * The link gives the datagrams or batches of one flow, or of VB_NUMBERED_FLOWS_MAX, consecutive IPv4 IDs, which the ICRC covers: the
+ * next slot of this flow gets `next_ip_id`, if it does not continue a batch, and so on. Ends with NULL for the flow. What the flow
+ * label is does not matter.
+ */
+#define VB_NUMBERED_FLOWS_MAX VB_SOURCE_PORTS_MAX
+void vb_nic_number_flow(struct vb_nic *nic, uint32_t index, const struct vb_flow *flow,
+			uint16_t next_ip_id);
+
 /* Lets timers fire. Needed when now_ns >= vb_nic_deadline(), harmless else. */
 void vb_nic_expire(struct vb_nic *nic, uint64_t now_ns);
 

@@ -42,6 +42,14 @@ struct vb_batch {
 	uint32_t count;
 };
 
+#define VB_NUMBERS_SEEN_COUNT 64 /* a power of two */
+
+struct vb_numbered_flow {
+	bool is_set;
+	uint16_t next_ip_id;
+	struct vb_flow flow;
+};
+
 struct vb_nic {
 	struct vb_nic_config config;
 	struct vb_nic_limits limits;
@@ -66,9 +74,12 @@ struct vb_nic {
 		struct vb_key_row *key_rows; /* NULL: nobody is shown anything */
 		struct vb_qp_row *qp_rows;
 	} shown;
+	struct vb_numbered_flow numbered[VB_NUMBERED_FLOWS_MAX];
+	uint32_t numbered_count; /* all beyond are not set */
 	struct vb_flight flights[VB_FLIGHT_COUNT];
 	struct vb_icrc_memo icrc_sent;
 	struct vb_icrc_memo icrc_received;
+	uint16_t numbers_seen[VB_NUMBERS_SEEN_COUNT]; /* see receive.c */
 
 	struct vb_qp **qps; /* beside qp_rows: whose row it is */
 	void **key_owners; /* beside key_rows: the region or window whose row it is (its kind says which) */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Building a packet in a transmit slot. The ICRC covers the IPv4 ID, and a segmented send numbers its segments
- * from 0; so the decision which slots form a batch is made here, before the ICRC is computed.
+ * from 0, or from the batch's own number; so the decision which slots form a batch is made here, before the ICRC is computed.
  */
 #include "nic/payload_priv.h"
 
@@ -25,6 +25,7 @@ void vb_slot_begin(struct vb_slot *slot, const struct vb_flow *flow, struct vb_p
 	slot->flow = *flow;
 	slot->span_count = 0;
 	slot->continues = false;
+	slot->is_numbered = false;
 	slot->head_length = (uint16_t)vb_packet_store_headers(slot->head, packet);
 	slot->length = slot->head_length + packet->payload_length + packet->bth.pad + VB_ICRC_SIZE;
 }
@@ -57,13 +58,60 @@ static bool has_same_way(const struct vb_nic *nic, const struct vb_slot *a, cons
 		 nic->config.batch_qpn_mask);
 }
 
+void vb_nic_number_flow(struct vb_nic *nic, uint32_t index, const struct vb_flow *flow,
+			uint16_t next_ip_id)
+{
+	VB_CHECK(index < VB_NUMBERED_FLOWS_MAX);
+	nic->batch.last = NULL; /* it may have begun without a number */
+	nic->numbered[index] =
+		(struct vb_numbered_flow){ .is_set = flow, .next_ip_id = next_ip_id };
+	if (flow)
+		nic->numbered[index].flow = *flow;
+	if (index >= nic->numbered_count)
+		nic->numbered_count = index + 1;
+	while (nic->numbered_count && !nic->numbered[nic->numbered_count - 1].is_set)
+		nic->numbered_count--;
+}
+
+static struct vb_numbered_flow *numbered_flow_of(struct vb_nic *nic, const struct vb_flow *flow)
+{
+	for (uint32_t i = 0; i < nic->numbered_count; i++) {
+		struct vb_numbered_flow *numbered = &nic->numbered[i];
+
+		if (numbered->is_set && numbered->flow.source_port == flow->source_port &&
+		    numbered->flow.traffic_class == flow->traffic_class &&
+		    numbered->flow.hop_limit == flow->hop_limit &&
+		    vb_gid_equal(&numbered->flow.destination, &flow->destination) &&
+		    vb_gid_equal(&numbered->flow.source, &flow->source))
+			return numbered;
+	}
+	return NULL;
+}
+
+/* The ID of a slot that does not continue another. */
+static void number_first(struct vb_nic *nic, struct vb_slot *slot)
+{
+	struct vb_numbered_flow *numbered = numbered_flow_of(nic, &slot->flow);
+
+	slot->is_numbered = numbered;
+	slot->ip_id = numbered ? numbered->next_ip_id++ : 0;
+}
+
+/* The slot will not be sent. */
+static void give_up(struct vb_nic *nic, const struct vb_slot *slot)
+{
+	if (slot->is_numbered && !slot->continues)
+		numbered_flow_of(nic, &slot->flow)->next_ip_id--;
+	nic->batch.last = NULL;
+}
+
 /* Puts the slot into the open batch or opens a new one with it. */
 static void join_batch(struct vb_nic *nic, struct vb_slot *slot)
 {
 	struct vb_batch *batch = &nic->batch;
 
 	if (nic->config.batch_segments_max <= 1) {
-		slot->ip_id = 0;
+		number_first(nic, slot);
 		return;
 	}
 	if (batch->last && batch->count < nic->config.batch_segments_max &&
@@ -71,13 +119,15 @@ static void join_batch(struct vb_nic *nic, struct vb_slot *slot)
 	    batch->total_length + slot->length <= BATCH_LENGTH_MAX &&
 	    has_same_way(nic, batch->last, slot) &&
 	    !memcmp(&batch->last->flow, &slot->flow, sizeof(slot->flow))) {
-		slot->ip_id = (uint16_t)batch->count++;
+		slot->ip_id = (uint16_t)(batch->last->ip_id + 1);
+		slot->is_numbered = batch->last->is_numbered;
 		slot->continues = true;
+		batch->count++;
 		batch->total_length += slot->length;
 		batch->last = slot;
 		return;
 	}
-	slot->ip_id = 0;
+	number_first(nic, slot);
 	*batch = (struct vb_batch){ slot, slot->length, slot->length, 1 };
 }
 
@@ -151,7 +201,7 @@ bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot, const struct vb_pa
 	is_there = nic->config.icrc_mode == VB_ICRC_OFF || slot->line ? is_readable(slot)
 								      : add_icrc(nic, slot, pad);
 	if (!is_there)
-		nic->batch.last = NULL; /* this slot will not be sent */
+		give_up(nic, slot);
 	return is_there;
 }
 

@@ -251,6 +251,64 @@ TEST(without_batches_every_packet_has_the_ip_id_0_under_its_icrc)
 	expect_sent(p, B, "ACKNOWLEDGE psn=4 msn=1");
 }
 
+/* The flow of A's packets, as the link would name it. */
+static struct vb_flow flow_from_a(struct pair *p)
+{
+	static struct vb_slot slot;
+
+	post_write(p, A, 99, 8);
+	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, &slot, 1), 1);
+	deliver_slots(p, &slot, 1);
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=1");
+	return slot.flow;
+}
+
+TEST(batches_of_a_numbered_flow_count_up_and_so_do_their_segments_under_the_icrc)
+{
+	struct setup setup = setup_of(VB_QP_RC, 1024);
+	setup.batch_segments_max = 3;
+	struct pair *p = pair_connect(&setup);
+	struct vb_flow flow = flow_from_a(p);
+	static const uint16_t numbers[] = { 65535, 0, 0, 1,
+					    2 }; /* the first packet is the longest */
+	static struct vb_slot slots[8];
+
+	vb_nic_number_flow(p->node[A].nic, 3, &flow, 65535);
+	post_write(p, A, 1, 5000);
+	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, slots, 8), 5);
+	for (uint32_t i = 0; i < 5; i++) {
+		EXPECT(slots[i].is_numbered);
+		EXPECT_EQ(slots[i].continues, i != 0 && i != 2);
+		EXPECT_EQ(slots[i].ip_id, numbers[i]);
+	}
+	deliver_slots(p, slots, 5);
+	expect_sent(p, B, "ACKNOWLEDGE psn=5 msn=2");
+	expect_dropped(p, B, ICRC, 0);
+}
+
+TEST(a_flow_is_numbered_until_it_is_no_more_and_others_are_not)
+{
+	struct setup setup = setup_of(VB_QP_RC, 1024);
+	setup.batch_segments_max = 64;
+	struct pair *p = pair_connect(&setup);
+	struct vb_flow flow = flow_from_a(p), other = flow;
+	static struct vb_slot slot;
+
+	other.hop_limit++;
+	vb_nic_number_flow(p->node[A].nic, 0, &other, 7);
+	post_write(p, A, 1, 8);
+	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, &slot, 1), 1);
+	EXPECT(!slot.is_numbered && slot.ip_id == 0);
+	vb_nic_number_flow(p->node[A].nic, 1, &flow, 1000);
+	post_write(p, A, 2, 8);
+	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, &slot, 1), 1);
+	EXPECT(slot.is_numbered && !slot.continues && slot.ip_id == 1000);
+	vb_nic_number_flow(p->node[A].nic, 1, NULL, 0);
+	post_write(p, A, 3, 8);
+	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, &slot, 1), 1);
+	EXPECT(!slot.is_numbered && !slot.continues && slot.ip_id == 0);
+}
+
 TEST(a_segment_of_a_batch_is_as_long_as_the_first_but_for_the_last)
 {
 	struct setup setup = setup_of(VB_QP_RC, 256);
@@ -298,6 +356,23 @@ TEST(icrc_solved_finds_the_ip_id_out)
 	inject(p, B, "WRITE_ONLY psn=0 len=8 ack ip-id=7");
 	inject(p, B, "WRITE_ONLY psn=1 len=8 ack ip-id=54321");
 	expect_sent(p, B, "ACKNOWLEDGE psn=1 msn=2");
+}
+
+/* What was guessed must never make a packet worse off than without a guess. */
+TEST(icrc_solved_takes_senders_that_count_up_jump_back_or_stop_counting)
+{
+	struct pair *p = pair_with_icrc(VB_ICRC_SOLVED);
+
+	inject(p, B, "WRITE_ONLY psn=0 len=8 ip-id=65535");
+	inject(p, B, "WRITE_ONLY psn=1 len=8 ip-id=0");
+	inject(p, B, "WRITE_ONLY psn=2 len=8 ip-id=1");
+	inject(p, B, "WRITE_ONLY psn=3 len=8 ip-id=2");
+	inject(p, B, "WRITE_ONLY psn=4 len=8 ip-id=1");
+	inject(p, B, "WRITE_ONLY psn=5 len=8 ip-id=0");
+	inject(p, B, "WRITE_ONLY psn=6 len=8 ack ip-id=0");
+	expect_sent(p, B, "ACKNOWLEDGE psn=6 msn=7");
+	inject(p, B, "WRITE_ONLY psn=7 len=8 ack bad-icrc");
+	expect_dropped(p, B, ICRC, 1);
 }
 
 TEST(icrc_solved_still_refuses_what_no_ip_id_explains)

@@ -113,6 +113,7 @@ PERFTESTS = (
     perftest('ib_send_bw', '-n 100 -c UD'),
     perftest('ib_send_bw', '-n 20 -c UD -a'),
     perftest('ib_send_lat', '-n 100'),
+    perftest('ib_send_lat', '-n 1000', few=True),           # enough for an express: numbered packets
     perftest('ib_send_lat', '-a -n 5', families=(IPV6,)),
     perftest('ib_send_lat', '-n 100 -s 64 -I 64'),
     perftest('ib_send_lat', '-n 100 -e'),

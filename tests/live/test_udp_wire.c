@@ -3,126 +3,16 @@
  * What the kernel makes of a message on a cable between two networks, read from the cable itself: the fields that the
  * ICRC covers must be what the engine assumed when it computed it.
  */
-#include "support_link.h"
+#include "support_wire.h"
 
 #include "base/bytes.h"
-#include "wire/flow.h"
 
 #include <arpa/inet.h>
 #include <net/if.h>
-#include <netpacket/packet.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-enum { FRAME_MAX = 70000, ETHERNET = 14, SEGMENT = 1000, DF = 0x40 };
-
-struct captured {
-	uint8_t bytes[FRAME_MAX];
-	const uint8_t *ip; /* where the IP header begins … */
-	const uint8_t *payload; /* … and the UDP payload */
-	struct vb_flow flow;
-	uint32_t payload_length;
-	uint16_t ip_id;
-};
-
-static int open_capture(const char *interface)
-{
-	struct sockaddr_ll at = {
-		.sll_family = AF_PACKET,
-		.sll_protocol = htons(0x0003), /* all */
-		.sll_ifindex = (int)if_nametoindex(interface),
-	};
-	int fd = socket(AF_PACKET, SOCK_RAW, 0);
-
-	EXPECT(fd >= 0);
-	EXPECT_EQ(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
-	return fd;
-}
-
-/* The next RoCEv2 packet; neighbour discovery and the like are passed over. */
-static void capture(int fd, struct captured *captured)
-{
-	uint32_t offset = 0;
-
-	while (!offset) {
-		struct pollfd wait = { .fd = fd, .events = POLLIN };
-		ssize_t length;
-
-		EXPECT_EQ(poll(&wait, 1, 5000), 1);
-		length = recv(fd, captured->bytes, FRAME_MAX, 0);
-		EXPECT(length > ETHERNET);
-		captured->ip = captured->bytes + ETHERNET;
-		offset = vb_flow_parse_ip_udp(captured->ip, (uint32_t)(length - ETHERNET),
-					      &captured->flow, &captured->payload_length,
-					      &captured->ip_id);
-	}
-	captured->payload = captured->ip + offset;
-}
-
-struct wire {
-	struct vb_udp *a;
-	struct vb_udp *b;
-	int capture;
-	uint8_t bytes[10 * SEGMENT];
-	struct iovec iovec;
-	struct captured captured;
-};
-
-static struct wire *open_wire(void)
-{
-	static struct wire wire;
-	struct vb_udp_config config = { .port = VB_ROCE_PORT, .is_segmenting = true };
-
-	make_wire();
-	config.interface_index = if_nametoindex("va");
-	wire.a = open_link(config);
-	enter_end(END_B);
-	config.interface_index = if_nametoindex("vb");
-	wire.b = open_link(config);
-	wire.capture = open_capture("vb");
-	enter_end(END_A);
-	fill_pattern(wire.bytes, sizeof(wire.bytes), 3);
-	wire.iovec = (struct iovec){ wire.bytes, sizeof(wire.bytes) };
-	return &wire;
-}
-
-static void close_wire(struct wire *wire)
-{
-	close(wire->capture);
-	vb_udp_close(wire->a);
-	vb_udp_close(wire->b);
-}
-
-static struct vb_udp_message message_on(struct wire *wire, const char *source,
-					const char *destination, uint32_t length)
-{
-	struct vb_udp_message message;
-
-	wire->iovec.iov_len = length;
-	message = message_of(source, destination, &wire->iovec);
-	message.traffic_class = 0x6a;
-	message.hop_limit = 33;
-	return message;
-}
-
-static void expect_packet(struct wire *wire, const char *source, const char *destination,
-			  uint32_t first, uint32_t length)
-{
-	struct captured *got = &wire->captured;
-	struct vb_udp_address from = address_of(source), to = address_of(destination);
-
-	capture(wire->capture, got);
-	EXPECT_EQ(got->payload_length, length);
-	EXPECT_MEM(got->payload, wire->bytes + first, length);
-	EXPECT_MEM(got->flow.source.raw, from.ip, 16);
-	EXPECT_MEM(got->flow.destination.raw, to.ip, 16);
-	EXPECT_EQ(got->flow.source_port, vb_udp_source_port(wire->a, 0));
-	EXPECT_EQ(got->flow.traffic_class, 0x6a);
-	EXPECT_EQ(got->flow.hop_limit, 33);
-}
 
 TEST(an_ipv4_packet_has_the_id_0_and_may_not_be_fragmented)
 {

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The express: a connected socket beside a transmit socket, with the same port, for the one destination that most goes to. The
+ * kernel keeps the route of a connected socket, which saves a twelfth of the latency. But it also numbers its IPv4
+ * packets, from a random number on, and the ICRC covers the number. So we must know it: the kernel shows the headers of
+ * what was sent to who asks for a time stamp, and a datagram to ourselves is as good as any. Where it does not, or counts in another
+ * way, there is no express. Whatever goes wrong with one ends it: the transmit socket can do all that it does.
+ */
+#include "link/udp_priv.h"
+
+#include "base/bytes.h"
+#include "link/fd.h"
+#include "link/sys.h"
+
+#include <linux/net_tstamp.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+#define WORTH_IT 128 /* messages in a row to one destination */
+#define NOT_AGAIN_BEFORE 100000 /* messages, where it did not work */
+#define CHECKED_AFTER 10000u /* messages: is the number still right? */
+#define QUESTIONS 2 /* that it takes to learn a number; they have numbers, too */
+#define ERRORS_MAX 64
+#define IPV4_VERSION_AND_LENGTH 0x45
+
+/* --- numbers ------------------------------------------------------------------------------------ */
+
+static const uint8_t question[] = "verbatim asks for the IPv4 ID of this";
+
+/* A datagram that ends on this host: nobody reads transmit sockets. */
+static int send_question(int fd, const union vb_udp_name *self, socklen_t self_length)
+{
+	uint32_t when = SOF_TIMESTAMPING_TX_SCHED;
+	struct iovec iovec = { (void *)(uintptr_t)question, sizeof(question) };
+	alignas(struct cmsghdr) uint8_t bytes[CMSG_SPACE(sizeof(when))] = { 0 };
+	struct msghdr header = {
+		.msg_name = (void *)(uintptr_t)self,
+		.msg_namelen = self_length,
+		.msg_iov = &iovec,
+		.msg_iovlen = 1,
+		.msg_control = bytes,
+		.msg_controllen = sizeof(bytes),
+	};
+	struct cmsghdr *control = CMSG_FIRSTHDR(&header);
+
+	control->cmsg_level = SOL_SOCKET;
+	control->cmsg_type = SO_TIMESTAMPING;
+	control->cmsg_len = CMSG_LEN(sizeof(when));
+	memcpy(CMSG_DATA(control), &when, sizeof(when));
+	return vb_sys_sendmsg(fd, &header, MSG_DONTWAIT);
+}
+
+/* The whole packet comes back, with a link header of some length in front. -1: not as we know it. */
+static int id_in(const uint8_t *packet, int length)
+{
+	const uint8_t *ip;
+
+	if (length < (int)(VB_UDP_IPV4_HEADERS + sizeof(question)))
+		return -1;
+	ip = packet + length - sizeof(question) - VB_UDP_IPV4_HEADERS;
+	if (ip[0] != IPV4_VERSION_AND_LENGTH || ip[9] != IPPROTO_UDP ||
+	    memcmp(packet + length - sizeof(question), question, sizeof(question)) != 0)
+		return -1;
+	return load16(ip + 4);
+}
+
+/* Errors of what was sent earlier may lie in front: they are lost with it, and time-outs tell. */
+static int take_answer(int fd)
+{
+	for (uint32_t i = 0; i < ERRORS_MAX; i++) {
+		uint8_t packet[256];
+		struct iovec iovec = { packet, sizeof(packet) };
+		struct msghdr header = { .msg_iov = &iovec, .msg_iovlen = 1 };
+		int length = vb_sys_recvmsg(fd, &header, MSG_ERRQUEUE | MSG_DONTWAIT);
+		int id;
+
+		if (length < 0)
+			return -1;
+		id = id_in(packet, length);
+		if (id >= 0)
+			return id;
+	}
+	return -1;
+}
+
+/* The number that the kernel gave last; -1 if it does not say. */
+static int ask_number(int fd)
+{
+	union vb_udp_name self = { 0 };
+	socklen_t length = sizeof(self);
+
+	if (vb_sys_getsockname(fd, &self, &length) < 0 || send_question(fd, &self, length) < 0)
+		return -1;
+	return take_answer(fd);
+}
+
+/* False if the kernel does not number by ones. */
+static bool learn_number(struct vb_udp_express *express)
+{
+	int first = ask_number(express->socket.fd);
+	int second = first < 0 ? -1 : ask_number(express->socket.fd);
+
+	if (second < 0 || (uint16_t)second != (uint16_t)(first + 1))
+		return false;
+	express->next_ip_id = (uint16_t)(second + 1);
+	return true;
+}
+
+/* --- opening and closing ------------------------------------------------------------------------ */
+
+static bool is_way_of(const struct vb_udp_way *way, const struct vb_udp_message *message)
+{
+	return !memcmp(way->destination.ip, message->destination.ip, sizeof(way->destination.ip)) &&
+	       !memcmp(way->source.ip, message->source.ip, sizeof(way->source.ip)) &&
+	       way->destination.scope == message->destination.scope &&
+	       way->traffic_class == message->traffic_class && way->hop_limit == message->hop_limit;
+}
+
+void vb_udp_express_close(struct vb_udp *udp, struct vb_udp_source *source)
+{
+	if (!source->express.is_open)
+		return;
+	vb_fd_close(source->express.socket.fd);
+	source->express.is_open = false;
+	udp->has_express_changed = true;
+}
+
+static int connect_to(const struct vb_udp *udp, const struct vb_udp_way *way, int sender)
+{
+	int family = vb_udp_address_is_ipv4(&way->destination) ? AF_INET : AF_INET6;
+	struct vb_udp_address destination = way->destination;
+	union vb_udp_name name;
+	socklen_t length;
+	int fd =
+		vb_udp_socket_open_express(sender, family, way, vb_udp_scope_of(udp, &way->source));
+	int result;
+
+	if (fd < 0)
+		return fd;
+	destination.scope = vb_udp_scope_of(udp, &destination);
+	length = vb_udp_address_store(&destination, udp->destination_port, family, &name);
+	result = vb_sys_connect(fd, &name, length);
+	if (result >= 0)
+		result = vb_udp_watch(udp, fd, 0);
+	if (result < 0)
+		vb_fd_close(fd);
+	return result < 0 ? result : fd;
+}
+
+static bool open_express(struct vb_udp *udp, struct vb_udp_source *source)
+{
+	struct vb_udp_express *express = &source->express;
+
+	vb_udp_express_close(udp, source);
+	*express = (struct vb_udp_express){
+		.way = source->last_way,
+		.socket.fd = connect_to(udp, &source->last_way, source->socket.fd),
+	};
+	if (express->socket.fd < 0)
+		return false;
+	if (vb_udp_address_is_ipv4(&express->way.destination) && !learn_number(express)) {
+		vb_fd_close(express->socket.fd);
+		return false;
+	}
+	express->is_open = true;
+	udp->has_express_changed = true;
+	udp->counters[VB_UDP_TX_EXPRESSES]++;
+	return true;
+}
+
+static bool may_have_express(const struct vb_udp *udp, const struct vb_udp_message *message)
+{
+	return udp->is_express_wanted && !udp->is_host_only &&
+	       !vb_udp_address_is_multicast(&message->destination) &&
+	       !vb_udp_address_is_zero(&message->source);
+}
+
+void vb_udp_express_notice(struct vb_udp *udp, const struct vb_udp_message *message)
+{
+	struct vb_udp_source *source = &udp->sources[message->source_index];
+
+	if (!is_way_of(&source->last_way, message)) {
+		source->last_way = (struct vb_udp_way){
+			.destination = message->destination,
+			.source = message->source,
+			.traffic_class = message->traffic_class,
+			.hop_limit = message->hop_limit,
+		};
+		source->streak = source->streak < 0 ? source->streak : 0;
+	}
+	if (++source->streak < WORTH_IT || !may_have_express(udp, message))
+		return;
+	source->streak = open_express(udp, source) ? 0 : -NOT_AGAIN_BEFORE;
+}
+
+/* --- sending ------------------------------------------------------------------------------------ */
+
+bool vb_udp_express_takes(const struct vb_udp_express *express,
+			  const struct vb_udp_message *message, uint32_t ahead)
+{
+	return express->is_open && message->ip_id == (uint16_t)(express->next_ip_id + ahead) &&
+	       is_way_of(&express->way, message);
+}
+
+/* What the kernel says counts. */
+static void count_anew(struct vb_udp *udp, struct vb_udp_source *source)
+{
+	struct vb_udp_express *express = &source->express;
+	uint16_t expected = express->next_ip_id;
+
+	express->sent_since_check = 0;
+	udp->has_express_changed = true;
+	if (!vb_udp_address_is_ipv4(&express->way.destination))
+		return;
+	if (!learn_number(express))
+		vb_udp_express_close(udp, source);
+	else if (express->next_ip_id != (uint16_t)(expected + QUESTIONS))
+		udp->counters[VB_UDP_TX_LOST_COUNT]++;
+}
+
+void vb_udp_express_on_sent(struct vb_udp *udp, struct vb_udp_source *source, uint32_t sent,
+			    uint32_t handed_over)
+{
+	struct vb_udp_express *express = &source->express;
+
+	source->streak = source->streak < 0 ? source->streak : 0;
+	express->next_ip_id = (uint16_t)(express->next_ip_id + sent);
+	express->sent_since_check += sent;
+	if (sent < handed_over || express->sent_since_check >= CHECKED_AFTER)
+		count_anew(udp, source);
+}
+
+void vb_udp_express_on_refused(struct vb_udp *udp, struct vb_udp_source *source, int error)
+{
+	/* Room is looked for first of all: the number has not moved. But who gave us the messages thinks so. */
+	if (error == EAGAIN)
+		udp->has_express_changed = true;
+	else
+		vb_udp_express_close(udp, source);
+}
+
+/* --- for who computes ICRCs --------------------------------------------------------------------- */
+
+bool vb_udp_has_express_changed(struct vb_udp *udp)
+{
+	bool has_changed = udp->has_express_changed;
+
+	udp->has_express_changed = false;
+	return has_changed;
+}
+
+const struct vb_udp_way *vb_udp_express(const struct vb_udp *udp, uint32_t source_index,
+					uint16_t *next_ip_id)
+{
+	const struct vb_udp_express *express = &udp->sources[source_index].express;
+
+	VB_CHECK(source_index < udp->source_count);
+	*next_ip_id = express->next_ip_id;
+	return express->is_open ? &express->way : NULL;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages by express have the numbers that the link foretold, on the cable itself; and whatever is wrong with an express, the
+ * link goes on without it.
+ */
+#include "support_wire.h"
+
+#include "base/bytes.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { STREAK_MAX = 1000 }; /* so many in a row are enough */
+
+static struct wire *open_express_wire(void)
+{
+	return open_wire_as((struct vb_udp_config){
+		.port = VB_ROCE_PORT, .is_segmenting = true, .is_express_wanted = true });
+}
+
+static void forget_packets(struct wire *wire)
+{
+	struct pollfd wait = { .fd = wire->capture, .events = POLLIN };
+	static uint8_t bytes[FRAME_MAX];
+
+	while (poll(&wait, 1, 0) == 1)
+		EXPECT(read(wire->capture, bytes, sizeof(bytes)) > 0);
+}
+
+/* Sends the message until there is an express for its kind; false if that does not happen. */
+static bool reach_express(struct wire *wire, struct vb_udp_message message)
+{
+	uint16_t next;
+
+	for (uint32_t i = 0; i < STREAK_MAX && !vb_udp_express(wire->a, 0, &next); i++) {
+		send_one(wire->a, message);
+		forget_packets(wire);
+	}
+	return vb_udp_has_express_changed(wire->a) && vb_udp_express(wire->a, 0, &next);
+}
+
+static void send_by_express(struct wire *wire, struct vb_udp_message message)
+{
+	EXPECT(vb_udp_express(wire->a, 0, &message.ip_id));
+	message.is_express = true;
+	send_one(wire->a, message);
+}
+
+TEST(a_message_by_express_has_the_number_that_was_foretold)
+{
+	struct wire *wire = open_express_wire();
+	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", SEGMENT);
+
+	EXPECT(reach_express(wire, message));
+	for (uint32_t i = 0; i < 300; i++) {
+		uint16_t foretold;
+
+		EXPECT(vb_udp_express(wire->a, 0, &foretold));
+		send_by_express(wire, message);
+		expect_packet(wire, "10.9.0.1", "10.9.0.2", 0, SEGMENT);
+		EXPECT_EQ(wire->captured.ip_id, foretold);
+		EXPECT_EQ(wire->captured.ip[6], DF);
+	}
+	EXPECT(!vb_udp_has_express_changed(wire->a));
+	expect_count(wire->a, TX_EXPRESSES, 1);
+	close_wire(wire);
+}
+
+TEST(the_segments_of_a_message_by_express_count_on_from_its_number)
+{
+	struct wire *wire = open_express_wire();
+	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", 3 * SEGMENT + 200);
+
+	cut_segments_on_the_wire("va");
+	message.segment_length = SEGMENT;
+	EXPECT(reach_express(wire, message));
+	for (uint32_t round = 0; round < 3; round++) {
+		uint16_t foretold;
+
+		EXPECT(vb_udp_express(wire->a, 0, &foretold));
+		send_by_express(wire, message);
+		for (uint32_t i = 0; i < 4; i++) {
+			expect_packet(wire, "10.9.0.1", "10.9.0.2", i * SEGMENT,
+				      i < 3 ? SEGMENT : 200);
+			EXPECT_EQ(wire->captured.ip_id, (uint16_t)(foretold + i));
+		}
+	}
+	close_wire(wire);
+}
+
+TEST(numbers_are_checked_now_and_then_and_stay_right)
+{
+	struct wire *wire = open_express_wire();
+	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", 100);
+	struct vb_udp_message batch[50];
+	uint32_t changes = 0;
+
+	EXPECT(reach_express(wire, message));
+	message.is_express = true;
+	for (uint32_t round = 0; round < 1500; round++) {
+		uint16_t next;
+
+		EXPECT(vb_udp_express(wire->a, 0, &next));
+		for (uint32_t i = 0; i < 50; i++) {
+			batch[i] = message;
+			batch[i].ip_id = (uint16_t)(next + i);
+		}
+		EXPECT_EQ(vb_udp_send(wire->a, batch, 50), 50);
+		changes += vb_udp_has_express_changed(wire->a);
+	}
+	EXPECT(changes > 0); /* the questions have numbers, too */
+	expect_count(wire->a, TX_LOST_COUNT, 0);
+	expect_count(wire->a, TX_DROP_NUMBER, 0);
+	expect_count(wire->a, TX_EXPRESSES, 1);
+	close_wire(wire);
+}
+
+TEST(ipv6_goes_by_express_too)
+{
+	struct wire *wire = open_express_wire();
+	struct vb_udp_message message = message_on(wire, "fe80::1", "fe80::2", 100);
+
+	EXPECT(reach_express(wire, message));
+	send_by_express(wire, message);
+	expect_packet(wire, "fe80::1", "fe80::2", 0, 100);
+	EXPECT(load16(wire->captured.payload - 2) != 0);
+	close_wire(wire);
+}
+
+TEST(a_message_with_another_number_or_another_way_is_dropped)
+{
+	struct wire *wire = open_express_wire();
+	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", 100);
+	struct vb_udp_message wrong;
+	uint16_t next;
+
+	EXPECT(reach_express(wire, message));
+	EXPECT(vb_udp_express(wire->a, 0, &next));
+	wrong = message;
+	wrong.is_express = true;
+	wrong.ip_id = (uint16_t)(next + 1);
+	send_one(wire->a, wrong);
+	EXPECT(vb_udp_has_express_changed(wire->a)); /* for who has lost count */
+	wrong.ip_id = next;
+	wrong.traffic_class ^= 4;
+	send_one(wire->a, wrong);
+	expect_count(wire->a, TX_DROP_NUMBER, 2);
+	send_by_express(wire, message);
+	expect_packet(wire, "10.9.0.1", "10.9.0.2", 0, 100);
+	EXPECT_EQ(wire->captured.ip_id, next);
+	close_wire(wire);
+}
+
+TEST(a_message_that_does_not_go_by_express_is_as_ever)
+{
+	struct wire *wire = open_express_wire();
+	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", 100);
+
+	EXPECT(reach_express(wire, message));
+	send_one(wire->a, message);
+	expect_packet(wire, "10.9.0.1", "10.9.0.2", 0, 100);
+	EXPECT_EQ(wire->captured.ip_id, 0);
+	close_wire(wire);
+}
+
+TEST(an_express_that_fails_is_closed_and_the_link_goes_on)
+{
+	struct wire *wire = open_express_wire();
+	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", 100);
+	uint16_t next;
+
+	EXPECT(reach_express(wire, message));
+	command("ip addr del 10.9.0.1/24 dev va");
+	send_by_express(wire, message);
+	EXPECT(vb_udp_has_express_changed(wire->a));
+	EXPECT(!vb_udp_express(wire->a, 0, &next));
+	command("ip addr add 10.9.0.1/24 dev va");
+	forget_packets(wire);
+	send_one(wire->a, message);
+	expect_packet(wire, "10.9.0.1", "10.9.0.2", 0, 100);
+	EXPECT(reach_express(wire, message));
+	close_wire(wire);
+}
+
+TEST(nobody_at_the_port_is_told_of_an_express_too)
+{
+	struct wire *wire = open_express_wire();
+	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", 100);
+	struct pollfd wait = { .fd = vb_udp_fd(wire->a), .events = POLLIN };
+	struct vb_udp_address gone = { 0 };
+
+	EXPECT(reach_express(wire, message));
+	vb_udp_close(wire->b);
+	send_by_express(wire, message);
+	EXPECT_EQ(poll(&wait, 1, 5000), 1);
+	EXPECT_EQ(vb_udp_take_unreachable(wire->a, &gone, 1), 1);
+	EXPECT_MEM(gone.ip, message.destination.ip, 16);
+	EXPECT_EQ(poll(&wait, 1, 0), 0);
+	close(wire->capture);
+	vb_udp_close(wire->a);
+}
+
+/* From now on, nothing can be taken from error queues, as in a sandbox. */
+static void forbid_error_queues(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_recvmsg, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MSG_ERRQUEUE, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	EXPECT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		SKIP("no seccomp");
+}
+
+TEST(where_the_kernel_does_not_show_numbers_there_is_no_express_but_for_ipv6)
+{
+	struct wire *wire = open_express_wire();
+
+	forbid_error_queues();
+	EXPECT(!reach_express(wire, message_on(wire, "10.9.0.1", "10.9.0.2", 100)));
+	expect_count(wire->a, TX_EXPRESSES, 0);
+	close_wire(wire);
+	wire = open_express_wire();
+	EXPECT(reach_express(wire, message_on(wire, "fd09::1", "fd09::2", 100)));
+	close_wire(wire);
+}

@@ -352,19 +352,18 @@ static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)
 		bool was_begun = is_begun;
 
 		is_begun = false;
-		first = slot->continues ? first : slot;
 		if (send_by_line(pump, slot))
 			continue;
 		if (is_for_host(pump, slot)) {
 			hand_over_slot(pump, slot);
 			continue;
 		}
-		if (slot->continues && !was_begun) /* what it continues went by a line */
-			continue;
-		if (slot->continues)
+		if (slot->continues && was_begun) {
 			pump->messages[count - 1].segment_length = (uint16_t)first->length;
-		else
+		} else { /* or what it continues went by a line: neighbors find its ID from the ICRC */
+			first = slot;
 			begin_message(pump, &pump->messages[count++], slot, next);
+		}
 		is_begun = true;
 		next = add_slot(next, slot);
 		pump->messages[count - 1].iovec_count =

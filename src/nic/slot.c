@@ -188,10 +188,12 @@ bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot, const struct vb_pa
 	bool is_there;
 
 	slot->line = (uint16_t)nic->line_now;
-	if (slot->line)
+	if (slot->line) {
 		slot->ip_id = 0;
-	else
+		nic->batch.last = NULL; /* what comes next does not follow it on the wire */
+	} else {
 		join_batch(nic, slot);
+	}
 	if (!slot->span_count) {
 		finish_whole(nic, slot, pad);
 		return true;

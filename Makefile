@@ -43,7 +43,7 @@ bench:
 	@echo
 	@bench/kernel
 	@echo
-	@bench/local
+	@bench/local --write
 
 sim:
 	@scripts/build release --quiet verbatim

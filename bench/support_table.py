@@ -8,16 +8,20 @@ class Report:
     def __init__(self, rounds):
         self.rounds = rounds
         self.required = self.met = 0
+        self.rows = []          # of the table: group, what, values, unit, what is required, whether it is met
+        self.name = ""
 
     def group(self, text):
+        self.name = text
         print("\n" + text)
 
     def line(self, what, values, unit, relation=None, bound=None):
         middle = statistics.median(values)
         text = "  %-52s %9.3f  %-19s %-6s" % (
             what, middle, "(%.3f to %.3f)" % (min(values), max(values)), unit)
+        is_met = relation and (middle >= bound if relation == ">=" else middle <= bound)
+        self.rows.append((self.name, what, values, unit, "%s %g" % (relation, bound) if relation else "", is_met))
         if relation:
-            is_met = middle >= bound if relation == ">=" else middle <= bound
             self.required += 1
             self.met += is_met
             text += " %s %6.2f  %s" % (relation, bound, "ok" if is_met else "MISS")

@@ -56,6 +56,33 @@ static const char *user_name(uid_t uid)
 	return user ? user->pw_name : "?";
 }
 
+/* --- this host -------------------------------------------------------------------------------- */
+
+/* Whether the kernel lets a process into the memory of others of its user: Yama may not. */
+static bool reaches_memory(void)
+{
+	char scope = '0';
+	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "r");
+
+	if (file) {
+		if (fread(&scope, 1, 1, file) != 1)
+			scope = '0';
+		fclose(file);
+	}
+	return scope == '0' || (scope != '3' && geteuid() == 0);
+}
+
+static void print_path(const struct vb_config *config)
+{
+	if (config->path == VB_PATH_WIRE)
+		printf("\nPeers on this host are reached by packets: the path is set to wire.\n");
+	else if (reaches_memory())
+		printf("\nPeers of this user on this host are reached by shared memory.\n");
+	else
+		printf("\nPeers of this user on this host are reached by shared memory, but their private memory only with\n"
+		       "their help: Yama forbids the rest (sysctl kernel.yama.ptrace_scope).\n");
+}
+
 /* --- text ------------------------------------------------------------------------------------- */
 
 static void describe_gid(const struct vb_gid *gid, char text[INET6_ADDRSTRLEN])
@@ -124,13 +151,15 @@ static void print_neighbours(const struct neighbours *neighbours)
 }
 
 static void print_text(const struct vb_device *devices, uint32_t count,
-		       const struct neighbours *neighbours)
+		       const struct neighbours *neighbours, const struct vb_config *config)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		if (i)
 			printf("\n");
 		print_device(&devices[i]);
 	}
+	if (count)
+		print_path(config);
 	fflush(stdout);
 	if (!count)
 		fprintf(stderr,
@@ -206,7 +235,7 @@ static void print_holder_json(uid_t uid, bool is_first)
 }
 
 static void print_json(const struct vb_device *devices, uint32_t count,
-		       const struct neighbours *neighbours)
+		       const struct neighbours *neighbours, const struct vb_config *config)
 {
 	printf("{\n  \"devices\": [");
 	for (uint32_t i = 0; i < count; i++) {
@@ -223,7 +252,8 @@ static void print_json(const struct vb_device *devices, uint32_t count,
 		printf("%s", i ? ", " : " ");
 		print_string(neighbours->kernel_devices[i]);
 	}
-	printf(" ]\n}\n");
+	printf(" ],\n  \"path\": \"%s\", \"reaches_memory\": %s\n}\n",
+	       config->path == VB_PATH_WIRE ? "wire" : "auto", reaches_memory() ? "true" : "false");
 }
 
 /* --- the command ------------------------------------------------------------------------------ */
@@ -280,9 +310,9 @@ int command_devices(int argc, char **argv)
 	vb_port_holders_find(ROCE_PORT, &neighbours.holders);
 	find_kernel_devices(&neighbours);
 	if (is_json)
-		print_json(devices, count, &neighbours);
+		print_json(devices, count, &neighbours, &config);
 	else
-		print_text(devices, count, &neighbours);
+		print_text(devices, count, &neighbours, &config);
 	vb_device_list_free(devices);
 	return count ? 0 : 1;
 }

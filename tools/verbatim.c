@@ -18,6 +18,7 @@ static const struct command {
 	  "two adapters exchange every operation over a lossy link, drawn as a ladder" },
 	{ "devices", command_devices, "show the RDMA devices that programs will see" },
 	{ "run", command_run, "run a verbs program, such as ib_write_bw, on these devices" },
+	{ "stat", command_stat, "show the QPs of running programs, and which way each takes" },
 	{ "sim", command_sim, "run simulated worlds with random faults and check every rule" },
 };
 

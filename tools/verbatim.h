@@ -7,5 +7,6 @@ int command_sim(int argc, char **argv);
 int command_demo(int argc, char **argv);
 int command_devices(int argc, char **argv);
 int command_run(int argc, char **argv);
+int command_stat(int argc, char **argv);
 
 #endif

@@ -5,7 +5,6 @@
 #include "host/neighbor.h"
 #include "link/udp.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define PARTS_MAX 512
@@ -17,14 +16,6 @@ struct handed {
 	uint32_t length;
 	uint16_t ip_id;
 };
-
-struct vb_mail_name vb_member_name(uid_t user, uint32_t number)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%u", number);
-	return vb_mail_name(user, text);
-}
 
 uint32_t vb_member_number(const struct vb_member *member)
 {
@@ -139,6 +130,27 @@ static uint32_t load_packets(const uint8_t *next, size_t left,
 	return count;
 }
 
+/* One at a time: whoever comes meanwhile asks again, or goes without. */
+static void note_asker(struct vb_member *member, const struct vb_mail *mail)
+{
+	member->asker = mail->from;
+	member->is_asked = true;
+}
+
+bool vb_member_is_asked(const struct vb_member *member)
+{
+	return member->is_asked;
+}
+
+void vb_member_answer_state(struct vb_member *member, const char *text, uint32_t length)
+{
+	struct vb_member_state head = { VB_MEMBER_STATE, member->number };
+	struct iovec parts[] = { { &head, sizeof(head) }, { (void *)(uintptr_t)text, length } };
+
+	member->is_asked = false;
+	(void)vb_mail_send(member->fd, &member->asker, parts, 2);
+}
+
 uint32_t vb_member_take(struct vb_member *member, struct vb_frame frames[VB_MEMBER_BATCH])
 {
 	struct vb_mail mail;
@@ -161,6 +173,8 @@ uint32_t vb_member_take(struct vb_member *member, struct vb_frame frames[VB_MEMB
 			vb_member_answer(member, &mail);
 		else if (kind == VB_MEMBER_SOCKETS)
 			(void)vb_member_take_sockets(member->message, &mail);
+		else if (kind == VB_MEMBER_ASKS_STATE)
+			note_asker(member, &mail);
 		else if (member->neighbors)
 			vb_neighbors_take_mail(member->neighbors, kind, member->message, &mail);
 		else

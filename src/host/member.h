@@ -63,6 +63,10 @@ bool vb_member_has_roce_port(const struct vb_member *member);
 /* Offers of neighbors go there, or nowhere if NULL. */
 void vb_member_set_neighbors(struct vb_member *member, struct vb_neighbors *neighbors);
 
+/* Somebody wants to know how we are (host/state.h), and is told that. */
+bool vb_member_is_asked(const struct vb_member *member);
+void vb_member_answer_state(struct vb_member *member, const char *text, uint32_t length);
+
 /* Readable when somebody has handed a packet over, or joins. */
 int vb_member_fd(const struct vb_member *member);
 

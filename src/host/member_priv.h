@@ -23,6 +23,8 @@ struct vb_member {
 		ungiven; /* members whose mailbox was full when we gave them our socket … */
 	uint32_t next_ungiven; /* … and the one to try next */
 	struct vb_neighbors *neighbors; /* or NULL */
+	bool is_asked; /* for our state … */
+	struct vb_mail_name asker; /* … by this one */
 	struct vb_member_counts counts;
 	uint8_t message[VB_MEMBER_MESSAGE_MAX]; /* that was taken last */
 };
@@ -31,6 +33,8 @@ enum vb_member_message_kind {
 	VB_MEMBER_PACKETS = 0x76623101,
 	VB_MEMBER_ASKS = 0x76623102, /* somebody joins and asks for receiving sockets */
 	VB_MEMBER_SOCKETS = 0x76623103, /* receiving sockets: the answer, or a new one */
+	VB_MEMBER_ASKS_STATE = 0x76623104, /* a person wants to know how we are */
+	VB_MEMBER_STATE = 0x76623105, /* the answer */
 };
 
 struct vb_member_asks {
@@ -45,6 +49,13 @@ struct vb_member_sockets {
 	uint8_t numbers[VB_MAIL_FDS_MAX]; /* of the sockets, in the order of the descriptors */
 };
 
+/* With text behind it. */
+struct vb_member_state {
+	uint32_t kind;
+	uint32_t number; /* of the sender */
+};
+
+/* member_name.c */
 struct vb_mail_name vb_member_name(uid_t user, uint32_t number);
 
 /* member_sockets.c: answers who asks, with what is in the table and he does not have. */

@@ -200,11 +200,19 @@ static void init_reach(struct vb_neighbor *neighbor, pid_t pid)
 		neighbor->reach.way = VB_REACH_MAPPED;
 }
 
+/* Mail outlives who sent it: a ring of his that we let go of would be read once more. */
+static bool is_over(const struct vb_export *block)
+{
+	return vb_export_is_dead(block) ||
+	       atomic_load_explicit(&block->head.is_closed, memory_order_relaxed);
+}
+
 /* Takes the block and the eventfd. False if they are of no use. */
 static bool take_block(struct vb_neighbor *neighbor, struct vb_mail *mail, uint64_t incarnation)
 {
 	neighbor->block = vb_export_map(mail->fds[VB_OFFER_BLOCK]);
-	if (!neighbor->block || neighbor->block->head.incarnation != incarnation)
+	if (!neighbor->block || neighbor->block->head.incarnation != incarnation ||
+	    is_over(neighbor->block))
 		return false;
 	neighbor->wake_fd = mail->fds[VB_OFFER_WAKE];
 	mail->fds[VB_OFFER_WAKE] = -1;

@@ -11,6 +11,7 @@
 #include "host/member.h"
 #include "host/neighbor.h"
 #include "host/qp1.h"
+#include "host/state.h"
 #include "link/udp.h"
 #include "nic/gsi.h"
 #include "nic/nic.h"
@@ -181,6 +182,8 @@ static bool receive_from_members(struct vb_pump *pump, uint64_t now_ns)
 	pump->glances = 0;
 	if (pump->neighbors)
 		vb_neighbors_offer_again(pump->neighbors);
+	if (vb_member_is_asked(pump->member))
+		vb_state_tell(pump->nic, pump->neighbors, pump->member);
 	for (uint32_t i = 0; i < count; i++) {
 		if (vb_nic_is_mad(&pump->handed[i]))
 			vb_qp1_receive(pump->qp1, now_ns, &pump->handed[i]);

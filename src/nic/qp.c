@@ -400,6 +400,17 @@ bool vb_qp_emit(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn)
 	return false;
 }
 
+struct vb_qp *vb_nic_next_qp(const struct vb_nic *nic, uint32_t *place)
+{
+	while (*place < nic->config.qp_row_count) {
+		struct vb_qp *qp = nic->qps[(*place)++];
+
+		if (qp)
+			return qp;
+	}
+	return NULL;
+}
+
 vb_qpn vb_qp_number(const struct vb_qp *qp)
 {
 	return qp->number;

@@ -136,6 +136,9 @@ struct vb_qp_refusal {
 struct vb_qp_refusal vb_qp_check_modify(const struct vb_qp *qp, const struct vb_qp_attr *attr,
 					uint32_t mask);
 
+/* The QPs of an adapter, one after the other: *place is 0 at first. NULL at the end. */
+struct vb_qp *vb_nic_next_qp(const struct vb_nic *nic, uint32_t *place);
+
 vb_qpn vb_qp_number(const struct vb_qp *qp);
 enum vb_qp_type vb_qp_type(const struct vb_qp *qp);
 enum vb_qp_state vb_qp_state(const struct vb_qp *qp);

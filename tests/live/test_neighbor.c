@@ -5,12 +5,15 @@
  */
 #include "support_ends.h"
 
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,6 +55,48 @@ TEST(with_path_wire_at_either_end_all_goes_by_packets)
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
 	program_expect_in_log("takes the wire: the peer wants packets");
 	EXPECT(!strstr(program_read_log(), "takes the line"));
+	end_target(child);
+}
+
+/* The kernel lets nobody into a process that may not be dumped, as Yama does with all. */
+static uint8_t *memory_behind_a_wall(void)
+{
+	EXPECT_EQ(prctl(PR_SET_DUMPABLE, 0), 0);
+	return private_memory();
+}
+
+/* What root may do all the same. */
+static void be_ordinary(void)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct data[2];
+
+	EXPECT_EQ(syscall(SYS_capget, &header, data), 0);
+	data[0].effective &= ~(1u << CAP_SYS_PTRACE);
+	EXPECT_EQ(syscall(SYS_capset, &header, data), 0);
+}
+
+TEST(where_the_kernel_forbids_to_reach_memory_all_goes_by_the_line)
+{
+	struct board *board = make_board();
+	struct end end = { 0 };
+	uint64_t word = 0;
+	pid_t child;
+
+	begin();
+	be_ordinary();
+	child = start_target(board, memory_behind_a_wall);
+	meet_as_parent(&end, board, private_memory());
+	program_expect_in_log("takes the line, and only memory that is shared");
+	memset(end.memory, 0x5a, LENGTH);
+	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
+	memset(end.memory, 0, LENGTH);
+	do_at(&end, IBV_WR_RDMA_READ, 0, LENGTH);
+	EXPECT_EQ(end.memory[0], 0x5a);
+	EXPECT_EQ(end.memory[LENGTH - 1], 0x5a);
+	do_at(&end, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8);
+	memcpy(&word, end.memory, sizeof(word));
+	EXPECT_EQ(word, 0x5a5a5a5a5a5a5a5a);
 	end_target(child);
 }
 

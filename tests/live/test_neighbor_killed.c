@@ -18,7 +18,7 @@ enum {
 	OPEN = LENGTH / 2, /* of the memory: the rest is written by nobody */
 	PART = 3000,
 	UNTOUCHED = 0xe5,
-	WARM_UP = 5, /* kills after which nothing more may be kept */
+	WARM_UP = 5, /* kills after which nothing more is kept */
 };
 
 /* --- the one that is killed --- */
@@ -81,14 +81,30 @@ static pid_t start_victim(struct board *board, uint32_t round)
 
 /* --- the one that lives on --- */
 
-static uint32_t count_entries(const char *folder)
+static uint32_t count_threads(void)
 {
-	DIR *directory = opendir(folder);
+	DIR *directory = opendir("/proc/self/task");
 	uint32_t count = 0;
 
 	EXPECT(directory);
 	while (readdir(directory))
 		count++;
+	closedir(directory);
+	return count;
+}
+
+/* Sockets aside: members hold those of places that may be needed again, and on a busy machine get more of them. */
+static uint32_t count_descriptors(void)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	uint32_t count = 0;
+	struct dirent *entry;
+	char target[64] = "";
+
+	EXPECT(directory);
+	while ((entry = readdir(directory)))
+		count += readlinkat(dirfd(directory), entry->d_name, target, sizeof(target)) > 0 &&
+			 strncmp(target, "socket:", 7) != 0;
 	closedir(directory);
 	return count;
 }
@@ -112,8 +128,7 @@ struct holdings {
 
 static struct holdings holdings_now(void)
 {
-	return (struct holdings){ count_entries("/proc/self/fd"), count_mappings(),
-				  count_entries("/proc/self/task") };
+	return (struct holdings){ count_descriptors(), count_mappings(), count_threads() };
 }
 
 /* What is left of the last one is let go of a little later. */
@@ -129,9 +144,11 @@ static void expect_no_more_than(struct holdings before, struct end *end)
 		usleep(1000);
 		now = holdings_now();
 	}
-	EXPECT(now.descriptors <= before.descriptors);
-	EXPECT(now.mappings <= before.mappings);
-	EXPECT(now.threads <= before.threads);
+	if (now.descriptors > before.descriptors || now.mappings > before.mappings ||
+	    now.threads > before.threads)
+		FAIL("%u descriptors, %u mappings, %u threads, and there were %u, %u and %u",
+		     now.descriptors, now.mappings, now.threads, before.descriptors,
+		     before.mappings, before.threads);
 }
 
 static void expect_untouched(const struct end *end)

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The name of a member's mailbox. Whoever only writes to members needs no more than this. */
+#include "host/member_priv.h"
+
+#include <stdio.h>
+
+struct vb_mail_name vb_member_name(uid_t user, uint32_t number)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", number);
+	return vb_mail_name(user, text);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Worlds of a few adapters that meet, talk, lose their descriptors, die and come again, in an order that a seed decides; all in one process and one
+ * thread, with real mailboxes and rings. At any time what is received was sent by whoever has that number, once and in order. At rest
+ * all have met, both ends of each line agree, and nothing is lost, however often a ring is filled.
+ */
+#include "support_link.h"
+
+#include "base/prng.h"
+#include "host/member_priv.h"
+#include "host/neighbor_priv.h"
+#include "nic/nic.h"
+
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { STATIONS = 3, STEPS = 300, FRAMES = 16, CALM = 200, PACKET = 700 };
+
+struct station {
+	uint32_t number;
+	struct vb_nic *nic;
+	uint8_t *tables;
+	struct vb_member *member;
+	struct vb_neighbors *neighbors;
+	uint32_t sent[STATIONS]; /* the last that went to each … */
+	uint32_t received[STATIONS]; /* … and came from each */
+};
+
+static struct station stations[STATIONS];
+static struct vb_prng prng;
+
+/* What a packet says. */
+struct note {
+	uint32_t from, to, sequence;
+};
+
+/* --- stations --- */
+
+static size_t tables_size(void)
+{
+	return VB_EXPORT_KEY_ROWS * sizeof(struct vb_key_row) +
+	       VB_EXPORT_QP_ROWS * sizeof(struct vb_qp_row);
+}
+
+static void make_engine(struct station *station)
+{
+	struct vb_nic_config config = {
+		.key_row_count = VB_EXPORT_KEY_ROWS,
+		.qp_row_count = VB_EXPORT_QP_ROWS,
+		.seed = 1,
+		.qpn_first = 2,
+	};
+
+	station->tables = mmap(NULL, tables_size(), PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	EXPECT(station->tables != MAP_FAILED);
+	config.key_rows = (void *)station->tables;
+	config.qp_rows = (void *)(config.key_rows + VB_EXPORT_KEY_ROWS);
+	EXPECT_EQ(vb_nic_create(&config, &station->nic), VB_OK);
+}
+
+static void plug_in(struct station *station)
+{
+	struct vb_mail_name name = vb_member_name(geteuid(), station->number);
+
+	station->member = calloc(1, sizeof(*station->member));
+	EXPECT(station->member);
+	station->member->number = station->number;
+	station->member->user = geteuid();
+	station->member->fd = vb_mail_open();
+	EXPECT(vb_mail_claim(station->member->fd, &name));
+	EXPECT_EQ(vb_neighbors_plug_in(station->neighbors, station->member), VB_OK);
+}
+
+static void unplug(struct station *station)
+{
+	vb_neighbors_unplug(station->neighbors);
+	vb_mail_close(station->member->fd);
+	free(station->member);
+}
+
+static void begin_station(struct station *station, uint32_t number)
+{
+	station->number = number;
+	make_engine(station);
+	EXPECT_EQ(vb_neighbors_create(station->nic, &station->neighbors), VB_OK);
+	plug_in(station);
+}
+
+static void end_station(struct station *station)
+{
+	unplug(station);
+	vb_neighbors_destroy(station->neighbors);
+	EXPECT_EQ(vb_nic_destroy(station->nic), VB_OK);
+	munmap(station->tables, tables_size());
+}
+
+/* --- what happens --- */
+
+static void meet(struct station *station, uint32_t number)
+{
+	if (vb_prng_below(&prng, 2)) /* time has passed */
+		station->neighbors->table[number].asked_ns = 0;
+	(void)vb_neighbor_meet(station->neighbors, number);
+}
+
+static bool take_mail(struct station *station)
+{
+	uint8_t bytes[256];
+	struct vb_mail mail;
+	uint32_t kind;
+
+	if (!vb_mail_receive(station->member->fd, geteuid(), bytes, sizeof(bytes), &mail))
+		return false;
+	memcpy(&kind, bytes, sizeof(kind));
+	vb_neighbors_take_mail(station->neighbors, kind, bytes, &mail);
+	vb_mail_close_fds(&mail);
+	return true;
+}
+
+static bool send_to(struct station *station, uint32_t to)
+{
+	static struct vb_slot slot;
+	struct note note = { station->number, to, station->sent[to] + 1 };
+
+	slot = (struct vb_slot){ .head_length = PACKET, .length = PACKET };
+	memcpy(slot.head, &note, sizeof(note));
+	if (!vb_neighbor_is_open(station->neighbors, to) ||
+	    !vb_neighbor_send(station->neighbors, to, &slot))
+		return false;
+	station->sent[to]++;
+	return true;
+}
+
+/* Later than the last, from there, to here, and sent by then. */
+static void expect_note(struct station *station, const struct vb_frame *frame)
+{
+	struct note note;
+
+	EXPECT_EQ(frame->head.length, PACKET);
+	memcpy(&note, frame->head.data, sizeof(note));
+	EXPECT(note.from < STATIONS && note.to == station->number);
+	EXPECT(note.sequence > station->received[note.from]);
+	EXPECT(note.sequence <= stations[note.from].sent[station->number]);
+	station->received[note.from] = note.sequence;
+}
+
+static bool receive(struct station *station)
+{
+	struct vb_frame frames[FRAMES];
+	uint32_t count = vb_neighbors_receive(station->neighbors, frames, FRAMES);
+
+	for (uint32_t i = 0; i < count; i++)
+		expect_note(station, &frames[i]);
+	vb_neighbors_release(station->neighbors);
+	return count;
+}
+
+static void lose_descriptors(struct station *station)
+{
+	unplug(station);
+	plug_in(station);
+}
+
+/* The mark is what the kernel leaves of a process. Who comes after it knows nothing, and numbers its packets on from there. */
+static void die_and_come_again(struct station *station)
+{
+	_Atomic uint32_t *mark = (void *)&station->neighbors->block->head.mark;
+
+	atomic_store(mark, FUTEX_OWNER_DIED);
+	end_station(station);
+	begin_station(station, station->number);
+}
+
+static void step(void)
+{
+	struct station *station = &stations[vb_prng_below(&prng, STATIONS)];
+	uint32_t other = (station->number + 1 + (uint32_t)vb_prng_below(&prng, STATIONS - 1)) %
+			 STATIONS;
+
+	switch (vb_prng_below(&prng, 40)) {
+	case 0:
+		lose_descriptors(station);
+		break;
+	case 1:
+		die_and_come_again(station);
+		break;
+	case 2:
+	case 3:
+		vb_neighbors_bury(station->neighbors);
+		break;
+	case 4:
+		vb_neighbors_offer_again(station->neighbors);
+		break;
+	case 5:
+	case 6:
+		(void)vb_neighbors_begin_sleep(station->neighbors);
+		vb_neighbors_end_sleep(station->neighbors);
+		break;
+	case 7 ... 11:
+		meet(station, other);
+		break;
+	case 12 ... 20:
+		(void)take_mail(station);
+		break;
+	case 21 ... 26:
+		(void)receive(station);
+		break;
+	default:
+		(void)send_to(station, other);
+		vb_neighbors_flush(station->neighbors);
+	}
+}
+
+/* --- rest --- */
+
+static bool look_at_all(void)
+{
+	bool has_moved = false;
+
+	for (uint32_t i = 0; i < STATIONS; i++) {
+		has_moved |= take_mail(&stations[i]);
+		has_moved |= receive(&stations[i]);
+	}
+	return has_moved;
+}
+
+/* A second goes by between two tries, as far as those know who are asked. */
+static void come_to_rest(void)
+{
+	for (uint32_t tries = 0; tries < 4; tries++) {
+		for (uint32_t i = 0; i < STATIONS * STATIONS; i++) {
+			struct station *station = &stations[i / STATIONS];
+
+			if (i / STATIONS == i % STATIONS)
+				continue;
+			station->neighbors->table[i % STATIONS].asked_ns = 0;
+			(void)vb_neighbor_meet(station->neighbors, i % STATIONS);
+		}
+		while (look_at_all())
+			;
+	}
+}
+
+static void expect_all_have_met(void)
+{
+	for (uint32_t i = 0; i < STATIONS; i++)
+		for (uint32_t k = 0; k < STATIONS; k++) {
+			const struct vb_neighbor *near = &stations[i].neighbors->table[k];
+			const struct vb_neighbor *far = &stations[k].neighbors->table[i];
+
+			if (i == k)
+				continue;
+			EXPECT_EQ(near->state, VB_NEIGHBOR_OPEN);
+			EXPECT_EQ(near->out_ring, far->in_ring);
+			EXPECT_EQ(near->incarnation,
+				  stations[k].neighbors->block->head.incarnation);
+		}
+}
+
+/* More than a ring holds, so that it is full in between. */
+static void expect_nothing_is_lost(void)
+{
+	for (uint32_t i = 0; i < STATIONS; i++) {
+		uint32_t to = (i + 1) % STATIONS;
+		uint32_t before = stations[to].received[i] = stations[i].sent[to];
+		uint32_t full_count = 0;
+
+		for (uint32_t n = 0; n < 3 * CALM;) {
+			bool is_sent = send_to(&stations[i], to);
+
+			n += is_sent;
+			full_count += !is_sent;
+			if (!is_sent)
+				EXPECT(receive(&stations[to]));
+		}
+		while (receive(&stations[to]))
+			;
+		EXPECT_EQ(stations[to].received[i], before + 3 * CALM);
+		EXPECT(full_count > 0);
+	}
+}
+
+TEST(adapters_that_come_and_go_meet_again_and_lose_nothing_at_rest)
+{
+	uint64_t seeds = test_is_thorough() ? 300 : 25;
+
+	enter_own_network();
+	for (uint64_t seed = 1; seed <= seeds; seed++) {
+		vb_prng_init(&prng, seed);
+		memset(stations, 0, sizeof(stations));
+		for (uint32_t i = 0; i < STATIONS; i++)
+			begin_station(&stations[i], i);
+		for (uint32_t i = 0; i < STEPS; i++)
+			step();
+		come_to_rest();
+		expect_all_have_met();
+		expect_nothing_is_lost();
+		for (uint32_t i = 0; i < STATIONS; i++)
+			end_station(&stations[i]);
+	}
+}

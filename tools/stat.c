@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* `verbatim stat`: what programs of this user are doing, each asked by mail: their QPs, which way each takes, and why. */
+#include "verbatim.h"
+
+#include "host/state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WAIT_MS 1000
+
+static void print_help(void)
+{
+	puts("usage: verbatim stat\n\n"
+	     "Shows the adapters that programs of this user have open in this network namespace: their QPs, and\n"
+	     "for each that is connected whether its packets take a line (shared memory) or the wire, and why.\n"
+	     "The exit status is 0 if all have answered, 1 if one has not, as when its process is stopped.");
+}
+
+static void print_name(pid_t pid)
+{
+	char path[32], name[64] = "?";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	file = fopen(path, "r");
+	if (file) {
+		if (fgets(name, sizeof(name), file))
+			name[strcspn(name, "\n")] = 0;
+		fclose(file);
+	}
+	printf("process %d (%s)", (int)pid, name);
+}
+
+/* Each line of the text is indented. */
+static void print_answer(const struct vb_state_answer *answer)
+{
+	const char *line = answer->text;
+
+	print_name(answer->pid);
+	printf(", adapter %u\n", answer->number);
+	while (*line) {
+		int length = (int)strcspn(line, "\n");
+
+		printf("    %.*s\n", length, line);
+		line += length;
+		line += *line == '\n';
+	}
+}
+
+int command_stat(int argc, char **argv)
+{
+	static struct vb_state_answer answer;
+	uint32_t asked, answered = 0;
+	int fd;
+
+	if (argc > 1) {
+		bool is_help = !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h");
+
+		if (is_help)
+			print_help();
+		else
+			fprintf(stderr, "verbatim stat: cannot read '%s'; try --help\n", argv[1]);
+		return is_help ? 0 : 2;
+	}
+	fd = vb_state_ask(&asked);
+	if (fd < 0) {
+		fprintf(stderr, "verbatim stat: no socket: %s\n", strerror(-fd));
+		return 3;
+	}
+	while (answered < asked && vb_state_take(fd, WAIT_MS, &answer)) {
+		print_answer(&answer);
+		answered++;
+	}
+	vb_state_close(fd);
+	if (!asked)
+		puts("no program of this user has a device open here");
+	if (answered < asked)
+		printf("%u of %u adapters have not answered\n", asked - answered, asked);
+	return answered < asked;
+}

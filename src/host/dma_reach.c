@@ -65,8 +65,11 @@ static bool find_here(struct vb_reach *reach, const struct vb_key_row *row, uint
 		return false;
 	segment = vb_dma_reach_segment_of(reach, row->segment);
 	offset = address - segment->address;
-	if (segment->number != row->segment)
+	if (segment->number != row->segment) {
 		reach->wanted_segment = row->segment;
+		if (reach->wants_segment)
+			*reach->wants_segment = true;
+	}
 	if (segment->number != row->segment || !segment->bytes || offset > segment->length ||
 	    length > segment->length - offset)
 		return false;

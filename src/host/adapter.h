@@ -80,8 +80,9 @@ void vb_adapter_on_poll(struct vb_adapter *adapter);
 /* Somebody found none in `cq` (or NULL): drives the engine a little, unless another thread does so already. */
 void vb_adapter_poll(struct vb_adapter *adapter, const struct vb_cq *cq);
 
-/* Something was posted. */
+/* Something was posted; and the same for requests that the send queue of a QP shows, of which the engine was not told. */
 void vb_adapter_kick(struct vb_adapter *adapter);
+void vb_adapter_kick_qp(struct vb_adapter *adapter, struct vb_qp *qp);
 
 /* Something was posted that a peer waits for: no company is waited for. */
 void vb_adapter_kick_now(struct vb_adapter *adapter);

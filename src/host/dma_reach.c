@@ -39,7 +39,7 @@ static void announce(struct vb_reach *reach)
 {
 	if (!reach->busy)
 		return;
-	/* Pairs with the fence of whoever waits for us: either we see the row that he has changed, or he sees us. */
+		/* Pairs with the fence of whoever waits for us: either we see the row that he has changed, or he sees us. */
 #ifdef __x86_64__
 	atomic_fetch_add_explicit(reach->busy, 1, memory_order_seq_cst); /* which is such a fence */
 #else

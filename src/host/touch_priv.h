@@ -201,8 +201,7 @@ static inline bool vb_touch_copy_long(uint8_t *to, const uint8_t *from, size_t l
 	uint8_t last[8];
 
 	return vb_touch_copy_words(to, from, length / 8 - 1) &&
-	       vb_touch_load_8(last, from + length - 8) &&
-	       vb_touch_store_8(to + length - 8, last);
+	       vb_touch_load_8(last, from + length - 8) && vb_touch_store_8(to + length - 8, last);
 }
 
 #endif

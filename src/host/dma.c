@@ -75,17 +75,6 @@ bool vb_dma_write(vb_dma_addr to, const void *from, size_t length)
 	return write_long(to, from, length);
 }
 
-bool vb_dma_can_copy(vb_dma_addr to, size_t length)
-{
-	return vb_touch_can_write_long(pointer(to), length);
-}
-
-bool vb_dma_copy(vb_dma_addr to, vb_dma_addr from, size_t length)
-{
-	vb_guard_expect_fault();
-	return vb_touch_copy_long(pointer(to), pointer(from), length);
-}
-
 bool vb_dma_crc32(uint32_t *crc, vb_dma_addr from, size_t length)
 {
 	struct vb_guard guard;

@@ -26,6 +26,8 @@
 
 #define CHUNK (4u << 20) /* bytes that are there twice while they are converted */
 #define PAGES_AT_ONCE 512u
+#define REFUSALS_MAX \
+	256u /* in a row: a program for which it never works shall not pay for each region */
 
 struct vb_conversion {
 	struct vb_link link;
@@ -41,6 +43,7 @@ struct vb_conversion {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_link all = { &all, &all };
 static struct vb_link registrations = { &registrations, &registrations };
+static uint32_t refusal_count;
 static _Atomic uint64_t lowest = UINT64_MAX, highest; /* what is in `all` lies in between */
 
 static struct vb_conversion *conversion_of(struct vb_link *link)
@@ -363,7 +366,8 @@ static bool undo(struct vb_conversion *conversion, bool is_quiet)
 			is_undone = false;
 			if (!make_private(conversion, &part))
 				vb_log(VB_LOG_ERROR,
-				       "the memory at 0x%" PRIx64 " stays shared: its file is gone",
+				       "the memory at 0x%" PRIx64
+				       " stays shared: it cannot be mapped again",
 				       part.begin);
 		}
 	restore_signals(mask);
@@ -424,8 +428,13 @@ struct vb_conversion *vb_conversion_make(uint64_t address, uint64_t length)
 	pthread_mutex_lock(&lock);
 	tidy_up();
 	mask = block_signals();
-	if (!is_registered(begin, end - begin) && vb_conversion_is_permitted(begin, end))
+	if (refusal_count < REFUSALS_MAX && !is_registered(begin, end - begin) &&
+	    vb_conversion_is_permitted(begin, end))
 		conversion = convert(begin, end - begin);
+	if (conversion)
+		refusal_count = 0;
+	else if (refusal_count < REFUSALS_MAX)
+		refusal_count++;
 	restore_signals(mask);
 	pthread_mutex_unlock(&lock);
 	return conversion;

@@ -93,7 +93,8 @@ static bool resolve(struct vb_reach *reach, const struct vb_reach_request *reque
 
 	if (reach->mark && !vb_dma_reach_is_alive(reach->mark))
 		return false;
-	if (reach->is_closed && atomic_load_explicit(reach->is_closed, memory_order_relaxed))
+	/* Pairs with the store that opens it again: rows are at least as new. */
+	if (reach->is_closed && atomic_load_explicit(reach->is_closed, memory_order_acquire))
 		return false;
 	if (!vb_reach_check(&reach->tables, request, &row))
 		return false;

@@ -30,6 +30,8 @@
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_link all = { &all, &all };
 static pid_t process; /* whose adapters these are */
+static pid_t
+	locker; /* and whose locks: those of a copy that came without our handlers may never be let go of */
 static pthread_once_t handlers_once = PTHREAD_ONCE_INIT;
 
 /* All engines are at rest from now on. */
@@ -91,7 +93,7 @@ bool vb_adapter_on_memory_call(enum vb_conversion_reason reason, uint64_t addres
 {
 	bool may_go_on;
 
-	if (!vb_conversion_is_in(address, length))
+	if (!vb_conversion_is_in(address, length) || locker != getpid())
 		return true;
 	enter_all();
 	may_go_on = withdraw(reason, address, length);
@@ -132,6 +134,7 @@ static void after_fork_in_child(void)
 	for (struct vb_link *link = all.next; link != &all; link = link->next)
 		inherit(VB_CONTAINER(link, struct vb_adapter, link));
 	pthread_mutex_init(&all_lock, NULL);
+	locker = getpid();
 }
 
 static void set_handlers(void)
@@ -143,7 +146,7 @@ void vb_adapter_enlist(struct vb_adapter *adapter)
 {
 	pthread_once(&handlers_once, set_handlers);
 	pthread_mutex_lock(&all_lock);
-	process = getpid();
+	process = locker = getpid();
 	vb_link_append(&all, &adapter->link);
 	pthread_mutex_unlock(&all_lock);
 }

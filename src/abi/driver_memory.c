@@ -310,6 +310,8 @@ int vb_abi_mr_register(struct ibv_pd *pd, const struct vb_abi_range *range, stru
 	err = vb_mr_create(vb_abi_pd_of(pd), &init, &mr->mr);
 	if (err)
 		vb_adapter_unshare(adapter, mr->segment);
+	else
+		vb_registration_add(&mr->registration, (uintptr_t)range->address, range->length);
 	return finish_mr(pd, mr, err, mr_out);
 }
 
@@ -322,13 +324,14 @@ int vb_abi_mr_register_dm(struct ibv_pd *pd, struct ibv_dm *dm, const struct vb_
 		.length = range->length,
 		.access = range->access,
 	};
-	struct vb_abi_mr *mr = calloc(1, sizeof(*mr));
+	struct vb_abi_mr *mr;
 	const struct vb_abi_dm *own = VB_CONTAINER(dm, struct vb_abi_dm, verbs);
 	vb_err err;
 
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return ENOMEM;
+	vb_link_init(&mr->registration.link);
 	vb_adapter_enter(adapter);
 	err = vb_mr_create_on_dm(vb_abi_pd_of(pd), own->dm, &init, &mr->mr);
 	if (err == VB_EINVAL)
@@ -348,6 +351,7 @@ int vb_abi_mr_register_null(struct ibv_pd *pd, struct ibv_mr **mr_out)
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return ENOMEM;
+	vb_link_init(&mr->registration.link);
 	vb_adapter_enter(adapter);
 	err = vb_mr_create_null(vb_abi_pd_of(pd), &mr->mr);
 	return finish_mr(pd, mr, err, mr_out);
@@ -368,6 +372,8 @@ int vb_abi_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 	err = vb_mr_reregister(own->mr, (uint32_t)flags, pd ? vb_abi_pd_of(pd) : NULL, &init);
 	vb_adapter_await_neighbors(adapter);
 	if (!err && flags & IBV_REREG_MR_CHANGE_TRANSLATION) { /* the new range is in none */
+		vb_registration_remove(&own->registration);
+		vb_registration_add(&own->registration, (uintptr_t)range->address, range->length);
 		vb_adapter_unshare(adapter, own->segment);
 		own->segment = 0;
 	}
@@ -391,6 +397,8 @@ int vb_abi_mr_deregister(struct ibv_mr *mr)
 	vb_adapter_enter(adapter);
 	err = vb_mr_destroy(own->mr);
 	vb_adapter_await_neighbors(adapter);
+	if (!err && vb_link_is_linked(&own->registration.link))
+		vb_registration_remove(&own->registration);
 	if (!err)
 		vb_adapter_unshare(adapter, own->segment);
 	if (!err)

@@ -444,6 +444,7 @@ static struct vb_send_request request_of(const struct ibv_qp *qp, const struct i
 int vb_abi_qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct vb_abi_qp *own = vb_abi_qp_of(qp);
+	bool has_posted;
 	int error = 0;
 
 	if (!vb_adapter_is_usable(vb_abi_context_of(qp->context)->adapter)) {
@@ -460,11 +461,12 @@ int vb_abi_qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 			break;
 		}
 	}
-	vb_qp_ring_send(own->qp); /* those before a bad one are posted */
+	has_posted = vb_qp_show_send(own->qp); /* those before a bad one */
 	pthread_mutex_unlock(&own->send_lock);
 	if (error)
 		*bad_wr = wr;
-	vb_adapter_kick(vb_abi_context_of(qp->context)->adapter);
+	if (has_posted)
+		vb_adapter_kick_qp(vb_abi_context_of(qp->context)->adapter, own->qp);
 	return error;
 }
 

@@ -77,6 +77,7 @@ static void wr_start(struct ibv_qp_ex *qp)
 static int wr_complete(struct ibv_qp_ex *qp)
 {
 	struct vb_abi_qp *own = of(qp);
+	bool has_posted;
 	int error;
 
 	if (own->is_refused)
@@ -85,11 +86,10 @@ static int wr_complete(struct ibv_qp_ex *qp)
 	error = own->error;
 	if (error)
 		vb_qp_abort_send(own->qp);
-	else
-		vb_qp_ring_send(own->qp);
+	has_posted = vb_qp_show_send(own->qp);
 	pthread_mutex_unlock(&own->send_lock);
-	if (!error)
-		vb_adapter_kick(vb_abi_context_of(qp->qp_base.context)->adapter);
+	if (has_posted)
+		vb_adapter_kick_qp(vb_abi_context_of(qp->qp_base.context)->adapter, own->qp);
 	return error;
 }
 

@@ -13,6 +13,7 @@
 #include "abi/returns.h"
 #include "base/list.h"
 #include "host/adapter.h"
+#include "host/conversion.h"
 #include "host/device.h"
 #include "nic/cq.h"
 #include "nic/memory.h"
@@ -123,6 +124,7 @@ struct vb_abi_mr {
 	struct ibv_mr verbs;
 	struct vb_mr *mr;
 	uint32_t segment; /* see vb_adapter_share(); 0: none */
+	struct vb_registration registration; /* of a region in the program's memory */
 	struct vb_abi_handle handle;
 };
 

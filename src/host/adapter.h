@@ -64,7 +64,10 @@ void vb_adapter_leave(struct vb_adapter *adapter);
 void vb_adapter_prepare_path(struct vb_adapter *adapter, const struct vb_gid *gid, vb_qpn qpn);
 void vb_adapter_choose_path(struct vb_adapter *adapter, struct vb_qp *qp);
 
-/* As the owner: the number of the shared mapping that a range lies in, for its region's row, or 0; and when no row has it any more. */
+/*
+ * As the owner, before a range is registered: the number of the shared mapping that it lies in, or of the one that some of it was converted to, for its
+ * region's row; or 0. And when no row has it any more.
+ */
 uint32_t vb_adapter_share(struct vb_adapter *adapter, uint64_t address, uint64_t length);
 void vb_adapter_unshare(struct vb_adapter *adapter, uint32_t segment);
 
@@ -77,8 +80,9 @@ void vb_adapter_on_poll(struct vb_adapter *adapter);
 /* Somebody found none in `cq` (or NULL): drives the engine a little, unless another thread does so already. */
 void vb_adapter_poll(struct vb_adapter *adapter, const struct vb_cq *cq);
 
-/* Something was posted. */
+/* Something was posted; and the same for requests that the send queue of a QP shows, of which the engine was not told. */
 void vb_adapter_kick(struct vb_adapter *adapter);
+void vb_adapter_kick_qp(struct vb_adapter *adapter, struct vb_qp *qp);
 
 /* Something was posted that a peer waits for: no company is waited for. */
 void vb_adapter_kick_now(struct vb_adapter *adapter);

@@ -9,6 +9,7 @@
 #include "host/clock.h"
 #include "host/adapter.h"
 #include "base/list.h"
+#include "host/conversion.h"
 #include "host/device.h"
 
 #include "host/pump.h"
@@ -153,5 +154,7 @@ void vb_adapter_repair(struct vb_adapter *adapter);
 
 void vb_adapter_enlist(struct vb_adapter *adapter);
 void vb_adapter_delist(struct vb_adapter *adapter);
+/* The program is about to do something to this memory that must not meet a conversion. */
+bool vb_adapter_on_memory_call(enum vb_conversion_reason reason, uint64_t address, uint64_t length);
 
 #endif

@@ -57,6 +57,9 @@ static const struct setting {
 	{ "path", CHOICE, AT(path), 0, 0, "auto",
 	  "way to peers on this host: shared memory if possible, or packets as to any other",
 	  { { "auto", VB_PATH_AUTO }, { "wire", VB_PATH_WIRE } } },
+	{ "share", CHOICE, AT(share), 0, 0, "on",
+	  "whether private memory becomes shared when it is registered, where nobody can tell",
+	  { { "on", VB_SHARE_ON }, { "off", VB_SHARE_OFF } } },
 	{ "receive_buffer", SIZE, AT(receive_buffer), 0, 1u << 30, "0",
 	  "bytes that a socket may hold; 0 is 4M, or less if the kernel permits less", { { 0 } } },
 	{ "qp_depth", NUMBER, AT(qp_depth), 0, 1u << 24, "0",
@@ -74,7 +77,7 @@ static const struct setting {
 
 /* Every other kind of value is 32 bits wide: the enums too. */
 _Static_assert(sizeof(enum vb_log_level) == 4 && sizeof(enum vb_icrc_mode) == 4 &&
-		       sizeof(enum vb_path) == 4,
+		       sizeof(enum vb_path) == 4 && sizeof(enum vb_share) == 4,
 	       "choices are stored as uint32_t");
 
 static void store_number(struct vb_config *config, const struct setting *setting, uint32_t value)

@@ -24,6 +24,12 @@ enum vb_path {
 	VB_PATH_WIRE, /* that of all others */
 };
 
+/* Whether private memory is converted, so that peers on this host can map it (host/conversion.h). */
+enum vb_share {
+	VB_SHARE_ON,
+	VB_SHARE_OFF,
+};
+
 struct vb_config {
 	char devices[VB_CONFIG_TEXT_MAX]; /* see vb_device_is_chosen(); "" for all */
 	uint32_t mtu; /* limit of the path MTU; 0: what fits the interface */
@@ -31,6 +37,7 @@ struct vb_config {
 	char log_file[VB_CONFIG_TEXT_MAX]; /* "": stderr */
 	enum vb_icrc_mode icrc;
 	enum vb_path path;
+	enum vb_share share;
 	uint32_t receive_buffer; /* bytes of the socket's; 0: a default */
 	/* What a program may ask for; 0: the engine's default. */
 	uint32_t qp_depth;

@@ -11,6 +11,7 @@
 #include "host/neighbor.h"
 #include "host/pump.h"
 #include "nic/cq.h"
+#include "nic/qp.h"
 #include "nic/reach.h"
 #include "nic/rings.h"
 
@@ -245,20 +246,47 @@ void vb_adapter_poll(struct vb_adapter *adapter, const struct vb_cq *cq)
  * Who posts on and on without looking for completions streams: his packets wait for company, until there are enough of
  * them or he polls. If he does neither, the helper finds them; so they wait only while it pauses, which is not for long.
  */
-static bool can_wait(struct vb_adapter *adapter)
+/* True if what is posted may wait. */
+static bool count_post(struct vb_adapter *adapter)
 {
-	uint32_t count =
-		atomic_fetch_add_explicit(&adapter->posts_in_row, 1, memory_order_relaxed) + 1;
+	/* Of two threads that post at once, one may not be counted. */
+	uint32_t count = atomic_load_explicit(&adapter->posts_in_row, memory_order_relaxed) + 1;
 
-	return count > POSTS_AT_ONCE && count % POSTS_TOGETHER &&
-	       /* Pairs with the helper's look at the doorbells, after it has said when it wakes. */
-	       atomic_load_explicit(&adapter->helper_wakes_ns, memory_order_seq_cst) ==
-		       HELPER_PAUSES;
+	atomic_store_explicit(&adapter->posts_in_row, count, memory_order_relaxed);
+	return count > POSTS_AT_ONCE && count % POSTS_TOGETHER;
+}
+
+/* The doorbell has been rung. */
+static void kick(struct vb_adapter *adapter, bool can_wait)
+{
+	/* Pairs with the helper's look at the doorbells, after it has said when it wakes. */
+	if (can_wait &&
+	    atomic_load_explicit(&adapter->helper_wakes_ns, memory_order_seq_cst) == HELPER_PAUSES)
+		return;
+	try_drive(adapter, false, NULL);
 }
 
 void vb_adapter_kick(struct vb_adapter *adapter)
 {
-	if (!can_wait(adapter))
+	kick(adapter, count_post(adapter));
+}
+
+/* Who can drive needs no doorbell. */
+void vb_adapter_kick_qp(struct vb_adapter *adapter, struct vb_qp *qp)
+{
+	bool can_wait = count_post(adapter);
+	uint64_t deadline_ns;
+
+	if (can_wait || pthread_mutex_trylock(&adapter->owner)) {
+		vb_qp_ring(qp);
+		kick(adapter, can_wait);
+		return;
+	}
+	vb_qp_on_doorbell(qp);
+	deadline_ns = drive_posted(adapter);
+	pthread_mutex_unlock(&adapter->owner);
+	vb_adapter_wake_helper_before(adapter, deadline_ns);
+	if (vb_nic_is_rung(adapter->nic))
 		try_drive(adapter, false, NULL);
 }
 

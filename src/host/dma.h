@@ -26,6 +26,10 @@ VB_MUST_USE vb_err vb_dma_install(void);
 void vb_dma_begin(uint64_t now_ns);
 void vb_dma_end(void);
 
+/* From one place of application memory to another, the last word last; for ranges only that can be copied so. */
+bool vb_dma_can_copy(vb_dma_addr to, size_t length);
+bool vb_dma_copy(vb_dma_addr to, vb_dma_addr from, size_t length);
+
 /*
  * Whether every page of a range may be read, or written, at this moment. No page is touched. A file that
  * is shorter than its mapping is not noticed. True also where /proc is missing, as we cannot tell.

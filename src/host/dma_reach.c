@@ -6,6 +6,7 @@
 #include "host/dma_reach.h"
 
 #include "base/dma.h"
+#include "host/dma.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -33,19 +34,25 @@ bool vb_dma_reach_probe(pid_t pid, uint64_t address, uint64_t content)
 	       found == content;
 }
 
+/* Nobody else writes it. Who reads it may be hostile, or its memory full of rubbish: so it is changed, and not set. */
 static void announce(struct vb_reach *reach)
 {
 	if (!reach->busy)
 		return;
+		/* Pairs with the fence of whoever waits for us: either we see the row that he has changed, or he sees us. */
+#ifdef __x86_64__
+	atomic_fetch_add_explicit(reach->busy, 1, memory_order_seq_cst); /* which is such a fence */
+#else
 	atomic_fetch_add_explicit(reach->busy, 1, memory_order_relaxed);
-	/* Pairs with the fence of whoever waits for us: either we see the row that he has changed, or he sees us. */
 	atomic_thread_fence(memory_order_seq_cst);
+#endif
 }
 
 static void withdraw(struct vb_reach *reach)
 {
-	if (reach->busy)
-		atomic_fetch_add_explicit(reach->busy, 1, memory_order_release);
+	if (!reach->busy)
+		return;
+	atomic_fetch_add_explicit(reach->busy, 1, memory_order_release);
 }
 
 /* Where the part lies. */
@@ -65,8 +72,11 @@ static bool find_here(struct vb_reach *reach, const struct vb_key_row *row, uint
 		return false;
 	segment = vb_dma_reach_segment_of(reach, row->segment);
 	offset = address - segment->address;
-	if (segment->number != row->segment)
+	if (segment->number != row->segment) {
 		reach->wanted_segment = row->segment;
+		if (reach->wants_segment)
+			*reach->wants_segment = true;
+	}
 	if (segment->number != row->segment || !segment->bytes || offset > segment->length ||
 	    length > segment->length - offset)
 		return false;
@@ -83,7 +93,8 @@ static bool resolve(struct vb_reach *reach, const struct vb_reach_request *reque
 
 	if (reach->mark && !vb_dma_reach_is_alive(reach->mark))
 		return false;
-	if (reach->is_closed && atomic_load_explicit(reach->is_closed, memory_order_relaxed))
+	/* Pairs with the store that opens it again: rows are at least as new. */
+	if (reach->is_closed && atomic_load_explicit(reach->is_closed, memory_order_acquire))
 		return false;
 	if (!vb_reach_check(&reach->tables, request, &row))
 		return false;
@@ -97,7 +108,7 @@ static bool resolve(struct vb_reach *reach, const struct vb_reach_request *reque
 /* --- memory that we have --- */
 
 /* Between two places of application memory, by way of ours. */
-static bool copy_here(uint64_t to, uint64_t from, uint32_t length)
+static __attribute__((noinline)) bool copy_by_pieces(uint64_t to, uint64_t from, uint32_t length)
 {
 	uint8_t bytes[4096];
 
@@ -111,6 +122,16 @@ static bool copy_here(uint64_t to, uint64_t from, uint32_t length)
 		length -= part;
 	}
 	return true;
+}
+
+static bool copy_here(uint64_t to, uint64_t from, uint32_t length)
+{
+	uint8_t bytes[64];
+
+	if (length <= sizeof(bytes))
+		return vb_dma_read(bytes, from, length) && vb_dma_write(to, bytes, length);
+	return vb_dma_can_copy(to, length) ? vb_dma_copy(to, from, length)
+					   : copy_by_pieces(to, from, length);
 }
 
 static bool write_here(uint64_t to, const struct vb_reach_request *request)
@@ -185,11 +206,26 @@ static uint32_t count_whole(const struct vb_reach_request *requests, uint32_t co
 	return whole;
 }
 
+static __attribute__((noinline)) uint32_t write_by_process(struct vb_reach *reach,
+							   const struct vb_reach_request *requests,
+							   uint32_t count)
+{
+	struct move move;
+	struct place place;
+	uint32_t i = 0;
+
+	move.local_count = move.remote_count = 0; /* the rest is as long as they say */
+	while (i < count && resolve(reach, &requests[i], &place) && !place.is_here)
+		add(&move, &requests[i++], place.address);
+	if (!i)
+		return 0;
+	return count_whole(requests, i, execute_move(reach, SYS_process_vm_writev, &move));
+}
+
 /* Those from the first on that are all in memory which we have, or all are not. */
 static uint32_t write_some(struct vb_reach *reach, const struct vb_reach_request *requests,
 			   uint32_t count)
 {
-	struct move move = { .local_count = 0, .remote_count = 0 };
 	struct place place;
 	uint32_t i = 0;
 
@@ -198,11 +234,7 @@ static uint32_t write_some(struct vb_reach *reach, const struct vb_reach_request
 		i++;
 	if (i || reach->way != VB_REACH_PROCESS)
 		return i;
-	while (i < count && resolve(reach, &requests[i], &place) && !place.is_here)
-		add(&move, &requests[i++], place.address);
-	if (!i)
-		return 0;
-	return count_whole(requests, i, execute_move(reach, SYS_process_vm_writev, &move));
+	return write_by_process(reach, requests, count);
 }
 
 uint32_t vb_dma_reach_write(struct vb_reach *reach, const struct vb_reach_request *requests,
@@ -218,19 +250,26 @@ uint32_t vb_dma_reach_write(struct vb_reach *reach, const struct vb_reach_reques
 	return done;
 }
 
+static __attribute__((noinline)) bool read_by_process(const struct vb_reach *reach,
+						      const struct vb_reach_request *request,
+						      uint64_t address)
+{
+	struct move move;
+
+	move.local_count = move.remote_count = 0;
+	add(&move, request, address);
+	return execute_move(reach, SYS_process_vm_readv, &move) == request->part_length;
+}
+
 static bool read_part(struct vb_reach *reach, const struct vb_reach_request *request)
 {
-	struct move move = { .local_count = 0, .remote_count = 0 };
 	struct place place;
 
 	if (!resolve(reach, request, &place))
 		return false;
 	if (place.is_here)
 		return read_here(place.address, request);
-	if (reach->way != VB_REACH_PROCESS)
-		return false;
-	add(&move, request, place.address);
-	return execute_move(reach, SYS_process_vm_readv, &move) == request->part_length;
+	return reach->way == VB_REACH_PROCESS && read_by_process(reach, request, place.address);
 }
 
 bool vb_dma_reach_read(struct vb_reach *reach, const struct vb_reach_request *request)

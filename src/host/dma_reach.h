@@ -33,7 +33,8 @@ struct vb_reach {
 	struct vb_reach_tables tables; /* NULL: nothing is reached */
 	_Atomic uint32_t
 		*busy; /* that the target sees: odd while we act; NULL: nobody needs to see it */
-	uint32_t wanted_segment; /* a region lies in it, and we do not have it; 0: none */
+	uint32_t wanted_segment; /* a region lies in it, and we do not have it; 0: none … */
+	bool *wants_segment; /* … and for whoever looks after several of these; NULL: nobody does */
 	struct vb_reach_segment
 		*segments; /* VB_REACH_SEGMENTS, where each has one place only; or NULL */
 	const _Atomic uint32_t *is_closed; /* the target's: it shows its rows no longer; or NULL */

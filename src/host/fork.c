@@ -9,7 +9,9 @@
 #include "host/adapter_priv.h"
 
 #include "host/clock.h"
+#include "host/conversion.h"
 #include "host/log.h"
+#include "host/neighbor.h"
 #include "host/qp1.h"
 #include "host/receivers.h"
 #include "link/fd.h"
@@ -28,10 +30,12 @@
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_link all = { &all, &all };
 static pid_t process; /* whose adapters these are */
+static pid_t
+	locker; /* and whose locks: those of a copy that came without our handlers may never be let go of */
 static pthread_once_t handlers_once = PTHREAD_ONCE_INIT;
 
-/* All engines are at rest when the process is copied. */
-static void before_fork(void)
+/* All engines are at rest from now on. */
+static void enter_all(void)
 {
 	pthread_mutex_lock(&all_lock);
 	for (struct vb_link *link = all.next; link != &all; link = link->next) {
@@ -43,7 +47,7 @@ static void before_fork(void)
 	}
 }
 
-static void after_fork_in_parent(void)
+static void leave_all(void)
 {
 	for (struct vb_link *link = all.next; link != &all; link = link->next) {
 		struct vb_adapter *adapter = VB_CONTAINER(link, struct vb_adapter, link);
@@ -54,6 +58,56 @@ static void after_fork_in_parent(void)
 		adapter->is_torn = false;
 	}
 	pthread_mutex_unlock(&all_lock);
+}
+
+/* --- memory that neighbors have --- */
+
+static struct vb_neighbors *neighbors_of(struct vb_link *link)
+{
+	struct vb_adapter *adapter = VB_CONTAINER(link, struct vb_adapter, link);
+
+	return adapter->is_torn ? NULL : adapter->neighbors;
+}
+
+/* As the owner of all. Neighbors go on by other ways, when all is done. */
+static bool withdraw(enum vb_conversion_reason reason, uint64_t address, uint64_t length)
+{
+	bool may_go_on;
+
+	if (!vb_conversion_is_in(address, length))
+		return true;
+	for (struct vb_link *link = all.next; link != &all; link = link->next)
+		if (neighbors_of(link))
+			vb_neighbors_close_memory(neighbors_of(link));
+	for (struct vb_link *link = all.next; link != &all; link = link->next)
+		if (neighbors_of(link))
+			vb_neighbors_unshare_conversions(neighbors_of(link), address, length);
+	may_go_on = vb_conversion_withdraw(reason, address, length);
+	for (struct vb_link *link = all.next; link != &all; link = link->next)
+		if (neighbors_of(link))
+			vb_neighbors_open_memory(neighbors_of(link));
+	return may_go_on;
+}
+
+bool vb_adapter_on_memory_call(enum vb_conversion_reason reason, uint64_t address, uint64_t length)
+{
+	bool may_go_on;
+
+	if (!vb_conversion_is_in(address, length) || locker != getpid())
+		return true;
+	enter_all();
+	may_go_on = withdraw(reason, address, length);
+	leave_all();
+	return may_go_on;
+}
+
+/* --- fork() --- */
+
+/* The child gets copies of memory that nobody else has. */
+static void before_fork(void)
+{
+	enter_all();
+	(void)withdraw(VB_CONVERSION_CHANGES, 0, UINT64_MAX);
 }
 
 static void inherit(struct vb_adapter *adapter)
@@ -76,21 +130,23 @@ static void after_fork_in_child(void)
 {
 	vb_fd_close_inherited();
 	vb_receivers_forget();
+	vb_conversion_inherit();
 	for (struct vb_link *link = all.next; link != &all; link = link->next)
 		inherit(VB_CONTAINER(link, struct vb_adapter, link));
 	pthread_mutex_init(&all_lock, NULL);
+	locker = getpid();
 }
 
 static void set_handlers(void)
 {
-	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+	pthread_atfork(before_fork, leave_all, after_fork_in_child);
 }
 
 void vb_adapter_enlist(struct vb_adapter *adapter)
 {
 	pthread_once(&handlers_once, set_handlers);
 	pthread_mutex_lock(&all_lock);
-	process = getpid();
+	process = locker = getpid();
 	vb_link_append(&all, &adapter->link);
 	pthread_mutex_unlock(&all_lock);
 }

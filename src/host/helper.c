@@ -7,6 +7,7 @@
 #include "host/adapter_priv.h"
 
 #include "host/clock.h"
+#include "host/conversion.h"
 #include "host/neighbor.h"
 #include "link/fd.h"
 #include "nic/rings.h"
@@ -185,6 +186,7 @@ static void *help(void *argument)
 	struct vb_adapter *adapter = argument;
 	struct look look = { .pause_ns = FIRST_PAUSE_NS };
 
+	vb_conversion_on_helper(true);
 	prctl(PR_SET_TIMERSLACK, 1); /* of this thread: short pauses shall be short */
 	hold_mark(adapter);
 	while (!atomic_load_explicit(&adapter->is_closing, memory_order_acquire)) {
@@ -208,6 +210,7 @@ static void *help(void *argument)
 			sleep_on_sockets(adapter, &look);
 		}
 	}
+	vb_conversion_on_helper(false);
 	return NULL;
 }
 

@@ -96,8 +96,8 @@ vb_err vb_neighbors_plug_in(struct vb_neighbors *neighbors, struct vb_member *me
 	return VB_OK;
 }
 
-/* Those who have the block mapped shall not go by its rows any more. A forked child has the block of its parent, which goes on. */
-static void close_block(struct vb_neighbors *neighbors)
+/* Those who have the block mapped shall not go by its rows. A forked child has the block of its parent, which goes on. */
+void vb_neighbors_close_memory(struct vb_neighbors *neighbors)
 {
 	if (!neighbors->block || neighbors->pid != getpid())
 		return;
@@ -105,10 +105,16 @@ static void close_block(struct vb_neighbors *neighbors)
 	vb_neighbors_await(neighbors);
 }
 
+void vb_neighbors_open_memory(struct vb_neighbors *neighbors)
+{
+	if (neighbors->block && neighbors->pid == getpid())
+		atomic_store_explicit(&neighbors->block->head.is_closed, 0, memory_order_release);
+}
+
 void vb_neighbors_unplug(struct vb_neighbors *neighbors)
 {
 	vb_nic_show(neighbors->nic, NULL, NULL);
-	close_block(neighbors);
+	vb_neighbors_close_memory(neighbors);
 	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
 		vb_neighbor_close(neighbors, i);
 	if (neighbors->block) {

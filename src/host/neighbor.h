@@ -92,10 +92,24 @@ void vb_neighbors_end_sleep(struct vb_neighbors *neighbors);
 
 /* --- memory ------------------------------------------------------------------------------------- */
 
-/* If a range lies in a shared mapping, neighbors may have it, too: its number among our segments, or 0. */
-uint32_t vb_neighbors_share(struct vb_neighbors *neighbors, uint64_t address, uint64_t length);
+/*
+ * If a range that is about to be registered lies in a shared mapping, or some of it may be converted to one (host/conversion.h), neighbors may have it, too: its
+ * number among our segments, or 0.
+ */
+uint32_t vb_neighbors_share(struct vb_neighbors *neighbors, uint64_t address, uint64_t length,
+			    bool may_convert);
 /* No row has that number any more, or it is 0. */
 void vb_neighbors_unshare(struct vb_neighbors *neighbors, uint32_t segment);
+
+/* Asks for segments that a request has met and that we do not have. True: it is time to look for those that were asked for among the mail. */
+bool vb_neighbors_ask_for_segments(struct vb_neighbors *neighbors);
+
+/* Nobody acts in our memory from now on, until it is opened again. */
+void vb_neighbors_close_memory(struct vb_neighbors *neighbors);
+void vb_neighbors_open_memory(struct vb_neighbors *neighbors);
+/* While it is closed: rows no longer name conversions that overlap the range. */
+void vb_neighbors_unshare_conversions(struct vb_neighbors *neighbors, uint64_t address,
+				      uint64_t length);
 
 /* A row was closed: returns when no neighbor is acting on what it said before. */
 void vb_neighbors_await(struct vb_neighbors *neighbors);

@@ -55,8 +55,6 @@ uint32_t vb_neighbors_receive(struct vb_neighbors *neighbors, struct vb_frame *f
 
 		count += receive_from(&neighbors->table[neighbors->open[place]], frames + count,
 				      capacity - count);
-		if (neighbors->table[neighbors->open[place]].reach.wanted_segment)
-			vb_neighbor_ask_for_segment(neighbors, neighbors->open[place]);
 	}
 	if (count == capacity) /* the others come first the next time */
 		neighbors->next = (neighbors->next + 1) % neighbors->open_count;

@@ -178,7 +178,7 @@ static void add_open(struct vb_neighbors *neighbors, uint32_t number)
 	neighbors->table[number].is_known = true;
 }
 
-static void init_reach(struct vb_neighbor *neighbor, pid_t pid)
+static void init_reach(struct vb_neighbors *neighbors, struct vb_neighbor *neighbor, pid_t pid)
 {
 	const struct vb_export_head *head = &neighbor->block->head;
 
@@ -189,6 +189,7 @@ static void init_reach(struct vb_neighbor *neighbor, pid_t pid)
 		.busy = &neighbor->out_memory->busy,
 		.mark = vb_export_mark(neighbor->block),
 		.is_closed = &head->is_closed,
+		.wants_segment = &neighbors->wants_segment,
 		/* Without memory for them, none are had. */
 		.segments = calloc(VB_REACH_SEGMENTS, sizeof(struct vb_reach_segment)),
 	};
@@ -273,7 +274,7 @@ static void open_line(struct vb_neighbors *neighbors, uint32_t number, pid_t pid
 	neighbor->state = VB_NEIGHBOR_OPEN;
 	vb_fd_close(neighbor->out_fd);
 	neighbor->out_fd = -1;
-	init_reach(neighbor, pid);
+	init_reach(neighbors, neighbor, pid);
 	vb_neighbor_tell_room(neighbors, number);
 	vb_log(VB_LOG_DEBUG, "a line to adapter %u, process %d: %s", number, (int)pid,
 	       vb_neighbor_describe(neighbors, number));

@@ -47,6 +47,7 @@ struct vb_neighbor {
 struct vb_own_segment {
 	uint32_t number; /* 0: free */
 	struct vb_shared shared;
+	struct vb_conversion *conversion; /* that the mapping is; NULL: it was shared already */
 	uint8_t given[(VB_MEMBER_COUNT + 7) / 8]; /* neighbors that have it */
 };
 
@@ -68,6 +69,8 @@ struct vb_neighbors {
 	struct vb_neighbor_counts counts;
 	struct vb_neighbor table[VB_MEMBER_COUNT];
 	uint32_t last_segment;
+	bool wants_segment; /* one of them has a segment that we do not have and have not asked for */
+	uint32_t segment_looks; /* how often more the mailbox is looked into for one that was asked for */
 	struct vb_own_segment segments[VB_OWN_SEGMENTS_MAX];
 };
 
@@ -103,7 +106,6 @@ struct vb_neighbor_segment {
 /* neighbor_segment.c */
 void vb_neighbors_take_segment(struct vb_neighbors *neighbors, const void *bytes,
 			       const struct vb_mail *mail);
-void vb_neighbor_ask_for_segment(struct vb_neighbors *neighbors, uint32_t number);
 void vb_neighbor_forget_segments(struct vb_neighbor *neighbor);
 void vb_neighbors_unshare_all(struct vb_neighbors *neighbors);
 

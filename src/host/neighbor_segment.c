@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared mappings that regions lie in, which neighbors map, too. A region's row has the number of such a segment. Who meets one that he does not
+ * Shared mappings that regions lie in, or that private memory was converted to, which neighbors map, too. A region's row has the number of such a segment. Who meets one that he does not
  * have asks for it, once, and gets along without it meanwhile. Numbers are never used again, so that a mapping is never taken
  * for another; when a region goes, those who have asked are told to let go of it.
  */
 #include "host/neighbor_priv.h"
 
+#include "host/conversion.h"
 #include "host/mail.h"
 #include "host/member_priv.h"
 #include "host/shared.h"
 #include "link/fd.h"
+#include "nic/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+/* A program may find each of its requests done when it looks, and never wait: nobody would look into the mailbox. */
+#define SEGMENT_LOOKS 100000u
+#define LOOK_EACH 32u
 
 /* --- ours --- */
 
@@ -25,11 +31,27 @@ static struct vb_own_segment *find_own(struct vb_neighbors *neighbors, uint32_t 
 	return NULL;
 }
 
-uint32_t vb_neighbors_share(struct vb_neighbors *neighbors, uint64_t address, uint64_t length)
+static bool share_conversion(struct vb_own_segment *segment, struct vb_conversion *conversion)
+{
+	if (!conversion)
+		return false;
+	if (!vb_conversion_share(conversion, &segment->shared)) {
+		vb_conversion_drop(conversion);
+		return false;
+	}
+	segment->conversion = conversion;
+	return true;
+}
+
+uint32_t vb_neighbors_share(struct vb_neighbors *neighbors, uint64_t address, uint64_t length,
+			    bool may_convert)
 {
 	struct vb_own_segment *segment = find_own(neighbors, 0);
 
-	if (!segment || !vb_shared_find(address, length, &segment->shared))
+	if (!segment ||
+	    (!share_conversion(segment, vb_conversion_find(address, length)) &&
+	     !vb_shared_find(address, length, &segment->shared) &&
+	     (!may_convert || !share_conversion(segment, vb_conversion_make(address, length)))))
 		return 0;
 	do
 		segment->number = ++neighbors->last_segment;
@@ -67,7 +89,23 @@ void vb_neighbors_unshare(struct vb_neighbors *neighbors, uint32_t number)
 			send_mail(neighbors, to, &message, -1);
 	}
 	vb_fd_close(segment->shared.fd);
+	if (segment->conversion)
+		vb_conversion_drop(segment->conversion);
 	*segment = (struct vb_own_segment){ 0 };
+}
+
+void vb_neighbors_unshare_conversions(struct vb_neighbors *neighbors, uint64_t address,
+				      uint64_t length)
+{
+	for (uint32_t i = 0; i < VB_OWN_SEGMENTS_MAX; i++) {
+		struct vb_own_segment *segment = &neighbors->segments[i];
+
+		if (!segment->conversion ||
+		    !vb_conversion_overlaps(segment->conversion, address, length))
+			continue;
+		vb_nic_forget_segment(neighbors->nic, segment->number);
+		vb_neighbors_unshare(neighbors, segment->number);
+	}
 }
 
 void vb_neighbors_unshare_all(struct vb_neighbors *neighbors)
@@ -111,8 +149,8 @@ void vb_neighbor_forget_segments(struct vb_neighbor *neighbor)
 	neighbor->reach.segments = NULL;
 }
 
-static void take(struct vb_neighbor *neighbor, const struct vb_neighbor_segment *message,
-		 const struct vb_mail *mail)
+static void take(struct vb_neighbors *neighbors, struct vb_neighbor *neighbor,
+		 const struct vb_neighbor_segment *message, const struct vb_mail *mail)
 {
 	struct vb_reach_segment *segment =
 		vb_dma_reach_segment_of(&neighbor->reach, message->segment);
@@ -125,12 +163,13 @@ static void take(struct vb_neighbor *neighbor, const struct vb_neighbor_segment 
 		     (off_t)message->offset);
 	if (bytes == MAP_FAILED)
 		return;
+	neighbors->segment_looks = 0;
 	segment->bytes = bytes;
 	segment->address = message->address;
 	segment->length = message->length;
 }
 
-void vb_neighbor_ask_for_segment(struct vb_neighbors *neighbors, uint32_t number)
+static void ask(struct vb_neighbors *neighbors, uint32_t number)
 {
 	struct vb_reach *reach = &neighbors->table[number].reach;
 	struct vb_neighbor_segment message = { .kind = VB_NEIGHBOR_ASKS,
@@ -141,6 +180,22 @@ void vb_neighbor_ask_for_segment(struct vb_neighbors *neighbors, uint32_t number
 	forget(segment); /* another one had its place */
 	segment->number = message.segment;
 	send_mail(neighbors, number, &message, -1);
+}
+
+static void ask_all(struct vb_neighbors *neighbors)
+{
+	neighbors->wants_segment = false;
+	for (uint32_t i = 0; i < neighbors->open_count; i++)
+		if (neighbors->table[neighbors->open[i]].reach.wanted_segment)
+			ask(neighbors, neighbors->open[i]);
+	neighbors->segment_looks = SEGMENT_LOOKS;
+}
+
+bool vb_neighbors_ask_for_segments(struct vb_neighbors *neighbors)
+{
+	if (neighbors->wants_segment)
+		ask_all(neighbors);
+	return neighbors->segment_looks && --neighbors->segment_looks % LOOK_EACH == 0;
 }
 
 void vb_neighbors_take_segment(struct vb_neighbors *neighbors, const void *bytes,
@@ -162,7 +217,7 @@ void vb_neighbors_take_segment(struct vb_neighbors *neighbors, const void *bytes
 	else if (!neighbor->reach.segments)
 		return;
 	else if (message.kind == VB_NEIGHBOR_SEGMENT)
-		take(neighbor, &message, mail);
+		take(neighbors, neighbor, &message, mail);
 	else if (vb_dma_reach_segment_of(&neighbor->reach, message.segment)->number ==
 		 message.segment)
 		forget(vb_dma_reach_segment_of(&neighbor->reach, message.segment));

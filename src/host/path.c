@@ -6,6 +6,7 @@
 #include "host/adapter_priv.h"
 
 #include "host/clock.h"
+#include "host/conversion.h"
 #include "host/log.h"
 #include "host/member.h"
 #include "host/neighbor.h"
@@ -75,9 +76,18 @@ void vb_adapter_await_neighbors(struct vb_adapter *adapter)
 		vb_neighbors_await(adapter->neighbors);
 }
 
+/* Without the preloaded library, nobody would tell us what the program does with its memory. */
+static bool may_convert(const struct vb_adapter *adapter)
+{
+	return adapter->init.config->share == VB_SHARE_ON &&
+	       vb_conversion_hook_in(vb_adapter_on_memory_call);
+}
+
 uint32_t vb_adapter_share(struct vb_adapter *adapter, uint64_t address, uint64_t length)
 {
-	return adapter->neighbors ? vb_neighbors_share(adapter->neighbors, address, length) : 0;
+	return adapter->neighbors ? vb_neighbors_share(adapter->neighbors, address, length,
+						       may_convert(adapter))
+				  : 0;
 }
 
 void vb_adapter_unshare(struct vb_adapter *adapter, uint32_t segment)

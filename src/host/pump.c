@@ -396,6 +396,13 @@ static bool has_moved_directly(struct vb_pump *pump)
 	return has_moved;
 }
 
+/* That requests of the turn before have met. */
+static void look_for_segments(struct vb_pump *pump, uint64_t now_ns)
+{
+	if (pump->neighbors && vb_neighbors_ask_for_segments(pump->neighbors))
+		(void)receive_from_members(pump, now_ns);
+}
+
 static void look_for_room(struct vb_pump *pump)
 {
 	if (pump->neighbors && vb_nic_has_waiting_lines(pump->nic))
@@ -451,6 +458,7 @@ static bool transmit(struct vb_pump *pump, uint64_t now_ns)
 {
 	uint32_t slot_count = 0;
 
+	look_for_segments(pump, now_ns);
 	look_for_room(pump);
 	if (vb_nic_has_work(pump->nic))
 		slot_count = vb_nic_transmit(pump->nic, now_ns, pump->slots, BATCH);

@@ -5,96 +5,30 @@
  */
 #include "host/shared.h"
 
+#include "host/mapping.h"
 #include "link/fd.h"
 #include "link/sys.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
-#define LINE_SIZE 4500u /* a path of 4096 and what is before it */
-
-struct mapping {
-	uint64_t begin, end, offset;
-	char rights[8];
-	dev_t device;
-	ino_t inode;
-	const char *path; /* in the line */
-};
-
-/* By bare system calls: the program may have taken open() and read(). */
-struct text {
-	int fd;
-	size_t at, end;
-	char bytes[4096];
-};
-
-static int next(struct text *text)
+/* The mapping that an address lies in. The list is the caller's, for the path. */
+static bool find_mapping(uint64_t address, struct vb_mapping_list *list, struct vb_mapping *mapping)
 {
-	long count;
-
-	if (text->at == text->end) {
-		count = syscall(SYS_read, text->fd, text->bytes, sizeof(text->bytes));
-		if (count <= 0)
-			return -1;
-		text->at = 0;
-		text->end = (size_t)count;
-	}
-	return (unsigned char)text->bytes[text->at++];
-}
-
-/* A line that is too long is cut; false at the end. */
-static bool read_line(struct text *text, char line[LINE_SIZE])
-{
-	size_t length = 0;
-	int c;
-
-	while ((c = next(text)) >= 0 && c != '\n')
-		if (length + 1 < LINE_SIZE)
-			line[length++] = (char)c;
-	line[length] = 0;
-	return c >= 0;
-}
-
-static bool parse(const char *line, struct mapping *mapping)
-{
-	unsigned long begin, end, offset, inode;
-	unsigned major_number, minor_number;
-	int path = 0;
-
-	if (sscanf(line, "%lx-%lx %7s %lx %x:%x %lu %n", &begin, &end, mapping->rights, &offset,
-		   &major_number, &minor_number, &inode, &path) < 7)
-		return false;
-	mapping->begin = begin;
-	mapping->end = end;
-	mapping->offset = offset;
-	mapping->device = makedev(major_number, minor_number);
-	mapping->inode = inode;
-	mapping->path = line + path;
-	return true;
-}
-
-/* The mapping that begins at or before the range and ends behind its beginning. */
-static bool find_mapping(uint64_t address, char *line, struct mapping *mapping)
-{
-	struct text text = { .fd = vb_sys_result(syscall(SYS_openat, AT_FDCWD, "/proc/self/maps",
-							 O_RDONLY | O_CLOEXEC)) };
 	bool is_found = false;
 
-	if (text.fd < 0)
+	if (!vb_mapping_list_open(list, false))
 		return false;
-	while (!is_found && read_line(&text, line) && parse(line, mapping) &&
-	       mapping->begin <= address)
+	while (!is_found && vb_mapping_list_next(list, mapping) && mapping->begin <= address)
 		is_found = mapping->end > address;
-	vb_sys_close(text.fd);
+	vb_mapping_list_close(list);
 	return is_found;
 }
 
-static bool is_same_file(int fd, const struct mapping *mapping)
+static bool is_same_file(int fd, const struct vb_mapping *mapping)
 {
 	struct stat status;
 
@@ -102,7 +36,7 @@ static bool is_same_file(int fd, const struct mapping *mapping)
 	       status.st_dev == mapping->device;
 }
 
-static int open_by_name(const struct mapping *mapping)
+static int open_by_name(const struct vb_mapping *mapping)
 {
 	int fd;
 
@@ -131,7 +65,7 @@ struct entry {
 };
 
 /* Among the descriptors of the process. */
-static int find_in(const char *bytes, long length, const struct mapping *mapping)
+static int find_in(const char *bytes, long length, const struct vb_mapping *mapping)
 {
 	for (long at = 0; at < length;) {
 		const struct entry *entry = (const void *)(bytes + at);
@@ -144,7 +78,7 @@ static int find_in(const char *bytes, long length, const struct mapping *mapping
 	return -1;
 }
 
-static int open_by_descriptor(const struct mapping *mapping)
+static int open_by_descriptor(const struct vb_mapping *mapping)
 {
 	_Alignas(8) char bytes[4096];
 	int folder = vb_sys_result(
@@ -162,11 +96,11 @@ static int open_by_descriptor(const struct mapping *mapping)
 
 bool vb_shared_find(uint64_t address, uint64_t length, struct vb_shared *shared_out)
 {
-	char line[LINE_SIZE];
-	struct mapping mapping;
+	struct vb_mapping_list list;
+	struct vb_mapping mapping;
 	int fd;
 
-	if (!length || !find_mapping(address, line, &mapping) || mapping.end - address < length ||
+	if (!length || !find_mapping(address, &list, &mapping) || mapping.end - address < length ||
 	    strncmp(mapping.rights, "rw", 2) || mapping.rights[3] != 's' || !mapping.inode)
 		return false;
 	fd = open_by_name(&mapping);

@@ -33,6 +33,12 @@ static inline bool vb_touch_write_long(uint8_t *to, const uint8_t *from, size_t 
 	return true;
 }
 
+static inline bool vb_touch_copy_long(uint8_t *to, const uint8_t *from, size_t length)
+{
+	(void)to, (void)from, (void)length;
+	return true;
+}
+
 static inline bool vb_touch_read(uint8_t *to, const uint8_t *from, size_t length)
 {
 	(void)to, (void)from, (void)length;
@@ -168,18 +174,34 @@ static inline bool vb_touch_can_write_long(const uint8_t *to, size_t length)
 	return length >= VB_TOUCH_LONG_MIN && ((uintptr_t)to + length) % 8 == 0 && length % 8 == 0;
 }
 
-/* The string copy shows its words in any order, but all of them before the last one, which is stored after it. */
-static inline bool vb_touch_write_long(uint8_t *to, const uint8_t *from, size_t length)
+/* Its row catches faults at either end. */
+static inline bool vb_touch_copy_words(uint8_t *to, const uint8_t *from, size_t count)
 {
 	__asm__ goto(
 		"movq\t%0, %%rdi\n\tmovq\t%1, %%rsi\n\tmovq\t%2, %%rcx\n1:\trep movsq" VB_TOUCH_ROW
 		:
-		: "r"(to), "r"(from), "r"(length / 8 - 1)
+		: "r"(to), "r"(from), "r"(count)
 		: "rdi", "rsi", "rcx", "memory"
 		: fault);
-	return vb_touch_store_8(to + length - 8, from + length - 8);
+	return true;
 fault:
 	return false;
+}
+
+/* The string copy shows its words in any order, but all of them before the last one, which is stored after it. */
+static inline bool vb_touch_write_long(uint8_t *to, const uint8_t *from, size_t length)
+{
+	return vb_touch_copy_words(to, from, length / 8 - 1) &&
+	       vb_touch_store_8(to + length - 8, from + length - 8);
+}
+
+/* The same where both are application memory. */
+static inline bool vb_touch_copy_long(uint8_t *to, const uint8_t *from, size_t length)
+{
+	uint8_t last[8];
+
+	return vb_touch_copy_words(to, from, length / 8 - 1) &&
+	       vb_touch_load_8(last, from + length - 8) && vb_touch_store_8(to + length - 8, last);
 }
 
 #endif

@@ -57,6 +57,9 @@ enum vb_rereg_flag {
 VB_MUST_USE vb_err vb_mr_reregister(struct vb_mr *mr, uint32_t flags, struct vb_pd *pd,
 				    const struct vb_mr_init *init);
 
+/* No region's row has that segment from now on. */
+void vb_nic_forget_segment(struct vb_nic *nic, uint32_t segment);
+
 enum vb_mw_type { VB_MW_TYPE_1 = 1, VB_MW_TYPE_2 = 2 };
 
 /* A window, not bound yet. It is bound by a VB_WR_BIND_MW request. Destroying a bound one unbinds it. */

@@ -124,6 +124,9 @@ vb_err vb_qp_destroy(struct vb_qp *qp);
 VB_MUST_USE vb_err vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask);
 void vb_qp_query(const struct vb_qp *qp, struct vb_qp_attr *attr);
 
+/* Its queues show something new: for who owns the engine, in place of the doorbell (nic/rings.h). */
+void vb_qp_on_doorbell(struct vb_qp *qp);
+
 /* What vb_qp_modify() would say, and why. With none of the attributes below there is no such transition. */
 struct vb_qp_refusal {
 	vb_err err; /* but never VB_ENOMEM */

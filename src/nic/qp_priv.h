@@ -9,7 +9,9 @@
 #include "nic/flight_priv.h"
 #include "nic/memory_priv.h"
 #include "nic/nic_priv.h"
+#include "nic/qp.h"
 #include "nic/queue_priv.h"
+#include "nic/rings.h"
 #include "wire/packet.h"
 
 /* A place in a list of SGEs. */
@@ -233,8 +235,6 @@ static inline bool vb_wqe_is_local(const struct vb_wqe *wqe)
 /* qp.c */
 struct vb_qp *vb_qp_find(const struct vb_nic *nic, vb_qpn number);
 void vb_qp_schedule(struct vb_qp *qp); /* may have something to send */
-void vb_qp_ring(struct vb_qp *qp); /* the doorbell; any thread */
-void vb_qp_on_doorbell(struct vb_qp *qp);
 void vb_qp_on_timer(struct vb_qp *qp);
 /* One packet, if there is one to send; with ends_turn it is the QP's last for now. */
 bool vb_qp_emit(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn);

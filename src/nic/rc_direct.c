@@ -86,8 +86,10 @@ static bool fill_part(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_span
 	request->part_length = min32(wqe->length - request->offset, qp->nic->direct_left);
 	if (wqe->flags & VB_SEND_INLINE) {
 		request->bytes = vb_wqe_inline(wqe) + request->offset;
+		request->span_count = 0;
 		return true;
 	}
+	request->bytes = NULL;
 	cursor = vb_cursor_at(&sgl, request->offset);
 	request->spans = spans;
 	request->span_count = vb_sgl_resolve(qp->nic, &sgl, &cursor, request->part_length,
@@ -146,18 +148,18 @@ static void advance(struct vb_qp *qp, const struct vb_reach_request *request, en
 		complete(qp, status);
 }
 
-static struct vb_reach_request request_of(const struct vb_qp *qp, const struct vb_wqe *wqe)
+/* Field by field: a struct that is made and then copied makes the CPU wait for its own stores. fill_part() does the rest. */
+static void init_request(struct vb_reach_request *request, const struct vb_qp *qp,
+			 const struct vb_wqe *wqe)
 {
-	return (struct vb_reach_request){
-		.target = qp->peer,
-		.initiator = qp->number,
-		.target_gid = &qp->flow.destination,
-		.initiator_gid = &qp->flow.source,
-		.right = right_of((enum vb_wr_opcode)wqe->opcode),
-		.rkey = wqe->rdma.rkey,
-		.address = wqe->rdma.remote_address,
-		.length = wqe->length,
-	};
+	request->target = qp->peer;
+	request->initiator = qp->number;
+	request->target_gid = &qp->flow.destination;
+	request->initiator_gid = &qp->flow.source;
+	request->right = right_of((enum vb_wr_opcode)wqe->opcode);
+	request->rkey = wqe->rdma.rkey;
+	request->address = wqe->rdma.remote_address;
+	request->length = wqe->length;
 }
 
 /* --- WRITEs, of which short ones go together --- */
@@ -182,7 +184,7 @@ static uint32_t add_others(struct vb_qp *qp, struct vb_span spans[VB_REACH_WRITE
 
 		if (!is_short(wqe) || wqe->length > left)
 			break;
-		requests[count] = request_of(qp, wqe);
+		init_request(&requests[count], qp, wqe);
 		if (!fill_part(qp, wqe, &spans[count], &requests[count]))
 			break; /* found again when its turn comes */
 		left -= wqe->length;
@@ -229,8 +231,7 @@ enum vb_direct vb_rc_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe
 	struct vb_reach_request requests[VB_REACH_WRITES_MAX];
 	enum vb_direct direct = VB_DIRECT_REFUSED;
 
-	requests[0] = request_of(qp, wqe);
-	if (!requests[0].right || !wqe->length ||
+	if (!right_of((enum vb_wr_opcode)wqe->opcode) || !wqe->length ||
 	    (wqe->opcode != VB_WR_WRITE && !qp->attr.reads_out))
 		return VB_DIRECT_REFUSED;
 	if (!is_alone(qp))
@@ -239,6 +240,7 @@ enum vb_direct vb_rc_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe
 		qp->nic->direct_left = 0; /* ends the turn, for all */
 		return VB_DIRECT_LATER;
 	}
+	init_request(&requests[0], qp, wqe);
 	if (fill_part(qp, wqe, spans, &requests[0]))
 		direct = wqe->opcode == VB_WR_WRITE ? execute_writes(qp, spans, requests)
 						    : execute(qp, wqe, &requests[0]);

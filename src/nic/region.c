@@ -116,6 +116,19 @@ vb_err vb_mr_destroy(struct vb_mr *mr)
 	return VB_OK;
 }
 
+void vb_nic_forget_segment(struct vb_nic *nic, uint32_t segment)
+{
+	for (uint32_t i = 0; i < nic->config.key_row_count; i++) {
+		struct vb_key_row *row = &nic->config.key_rows[i];
+
+		if (!nic->key_owners[i] || row->kind != VB_KEY_REGION || row->segment != segment)
+			continue;
+		vb_key_row_change_begin(nic, row);
+		row->segment = 0;
+		vb_key_row_change_end(nic, row);
+	}
+}
+
 uint32_t vb_mr_key(const struct vb_mr *mr)
 {
 	return mr->row->key;

@@ -251,12 +251,18 @@ void vb_qp_ring(struct vb_qp *qp)
 						      memory_order_release, memory_order_relaxed));
 }
 
-void vb_qp_ring_send(struct vb_qp *qp)
+bool vb_qp_show_send(struct vb_qp *qp)
 {
 	if (qp->sq.staged == atomic_load_explicit(&qp->sq.posted, memory_order_relaxed))
-		return;
+		return false;
 	atomic_store_explicit(&qp->sq.posted, qp->sq.staged, memory_order_release);
-	vb_qp_ring(qp);
+	return true;
+}
+
+void vb_qp_ring_send(struct vb_qp *qp)
+{
+	if (vb_qp_show_send(qp))
+		vb_qp_ring(qp);
 }
 
 void vb_qp_abort_send(struct vb_qp *qp)

@@ -27,6 +27,13 @@ VB_MUST_USE vb_err vb_qp_post_send(struct vb_qp *qp, const struct vb_send_reques
 /* Shows the engine all requests that were put in, and tells it. */
 void vb_qp_ring_send(struct vb_qp *qp);
 
+/*
+ * The same in two steps: shows them, and is true if there are any; then tells it. Who owns the engine by then does as well to have it look
+ * himself (vb_qp_on_doorbell() in nic/qp.h).
+ */
+bool vb_qp_show_send(struct vb_qp *qp);
+void vb_qp_ring(struct vb_qp *qp);
+
 /* Forgets all requests that were put in since the last vb_qp_ring_send(). */
 void vb_qp_abort_send(struct vb_qp *qp);
 

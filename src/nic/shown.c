@@ -34,25 +34,27 @@ void vb_shown_change_end(void *shown, const void *row)
 	__atomic_store_n((uint32_t *)shown, halves[0], __ATOMIC_RELEASE);
 }
 
-/* False if the row does not come to rest. */
+/* False if the row does not come to rest; then something is in it. */
 static bool read_row(void *row_out, const void *shown)
 {
 	const uint64_t *from = shown;
 	const uint32_t *from_halves = shown;
-	uint64_t words[ROW_WORDS];
+	uint64_t *to = row_out; /* rows are of words, and aligned to them */
 	uint32_t halves[2];
 
 	for (uint32_t tries = 0; tries < READ_TRIES; tries++) {
 		halves[0] = __atomic_load_n(from_halves, __ATOMIC_ACQUIRE);
 		halves[1] = __atomic_load_n(from_halves + 1, __ATOMIC_RELAXED);
-		for (uint32_t i = 1; i < ROW_WORDS; i++)
-			words[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+		memcpy(to, halves, sizeof(halves));
+#pragma GCC unroll 8
+		for (uint32_t i = 1; i < ROW_WORDS; i++) {
+			uint64_t word = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+
+			memcpy(&to[i], &word, sizeof(word));
+		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (halves[0] & 1 || __atomic_load_n(from_halves, __ATOMIC_RELAXED) != halves[0])
-			continue;
-		memcpy(words, halves, sizeof(halves));
-		memcpy(row_out, words, sizeof(words));
-		return true;
+		if (!(halves[0] & 1) && __atomic_load_n(from_halves, __ATOMIC_RELAXED) == halves[0])
+			return true;
 	}
 	return false;
 }

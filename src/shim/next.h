@@ -10,10 +10,12 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
@@ -35,7 +37,9 @@
 	X(dirfd) X(scandir) X(scandir64) X(scandirat) X(scandirat64) X(glob) X(glob64) \
 	X(chdir) X(fchdir) X(getcwd) X(get_current_dir_name) \
 	X(close) X(close_range) X(closefrom) X(dup2) X(dup3) \
-	X(sigprocmask) X(pthread_sigmask)
+	X(sigprocmask) X(pthread_sigmask) \
+	X(munmap) X(mmap) X(mmap64) X(mremap) X(madvise) X(mprotect) X(pkey_mprotect) X(mlock) X(mlock2) X(mlockall) \
+	X(_Fork) X(clone)
 
 #define VB_NEXT_FIELD(name) __typeof__(name) *name;
 struct vb_next {

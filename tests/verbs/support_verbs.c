@@ -20,21 +20,23 @@ static struct ibv_context *open_device(void)
 	return context;
 }
 
-void open_nodes(struct node nodes[2])
+void open_node(struct node *node)
 {
-	for (enum side side = A; side <= B; side++) {
-		struct node *node = &nodes[side];
-
-		*node = (struct node){ .context = open_device() };
-		node->pd = ibv_alloc_pd(node->context);
-		node->cq = ibv_create_cq(node->context, 4 * DEPTH, NULL, NULL, 0);
-		node->empty_cq = ibv_create_cq(node->context, 1, NULL, NULL, 0);
-		EXPECT(node->pd && node->cq && node->empty_cq);
-		EXPECT_EQ(ibv_query_gid(node->context, 1, GID_INDEX, &node->gid), 0);
-	}
+	*node = (struct node){ .context = open_device() };
+	node->pd = ibv_alloc_pd(node->context);
+	node->cq = ibv_create_cq(node->context, 4 * DEPTH, NULL, NULL, 0);
+	node->empty_cq = ibv_create_cq(node->context, 1, NULL, NULL, 0);
+	EXPECT(node->pd && node->cq && node->empty_cq);
+	EXPECT_EQ(ibv_query_gid(node->context, 1, GID_INDEX, &node->gid), 0);
 }
 
-static void create_qp(struct node *node)
+void open_nodes(struct node nodes[2])
+{
+	open_node(&nodes[A]);
+	open_node(&nodes[B]);
+}
+
+void create_qp(struct node *node)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = node->cq,
@@ -63,17 +65,17 @@ static void create_qp(struct node *node)
 		  0);
 }
 
-static void make_ready(struct node *node, const struct node *peer)
+void connect_qp(struct node *node, uint32_t peer_qpn)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = peer->qp->qp_num,
+		.dest_qp_num = peer_qpn,
 		.max_dest_rd_atomic = 4,
 		.min_rnr_timer = 1,
 		.ah_attr = { .is_global = 1,
 			     .port_num = 1,
-			     .grh = { .dgid = peer->gid,
+			     .grh = { .dgid = node->gid, /* both are on this device */
 				      .sgid_index = GID_INDEX,
 				      .hop_limit = 64 } },
 	};
@@ -100,8 +102,8 @@ void connect_nodes(struct node nodes[2])
 {
 	create_qp(&nodes[A]);
 	create_qp(&nodes[B]);
-	make_ready(&nodes[A], &nodes[B]);
-	make_ready(&nodes[B], &nodes[A]);
+	connect_qp(&nodes[A], nodes[B].qp->qp_num);
+	connect_qp(&nodes[B], nodes[A].qp->qp_num);
 }
 
 struct ibv_mr *register_memory(const struct node *node, void *memory, size_t length)

@@ -23,11 +23,15 @@ struct node {
 	union ibv_gid gid;
 };
 
-/* Opens the device twice. */
+/* Opens the device, once or twice. */
+void open_node(struct node *node);
 void open_nodes(struct node nodes[2]);
 
 /* Ends the QPs of both, if there are any, and connects new ones. */
 void connect_nodes(struct node nodes[2]);
+/* The same by steps, for a peer in another process. */
+void create_qp(struct node *node);
+void connect_qp(struct node *node, uint32_t peer_qpn);
 
 struct ibv_mr *register_memory(const struct node *node, void *memory, size_t length);
 

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The names by which a program changes its mappings, or copies itself without fork(), which tells libibverbs by itself. Private memory
+ * that libibverbs has converted (docs/adr/0004) is made what it was before such a call sees it. What the C library does by itself does
+ * not come here: free(), realloc() and thread stacks.
+ */
+#include "shim/next.h"
+
+#include "host/conversion.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+/* libibverbs finds it by its name and stores its function here. */
+VB_EXPORT extern vb_conversion_hook *vb_shim_memory;
+vb_conversion_hook *vb_shim_memory;
+
+static bool tell(enum vb_conversion_reason reason, const void *address, size_t length)
+{
+	vb_conversion_hook *hook = __atomic_load_n(&vb_shim_memory, __ATOMIC_ACQUIRE);
+	int errno_before = errno;
+	bool may_go_on;
+
+	if (!hook)
+		return true;
+	may_go_on = hook(reason, (uintptr_t)address, length);
+	errno = errno_before;
+	return may_go_on;
+}
+
+VB_EXPORT int munmap(void *address, size_t length)
+{
+	(void)tell(VB_CONVERSION_CHANGES, address, length);
+	return vb_next()->munmap(address, length);
+}
+
+static void tell_if_fixed(const void *address, size_t length, int flags)
+{
+	if (flags & MAP_FIXED)
+		(void)tell(VB_CONVERSION_CHANGES, address, length);
+}
+
+VB_EXPORT void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+{
+	tell_if_fixed(address, length, flags);
+	return vb_next()->mmap(address, length, protection, flags, fd, offset);
+}
+
+VB_EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int fd,
+		       off64_t offset)
+{
+	tell_if_fixed(address, length, flags);
+	return vb_next()->mmap64(address, length, protection, flags, fd, offset);
+}
+
+VB_EXPORT void *mremap(void *address, size_t length, size_t new_length, int flags, ...)
+{
+	void *place = NULL;
+	va_list arguments;
+
+	va_start(arguments, flags);
+	if (flags & MREMAP_FIXED)
+		place = va_arg(arguments, void *);
+	va_end(arguments);
+	if (flags & MREMAP_FIXED)
+		(void)tell(VB_CONVERSION_CHANGES, place, new_length);
+	if (!tell(new_length > length ? VB_CONVERSION_GROWS : VB_CONVERSION_CHANGES, address,
+		  length)) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	return vb_next()->mremap(address, length, new_length, flags, place);
+}
+
+/* Hints about when memory will be used say nothing about what it is. */
+static bool is_mere_hint(int advice)
+{
+	return advice == MADV_NORMAL || advice == MADV_RANDOM || advice == MADV_SEQUENTIAL ||
+	       advice == MADV_WILLNEED || advice == MADV_COLD || advice == MADV_PAGEOUT ||
+	       advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE;
+}
+
+static bool is_emptying(int advice)
+{
+	return advice == MADV_DONTNEED || advice == MADV_FREE;
+}
+
+static bool is_at_page(const void *address)
+{
+	return (uintptr_t)address % (uintptr_t)sysconf(_SC_PAGESIZE) == 0;
+}
+
+VB_EXPORT int madvise(void *address, size_t length, int advice)
+{
+	if (!is_mere_hint(advice) && is_at_page(address))
+		(void)tell(is_emptying(advice) ? VB_CONVERSION_EMPTIES : VB_CONVERSION_CHANGES,
+			   address, length);
+	return vb_next()->madvise(address, length, advice);
+}
+
+VB_EXPORT int mprotect(void *address, size_t length, int protection)
+{
+	(void)tell(VB_CONVERSION_CHANGES, address, length);
+	return vb_next()->mprotect(address, length, protection);
+}
+
+VB_EXPORT int pkey_mprotect(void *address, size_t length, int protection, int key)
+{
+	(void)tell(VB_CONVERSION_CHANGES, address, length);
+	return vb_next()->pkey_mprotect(address, length, protection, key);
+}
+
+VB_EXPORT int mlock(const void *address, size_t length)
+{
+	(void)tell(VB_CONVERSION_CHANGES, address, length);
+	return vb_next()->mlock(address, length);
+}
+
+VB_EXPORT int mlock2(const void *address, size_t length, unsigned flags)
+{
+	(void)tell(VB_CONVERSION_CHANGES, address, length);
+	return vb_next()->mlock2(address, length, flags);
+}
+
+VB_EXPORT int mlockall(int flags)
+{
+	(void)tell(VB_CONVERSION_CHANGES, NULL, SIZE_MAX);
+	return vb_next()->mlockall(flags);
+}
+
+/* Without the handlers that fork() calls. */
+VB_EXPORT pid_t _Fork(void)
+{
+	(void)tell(VB_CONVERSION_CHANGES, NULL, SIZE_MAX);
+	return vb_next()->_Fork();
+}
+
+VB_EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argument, ...)
+{
+	va_list arguments;
+	void *further[3];
+
+	va_start(arguments, argument);
+	for (int i = 0; i < 3; i++)
+		further[i] = va_arg(arguments, void *);
+	va_end(arguments);
+	if (!(flags & CLONE_VM))
+		(void)tell(VB_CONVERSION_CHANGES, NULL, SIZE_MAX);
+	return vb_next()->clone(function, stack, flags, argument, further[0], further[1],
+				further[2]);
+}

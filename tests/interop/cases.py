@@ -183,11 +183,11 @@ CONNECTIONS = (
 )
 
 OUR_OWN = (
-    exchange('-c rc -n 40', few=True),
+    exchange('-c rc -n 20', few=True),
     exchange('-c rc -n 20 -m 256'),
     exchange('-c rc -n 20 -m 512'),
     exchange('-c rc -n 20 -m 2048'),
-    exchange('-c rc -n 20 -m 4096 -s 200000'),
+    exchange('-c rc -n 10 -m 4096 -s 200000'),
     exchange('-c rc -n 10 -l'),
     exchange('-c uc -n 20'),
     exchange('-c uc -n 10 -m 4096'),

@@ -18,7 +18,7 @@ import guest
 OWN_PROGRAMS = {name: guest.BUILD / 'tests/interop' / name for name in ('exchange', 'mishap', 'window')}
 TAP = 'tap0'
 OURS, PEERS = ('10.77.0.1', 'fd77::1'), ('10.77.0.2', 'fd77::2')
-CASE_SECONDS = 120
+CASE_SECONDS = 300
 MOURNING_SECONDS = 5    # that a server has to end after its client failed
 
 

@@ -36,7 +36,7 @@ clients:
 
 bench:
 	@scripts/bootstrap --bench
-	@scripts/build release --quiet verbatim ibverbs rdmacm verbatim-preload benches
+	@scripts/build release --quiet verbatim ibverbs rdmacm verbatim-preload interop-agent benches
 	@build/bench/engine
 	@echo
 	@bench/wire
@@ -62,7 +62,7 @@ tsan:
 interop:
 	@scripts/bootstrap
 	@scripts/build release --quiet
-	@tests/interop/run $(CASES)
+	@$(if $(CASES),tests/interop/run $(CASES),tests/interop/all)
 
 drill:
 	@scripts/bootstrap
@@ -92,7 +92,7 @@ help:
 	@echo "make mutants          plant every known fault and see that the tests catch it"
 	@echo "make fuzz             run each fuzz target for FUZZ_SECONDS=60"
 	@echo "make tsan             the thread tests under the thread sanitizer"
-	@echo "make interop          against the kernel's Soft-RoCE in a guest; CASES= chooses by name"
+	@echo "make interop          against the kernel's Soft-RoCE in a guest, and the drill; CASES= chooses by name"
 	@echo "make drill            packets by script against engine, process and kernel; SCRIPTS= chooses by name"
 	@echo "make install          into PREFIX=/usr/local, below DESTDIR="
 	@echo "make format           format all C files"

@@ -15,7 +15,9 @@ import subprocess
 import threading
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get('VB_BUILD_RELEASE', ROOT / 'build'))
+AGENT = BUILD / 'tests/interop/agent'
 BOOT_SECONDS = 180
 # rdma_rxe asks the crypto layer for its CRC by name: no dependency between modules says so.
 MODULES = ('crc32_generic', 'virtio_pci', 'virtio_net', '9pnet_virtio', '9p', 'overlay', 'rdma_rxe', 'ib_uverbs',
@@ -39,7 +41,7 @@ mount -t proc none /root/proc
 mount -t sysfs none /root/sys
 for folder in dev/shm run; do mkdir -p /root/$folder; mount -t tmpfs none /root/$folder; done
 mount -t 9p -o trans=virtio,version=9p2000.L,cache=none shared /root/mnt
-exec switch_root /root /bin/sh "$agent"
+exec switch_root /root "$agent"
 '''
 
 
@@ -112,10 +114,10 @@ class Image:
 class Job:
     """A command in the guest. Its output is in the shared folder."""
 
-    def __init__(self, path):
+    def __init__(self, number, path):
+        self.number = number
         self.path = path
         self.status = None
-        self.listening = threading.Event()
         self.ended = threading.Event()
 
     def output(self):
@@ -127,7 +129,7 @@ class Guest:
 
     def __init__(self, image, folder, tap, setup):
         self.folder = folder
-        self.jobs = {}
+        self.jobs = []
         self.starting = threading.Lock()
         self.is_up = threading.Event()
         (folder / 'setup').write_text(setup)
@@ -140,7 +142,7 @@ class Guest:
     def command(self, image, tap, line):
         return ['qemu-system-x86_64', '-machine', 'q35,accel=tcg', '-cpu', 'max', '-smp', '2', '-m', '1024',
                 '-nographic', '-no-reboot', '-nodefaults', '-kernel', image.kernel, '-initrd', image.initrd,
-                '-append', f'console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable agent={HERE}/agent.sh',
+                '-append', f'console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable agent={AGENT}',
                 '-serial', f'file:{self.folder}/console', '-serial', f'unix:{line},server=on,wait=off',
                 '-netdev', f'tap,id=net,ifname={tap},script=no,downscript=no', '-device', 'virtio-net-pci,netdev=net',
                 '-fsdev', 'local,id=host,path=/,security_model=none,readonly=on,multidevs=remap',
@@ -161,17 +163,15 @@ class Guest:
         raise Trouble('QEMU did not start: ' + (self.folder / 'qemu').read_text())
 
     def listen(self):
-        """What the agent says: "up", "listening <job>", "ended <job> <status>"."""
+        """What the agent says: "up", "ended <job> <status>"."""
         for text in self.line.makefile(errors='replace'):
             word = text.split()
             if word == ['up']:
                 self.is_up.set()
-            elif len(word) >= 2 and word[1] in self.jobs:
-                job = self.jobs[word[1]]
-                if word[0] == 'ended':
-                    job.status = int(word[2])
-                    job.ended.set()
-                job.listening.set()
+            elif len(word) == 3 and word[0] == 'ended' and int(word[1]) < len(self.jobs):
+                job = self.jobs[int(word[1])]
+                job.status = int(word[2])
+                job.ended.set()
 
     def wait_until_up(self):
         if not self.is_up.wait(BOOT_SECONDS):
@@ -180,16 +180,19 @@ class Guest:
     def console(self):
         return '\n'.join((self.folder / 'console').read_text(errors='replace').splitlines()[-30:])
 
-    def start(self, command, port=None, seconds=60):
-        """Starts a shell command; with a port, `listening` is set when somebody listens on it or the job has ended."""
+    def start(self, command, seconds=60):
         with self.starting:
-            number = str(len(self.jobs))
-            job = self.jobs[number] = Job(self.folder / f'job{number}')
-            self.line.sendall(f'{number} {seconds} {port or 0} {command}\n'.encode())
+            job = Job(len(self.jobs), self.folder / f'job{len(self.jobs)}')
+            self.jobs.append(job)
+            self.line.sendall(f'run {job.number} {seconds} {command}\n'.encode())
         return job
 
+    def end_job(self, job):
+        with self.starting:
+            self.line.sendall(f'end {job.number}\n'.encode())
+
     def run(self, command, seconds=60):
-        job = self.start(command, seconds=seconds)
+        job = self.start(command, seconds)
         if not job.ended.wait(seconds + 30):
             raise Trouble(f'no answer from the guest to {command}\n' + self.console())
         return job

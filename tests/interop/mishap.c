@@ -199,9 +199,10 @@ static void do_it(struct side *side, const struct mishap *mishap)
 		.length = mishap->length,
 		.lkey = side->mr[mishap->from]->lkey,
 	};
+	/* With the fence, it is never sent if a READ fails here: without, that would depend on who is faster. */
 	struct ibv_send_wr next = { .wr_id = 1,
 				    .opcode = IBV_WR_SEND,
-				    .send_flags = IBV_SEND_SIGNALED };
+				    .send_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE };
 	struct ibv_send_wr wr = { .next = &next,
 				  .sg_list = &sge,
 				  .num_sge = 1,

@@ -2,7 +2,9 @@
 """The two machines of the matrix: how programs are started on each, and how to know that a server is ready. On ours
 they go through `verbatim run`; in the guest they use the kernel's device."""
 
+import dataclasses
 import ipaddress
+import itertools
 import json
 import os
 import pathlib
@@ -13,12 +15,10 @@ import time
 import cases
 import guest
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-BUILD = pathlib.Path(os.environ.get('VB_BUILD_RELEASE', ROOT / 'build'))
-OWN_PROGRAMS = {name: BUILD / 'tests/interop' / name for name in ('exchange', 'mishap', 'window')}
+OWN_PROGRAMS = {name: guest.BUILD / 'tests/interop' / name for name in ('exchange', 'mishap', 'window')}
 TAP = 'tap0'
 OURS, PEERS = ('10.77.0.1', 'fd77::1'), ('10.77.0.2', 'fd77::2')
-CASE_SECONDS = 120
+CASE_SECONDS = 300
 MOURNING_SECONDS = 5    # that a server has to end after its client failed
 
 
@@ -28,6 +28,15 @@ def link_address(group):
     if len(packed) == 4:
         return '01005e' + bytes([packed[1] & 0x7f, *packed[2:]]).hex()
     return '3333' + packed[-4:].hex()
+
+
+@dataclasses.dataclass
+class Setting:
+    """What programs are told besides their case."""
+    family: str
+    server: 'Side'
+    client: 'Side'
+    port: int
 
 
 class Side:
@@ -40,19 +49,33 @@ class Side:
     def address(self, family):
         return self.addresses[family == cases.IPV6]
 
-    def words(self, template, trial):
-        return template.format(device=self.device, gid=self.gids[trial.family], port=trial.port,
-                               host=trial.server.addresses[0], server=trial.server.address(trial.family),
-                               client=trial.client.address(trial.family), **OWN_PROGRAMS)
+    def serve(self, words, setting, spot, group):
+        """Starts a server, which is ready then, or has ended."""
+        job = self.start(words, spot)
+        if group:
+            while not job.has_ended() and not self.has_joined(group):
+                time.sleep(0.05)
+        else:
+            spot.await_listener(setting.port, job.has_ended)
+        return job
+
+    def words(self, template, setting):
+        return template.format(device=self.device, gid=self.gids[setting.family], port=setting.port,
+                               host=setting.server.addresses[0], server=setting.server.address(setting.family),
+                               client=setting.client.address(setting.family), **OWN_PROGRAMS)
 
 
 class OurJob:
-    def __init__(self, words, output):
+    def __init__(self, words, output, spot):
         self.output_path = output
-        environment = dict(os.environ, VERBATIM_DEVICES=TAP, VERBATIM_LOG='debug', VERBATIM_LOG_FILE=f'{output}.log')
+        environment = dict(os.environ, VERBATIM_DEVICES=TAP, VERBATIM_LOG='debug', VERBATIM_LOG_FILE=f'{output}.log',
+                           **spot.settings())
         self.process = subprocess.Popen(
-            ['timeout', str(CASE_SECONDS), BUILD / 'verbatim', 'run', *shlex.split(words)], env=environment,
+            ['timeout', str(CASE_SECONDS), guest.BUILD / 'verbatim', 'run', *shlex.split(words)], env=environment,
             stdin=subprocess.DEVNULL, stdout=open(output, 'wb'), stderr=subprocess.STDOUT)
+
+    def has_ended(self):
+        return self.process.poll() is not None
 
     def wait(self):
         return self.process.wait()
@@ -75,51 +98,36 @@ class OurJob:
 class Ours(Side):
     def __init__(self, folder):
         self.folder = folder
-        self.job_count = 0
+        self.job_numbers = itertools.count(1)
         super().__init__('ours', OURS, f'vb_{TAP}', self.find_gids())
 
     def find_gids(self):
-        said = guest.run(BUILD / 'verbatim', 'devices', '--json', '--devices', TAP)
+        said = guest.run(guest.BUILD / 'verbatim', 'devices', '--json', '--devices', TAP)
         found = {gid['gid']: gid['index'] for gid in json.loads(said)['devices'][0]['gids']}
         return {cases.IPV4: found[f'::ffff:{OURS[0]}'], cases.IPV6: found[OURS[1]]}
 
-    def start(self, words):
-        self.job_count += 1
-        return OurJob(words, self.folder / f'ours{self.job_count}')
+    def start(self, words, spot):
+        return OurJob(words, self.folder / f'ours{next(self.job_numbers)}', spot)
 
-    def serve(self, words, trial):
-        job = self.start(words)
-        is_ready = self.has_joined if trial.case.group else self.is_listening
-        while job.process.poll() is None and not is_ready(trial):
-            time.sleep(0.02)
-        return job
-
-    def has_joined(self, trial):
-        return link_address(trial.case.group) in pathlib.Path('/proc/net/dev_mcast').read_text()
-
-    def is_listening(self, trial):
-        """On the TCP port, or by the connection manager: the name of the socket has the service."""
-        if f'{trial.port:04x}/' in ''.join(
-                line.partition('/listens/')[2] for line in pathlib.Path('/proc/net/unix').read_text().splitlines()):
-            return True
-        return any(line.split()[1].endswith(f':{trial.port:04X}') and line.split()[3] == '0A'
-                   for table in ('/proc/net/tcp', '/proc/net/tcp6')
-                   for line in pathlib.Path(table).read_text().splitlines()[1:])
+    def has_joined(self, group):
+        return link_address(group) in pathlib.Path('/proc/net/dev_mcast').read_text()
 
 
 class PeerJob:
-    def __init__(self, job, machine, port=0):
-        self.job, self.machine, self.port = job, machine, port
+    def __init__(self, job, machine):
+        self.job, self.machine = job, machine
+
+    def has_ended(self):
+        return self.job.ended.is_set()
 
     def wait(self):
         if not self.job.ended.wait(CASE_SECONDS + 30):
-            raise guest.Trouble('the guest does not answer')
+            raise guest.Trouble('the guest does not answer:\n' + self.machine.console())
         return self.job.status
 
     def end(self):
-        """By the port in its command line, which the command that ends it does not have in the same way."""
-        if not self.job.ended.wait(MOURNING_SECONDS) and self.port:
-            self.machine.run(f"busybox pkill -f -- '[{str(self.port)[0]}]{str(self.port)[1:]}'")
+        if not self.job.ended.wait(MOURNING_SECONDS):
+            self.machine.end_job(self.job)
 
     def output(self):
         return self.job.output()
@@ -140,18 +148,8 @@ class Peer(Side):
         return {cases.IPV4: found['0000:0000:0000:0000:0000:ffff:0a4d:0002'],
                 cases.IPV6: found['fd77:0000:0000:0000:0000:0000:0000:0002']}
 
-    def has_joined(self, trial):
-        return self.machine.run(f'grep {link_address(trial.case.group)} /proc/net/dev_mcast').status == 0
+    def start(self, words, spot):
+        return PeerJob(self.machine.start(f'{spot.settings_in_guest()} {words}', CASE_SECONDS), self.machine)
 
-    def start(self, words):
-        return PeerJob(self.machine.start(words, seconds=CASE_SECONDS), self.machine)
-
-    def serve(self, words, trial):
-        if trial.case.group:
-            job = self.start(words)
-            while not job.job.ended.is_set() and not self.has_joined(trial):
-                time.sleep(0.1)
-            return job
-        job = self.machine.start(words, trial.port, CASE_SECONDS)
-        job.listening.wait(CASE_SECONDS)
-        return PeerJob(job, self.machine, trial.port)
+    def has_joined(self, group):
+        return self.machine.run(f'grep {link_address(group)} /proc/net/dev_mcast').status == 0

@@ -27,6 +27,7 @@
 #define IDLE_POLLS_MAX 128u
 #define POLLS_BEFORE_ANSWER \
 	2u /* that find something: a program may look at two CQs before it posts */
+#define STREAMS_NS 10000000u /* between two polls of a program that posts meanwhile */
 #define LAST_POLLS 4u /* that a program may do between arming a CQ and going to sleep */
 #define HELPER_RETURNS_NS 10000000u /* after a waiting thread has left */
 
@@ -144,6 +145,15 @@ static uint64_t drive_polled(struct vb_adapter *adapter, const struct vb_cq *cq)
 	return settle(adapter, has_moved, has_moved);
 }
 
+/* Who polls now and then is also there while he posts one request after the other, however long that takes. */
+static void note_post(struct vb_adapter *adapter, uint64_t now_ns)
+{
+	uint64_t polled_ns = atomic_load_explicit(&adapter->polled_ns, memory_order_relaxed);
+
+	if (now_ns - polled_ns < STREAMS_NS)
+		note_poll(adapter, now_ns);
+}
+
 /* For somebody who has posted: what has come in is not his concern, unless he cannot send before. */
 static uint64_t drive_posted(struct vb_adapter *adapter)
 {
@@ -151,6 +161,7 @@ static uint64_t drive_posted(struct vb_adapter *adapter)
 	uint32_t turns = 0;
 	bool has_enough = false;
 
+	note_post(adapter, now);
 	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
 	while (turns < TURNS_AT_ONCE && adapter->pump && vb_pump_send(adapter->pump, now)) {
 		turns++;

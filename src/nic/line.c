@@ -27,18 +27,19 @@ uint32_t vb_qp_line(const struct vb_qp *qp)
 
 void vb_nic_set_line_room(struct vb_nic *nic, uint32_t line, uint32_t packets)
 {
-	struct vb_link *link = nic->roomless.next;
+	struct vb_link waiting;
 
 	VB_CHECK(line < VB_LINE_COUNT);
 	nic->line_room[line] = packets;
-	while (packets && link != &nic->roomless) {
-		struct vb_qp *qp = VB_CONTAINER(link, struct vb_qp, active);
+	if (!packets || !vb_link_is_linked(&nic->roomless))
+		return;
+	vb_link_init(&waiting);
+	vb_link_append_all(&waiting, &nic->roomless);
+	while (vb_link_is_linked(&waiting)) {
+		struct vb_qp *qp = VB_CONTAINER(waiting.next, struct vb_qp, active);
 
-		link = link->next;
-		if (qp->line != line)
-			continue;
 		vb_link_remove(&qp->active);
-		vb_qp_schedule(qp);
+		vb_link_append(qp->line == line ? &nic->active : &nic->roomless, &qp->active);
 	}
 }
 

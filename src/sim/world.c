@@ -258,8 +258,11 @@ static void on_death(struct vb_world *world)
 	world->fabric.is_dead[node->index] = true;
 	vb_lines_hide(world, node);
 	bury(world, node);
-	for (uint32_t i = 0; i < world->options.node_count; i++)
+	for (uint32_t i = 0; i < world->options.node_count; i++) {
 		vb_lines_tell_room(world, world->nodes[i]);
+		if (!world->nodes[i]->is_dead)
+			vb_world_plan_pump(world, i, 0); /* who waited for room at the dead one */
+	}
 }
 
 /* A program closed its adapter's descriptors, or a child has taken it over: it has new lines and shows its rows anew. */

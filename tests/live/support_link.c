@@ -5,6 +5,8 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <net/if.h>
+#include <netpacket/packet.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -182,4 +184,18 @@ void command(const char *format, ...)
 	va_end(args);
 	if (system(line) != 0)
 		FAIL("failed: %s", line);
+}
+
+int open_capture(const char *interface)
+{
+	struct sockaddr_ll at = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(0x0003), /* all */
+		.sll_ifindex = (int)if_nametoindex(interface),
+	};
+	int fd = socket(AF_PACKET, SOCK_RAW, 0);
+
+	EXPECT(fd >= 0);
+	EXPECT_EQ(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	return fd;
 }

@@ -49,6 +49,9 @@ void enter_end(enum end end);
 /* On the wire itself, not as one long packet. Must be called at the end that sends. */
 void cut_segments_on_the_wire(const char *interface);
 
+/* A socket that gets all that is on an interface, in both directions. */
+int open_capture(const char *interface);
+
 /* Runs a shell command, which must succeed. */
 __attribute__((format(printf, 1, 2))) void command(const char *format, ...);
 

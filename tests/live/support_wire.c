@@ -3,25 +3,10 @@
 
 #include <arpa/inet.h>
 #include <net/if.h>
-#include <netpacket/packet.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-static int open_capture(const char *interface)
-{
-	struct sockaddr_ll at = {
-		.sll_family = AF_PACKET,
-		.sll_protocol = htons(0x0003), /* all */
-		.sll_ifindex = (int)if_nametoindex(interface),
-	};
-	int fd = socket(AF_PACKET, SOCK_RAW, 0);
-
-	EXPECT(fd >= 0);
-	EXPECT_EQ(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
-	return fd;
-}
 
 void capture(int fd, struct captured *captured)
 {

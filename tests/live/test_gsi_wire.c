@@ -10,7 +10,6 @@
 
 #include <arpa/inet.h>
 #include <net/if.h>
-#include <netpacket/packet.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,20 +47,6 @@ static void serve(int line)
 	manager_expect(&manager, VB_CM_TIMEWAIT_EXIT);
 	manager_unlisten(&manager, &service);
 	manager_close(&manager);
-}
-
-static int open_capture(const char *interface)
-{
-	struct sockaddr_ll at = {
-		.sll_family = AF_PACKET,
-		.sll_protocol = htons(0x0003), /* all */
-		.sll_ifindex = (int)if_nametoindex(interface),
-	};
-	int fd = socket(AF_PACKET, SOCK_RAW, 0);
-
-	EXPECT(fd >= 0);
-	EXPECT_EQ(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
-	return fd;
 }
 
 /* The next RoCEv2 packet; neighbour discovery and the like are passed over. */

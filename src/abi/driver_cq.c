@@ -30,41 +30,40 @@ static void fill_wc(struct ibv_wc *wc, const struct vb_completion *completion)
 		wc->imm_data = htobe32(completion->imm);
 }
 
-/* Under the CQ's lock: what is there, or what comes when the engine is driven a little. */
-static uint32_t take(struct vb_abi_cq *cq, struct vb_completion *completions, uint32_t capacity)
+/* Whether there is something, or comes when the engine is driven a little. Who looks in vain takes no lock of the CQ. */
+static bool look(const struct vb_abi_cq *cq, struct vb_adapter *adapter)
 {
-	struct vb_adapter *adapter = vb_abi_context_of(cq->verbs.context)->adapter;
-	uint32_t count = vb_cq_poll(cq->cq, completions, capacity);
-
-	if (count) {
+	if (vb_cq_waiting(cq->cq)) {
 		vb_adapter_on_poll(adapter);
-		return count;
+		return true;
 	}
 	vb_adapter_poll(adapter, cq->cq);
-	return vb_cq_poll(cq->cq, completions, capacity);
+	return vb_cq_waiting(cq->cq);
 }
 
 int vb_abi_cq_poll(struct ibv_cq *cq, int capacity, struct ibv_wc *wc_out)
 {
 	struct vb_abi_cq *own = vb_abi_cq_of(cq);
+	struct vb_adapter *adapter = vb_abi_context_of(cq->context)->adapter;
 	struct vb_completion completions[POLL_AT_ONCE];
 	int done = 0;
 
-	if (!vb_adapter_is_usable(vb_abi_context_of(cq->context)->adapter))
+	if (!vb_adapter_is_usable(adapter))
 		return -EIO;
-	pthread_mutex_lock(&own->lock);
+	if (capacity <= 0 || !look(own, adapter))
+		return 0;
+	vb_lock_take(&own->lock);
 	while (done < capacity) {
 		uint32_t wanted =
 			(uint32_t)(capacity - done < POLL_AT_ONCE ? capacity - done : POLL_AT_ONCE);
-		uint32_t count = done ? vb_cq_poll(own->cq, completions, wanted)
-				      : take(own, completions, wanted);
+		uint32_t count = vb_cq_poll(own->cq, completions, wanted);
 
 		for (uint32_t i = 0; i < count; i++)
 			fill_wc(&wc_out[done++], &completions[i]);
 		if (count < wanted)
 			break;
 	}
-	pthread_mutex_unlock(&own->lock);
+	vb_lock_give(&own->lock);
 	return done;
 }
 
@@ -101,6 +100,7 @@ static int next(struct vb_abi_cq *cq, uint32_t count)
 
 static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 {
+	struct vb_adapter *adapter = vb_abi_context_of(cq->context)->adapter;
 	struct vb_abi_cq *own = extended(cq);
 	int err;
 
@@ -109,12 +109,14 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 				     "ibv_start_poll: CQ %" PRIu32
 				     ": comp_mask 0x%x, there is nothing",
 				     cq->handle, attr->comp_mask);
-	if (!vb_adapter_is_usable(vb_abi_context_of(cq->context)->adapter))
+	if (!vb_adapter_is_usable(adapter))
 		return EIO;
-	pthread_mutex_lock(&own->lock);
-	err = next(own, take(own, &own->current, 1));
+	if (!look(own, adapter))
+		return ENOENT;
+	vb_lock_take(&own->lock);
+	err = next(own, vb_cq_poll(own->cq, &own->current, 1));
 	if (err)
-		pthread_mutex_unlock(&own->lock); /* without a completion there is no end_poll */
+		vb_lock_give(&own->lock); /* without a completion there is no end_poll */
 	return err;
 }
 
@@ -127,7 +129,7 @@ static int next_poll(struct ibv_cq_ex *cq)
 
 static void end_poll(struct ibv_cq_ex *cq)
 {
-	pthread_mutex_unlock(&extended(cq)->lock);
+	vb_lock_give(&extended(cq)->lock);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *cq)
@@ -266,6 +268,8 @@ int vb_abi_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_
 	cq->verbs.context = context; /* events look for it */
 	vb_adapter_enter(adapter);
 	err = vb_cq_create(vb_adapter_nic(adapter), attr->cqe, cq, &cq->cq);
+	if (!err && !attr->channel)
+		vb_cq_silence(cq->cq);
 	cq->verbs.handle = ++opened->handle_next;
 	vb_adapter_leave(adapter);
 	if (err) {
@@ -274,7 +278,7 @@ int vb_abi_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_
 				     "ibv_create_cq: %s: %" PRIu32 " entries, at most %" PRIu32,
 				     opened->device.name, attr->cqe, depth_max(context));
 	}
-	pthread_mutex_init(&cq->lock, NULL);
+	vb_lock_init(&cq->lock);
 	vb_link_init(&cq->waiting);
 	cq->channel = attr->channel ? VB_CONTAINER(attr->channel, struct vb_abi_channel, verbs)
 				    : NULL;
@@ -294,12 +298,12 @@ int vb_abi_cq_resize(struct ibv_cq *cq, int cqe)
 	if (!vb_adapter_is_usable(adapter))
 		return EIO;
 	vb_adapter_enter(adapter);
-	pthread_mutex_lock(&own->lock);
+	vb_lock_take(&own->lock);
 	waiting = vb_cq_waiting(own->cq);
 	err = vb_cq_resize(own->cq, cqe < 0 ? 0 : (uint32_t)cqe);
 	if (!err)
 		cq->cqe = cqe;
-	pthread_mutex_unlock(&own->lock);
+	vb_lock_give(&own->lock);
 	vb_adapter_leave(adapter);
 	if (err)
 		return vb_abi_refuse(vb_abi_errno(err),
@@ -354,6 +358,5 @@ void vb_abi_cq_free(struct ibv_cq *cq)
 {
 	struct vb_abi_cq *own = vb_abi_cq_of(cq);
 
-	pthread_mutex_destroy(&own->lock);
 	vb_abi_release(own, offsetof(struct vb_abi_cq, memory));
 }

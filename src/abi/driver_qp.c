@@ -135,8 +135,8 @@ int vb_abi_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 		vb_abi_release(qp, offsetof(struct vb_abi_qp, memory));
 		return refuse_qp(context, &init, err);
 	}
-	pthread_mutex_init(&qp->send_lock, NULL);
-	pthread_mutex_init(&qp->recv_lock, NULL);
+	vb_lock_init(&qp->send_lock);
+	vb_lock_init(&qp->recv_lock);
 	qp->verbs.qp_num = vb_qp_number(qp->qp).v;
 	qp->verbs.handle = qp->verbs.qp_num;
 	report_capacity(qp->qp, &attr->cap);
@@ -158,22 +158,22 @@ struct ibv_qp_ex *vb_abi_qp_extended(struct ibv_qp *qp)
 /* Purging completions and resetting rings need all the locks of the queues that the QP touches. */
 static void lock_queues(struct vb_abi_qp *qp)
 {
-	pthread_mutex_lock(&qp->send_lock);
-	pthread_mutex_lock(&qp->recv_lock);
+	vb_lock_take(&qp->send_lock);
+	vb_lock_take(&qp->recv_lock);
 	if (qp->verbs.send_cq)
-		pthread_mutex_lock(&vb_abi_cq_of(qp->verbs.send_cq)->lock);
+		vb_lock_take(&vb_abi_cq_of(qp->verbs.send_cq)->lock);
 	if (qp->verbs.recv_cq && qp->verbs.recv_cq != qp->verbs.send_cq)
-		pthread_mutex_lock(&vb_abi_cq_of(qp->verbs.recv_cq)->lock);
+		vb_lock_take(&vb_abi_cq_of(qp->verbs.recv_cq)->lock);
 }
 
 static void unlock_queues(struct vb_abi_qp *qp)
 {
 	if (qp->verbs.recv_cq && qp->verbs.recv_cq != qp->verbs.send_cq)
-		pthread_mutex_unlock(&vb_abi_cq_of(qp->verbs.recv_cq)->lock);
+		vb_lock_give(&vb_abi_cq_of(qp->verbs.recv_cq)->lock);
 	if (qp->verbs.send_cq)
-		pthread_mutex_unlock(&vb_abi_cq_of(qp->verbs.send_cq)->lock);
-	pthread_mutex_unlock(&qp->recv_lock);
-	pthread_mutex_unlock(&qp->send_lock);
+		vb_lock_give(&vb_abi_cq_of(qp->verbs.send_cq)->lock);
+	vb_lock_give(&qp->recv_lock);
+	vb_lock_give(&qp->send_lock);
 }
 
 static uint32_t mtu_bytes(enum ibv_mtu mtu)
@@ -351,8 +351,6 @@ void vb_abi_qp_free(struct ibv_qp *qp)
 {
 	struct vb_abi_qp *own = vb_abi_qp_of(qp);
 
-	pthread_mutex_destroy(&own->send_lock);
-	pthread_mutex_destroy(&own->recv_lock);
 	vb_abi_release(own, offsetof(struct vb_abi_qp, memory));
 }
 
@@ -389,9 +387,10 @@ int vb_abi_qp_detach(struct ibv_qp *qp, const union ibv_gid *group, uint16_t lid
 
 /* --- posting --- */
 
-static struct vb_send_request request_of(const struct ibv_qp *qp, const struct ibv_send_wr *wr)
+static void fill_request(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
+			 struct vb_send_request *request)
 {
-	struct vb_send_request request = {
+	*request = (struct vb_send_request){
 		.wr_id = wr->wr_id,
 		.opcode = (enum vb_wr_opcode)wr->opcode,
 		.flags = wr->send_flags &
@@ -404,10 +403,10 @@ static struct vb_send_request request_of(const struct ibv_qp *qp, const struct i
 	switch (wr->opcode) {
 	case IBV_WR_SEND_WITH_INV:
 	case IBV_WR_LOCAL_INV:
-		request.imm = wr->invalidate_rkey;
+		request->imm = wr->invalidate_rkey;
 		break;
 	case IBV_WR_BIND_MW:
-		request.bind = (struct vb_bind){
+		request->bind = (struct vb_bind){
 			.mw = VB_CONTAINER(wr->bind_mw.mw, struct vb_abi_mw, verbs)->mw,
 			.mr = wr->bind_mw.bind_info.mr ? VB_CONTAINER(wr->bind_mw.bind_info.mr,
 								      struct vb_abi_mr, verbs)
@@ -418,27 +417,26 @@ static struct vb_send_request request_of(const struct ibv_qp *qp, const struct i
 			.length = wr->bind_mw.bind_info.length,
 			.access = wr->bind_mw.bind_info.mw_access_flags,
 		};
-		return request;
+		return;
 	default:
-		request.imm = be32toh(wr->imm_data);
+		request->imm = be32toh(wr->imm_data);
 		break;
 	}
 	if (qp->qp_type == IBV_QPT_UD) {
-		request.ah = wr->wr.ud.ah ? VB_CONTAINER(wr->wr.ud.ah, struct vb_abi_ah, verbs)->ah
-					  : NULL;
-		request.remote_qpn = wr->wr.ud.remote_qpn;
-		request.remote_qkey = wr->wr.ud.remote_qkey;
+		request->ah = wr->wr.ud.ah ? VB_CONTAINER(wr->wr.ud.ah, struct vb_abi_ah, verbs)->ah
+					   : NULL;
+		request->remote_qpn = wr->wr.ud.remote_qpn;
+		request->remote_qkey = wr->wr.ud.remote_qkey;
 	} else if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
 		   wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		request.remote_address = wr->wr.atomic.remote_addr;
-		request.rkey = wr->wr.atomic.rkey;
-		request.compare_add = wr->wr.atomic.compare_add;
-		request.swap = wr->wr.atomic.swap;
+		request->remote_address = wr->wr.atomic.remote_addr;
+		request->rkey = wr->wr.atomic.rkey;
+		request->compare_add = wr->wr.atomic.compare_add;
+		request->swap = wr->wr.atomic.swap;
 	} else {
-		request.remote_address = wr->wr.rdma.remote_addr;
-		request.rkey = wr->wr.rdma.rkey;
+		request->remote_address = wr->wr.rdma.remote_addr;
+		request->rkey = wr->wr.rdma.rkey;
 	}
-	return request;
 }
 
 int vb_abi_qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
@@ -451,18 +449,20 @@ int vb_abi_qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 		*bad_wr = wr;
 		return EIO;
 	}
-	pthread_mutex_lock(&own->send_lock);
+	vb_lock_take(&own->send_lock);
 	for (; wr; wr = wr->next) {
-		struct vb_send_request request = request_of(qp, wr);
-		vb_err err = vb_qp_post_send(own->qp, &request);
+		struct vb_send_request request;
+		vb_err err;
 
+		fill_request(qp, wr, &request);
+		err = vb_qp_post_send(own->qp, &request);
 		if (err) {
 			error = vb_abi_refuse_send("ibv_post_send", own, &request, err);
 			break;
 		}
 	}
 	has_posted = vb_qp_show_send(own->qp); /* those before a bad one */
-	pthread_mutex_unlock(&own->send_lock);
+	vb_lock_give(&own->send_lock);
 	if (error)
 		*bad_wr = wr;
 	if (has_posted)
@@ -480,7 +480,7 @@ int vb_abi_qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_re
 		*bad_wr = wr;
 		return EIO;
 	}
-	pthread_mutex_lock(&own->recv_lock);
+	vb_lock_take(&own->recv_lock);
 	is_awaited = vb_qp_is_awaited(own->qp);
 	for (; wr; wr = wr->next) {
 		struct vb_recv_request request = {
@@ -495,7 +495,7 @@ int vb_abi_qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_re
 			break;
 		}
 	}
-	pthread_mutex_unlock(&own->recv_lock);
+	vb_lock_give(&own->recv_lock);
 	if (is_awaited)
 		vb_adapter_kick_now(vb_abi_context_of(qp->context)->adapter);
 	if (error)
@@ -528,7 +528,7 @@ int vb_abi_mw_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bin
 
 	if (!vb_adapter_is_usable(vb_abi_context_of(qp->context)->adapter))
 		return EIO;
-	pthread_mutex_lock(&own->send_lock);
+	vb_lock_take(&own->send_lock);
 	err = vb_qp_post_send(own->qp, &request);
 	if (err) {
 		error = vb_abi_refuse_send("ibv_bind_mw", own, &request, err);
@@ -536,7 +536,7 @@ int vb_abi_mw_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bin
 		vb_qp_ring_send(own->qp);
 		mw->rkey = rkey;
 	}
-	pthread_mutex_unlock(&own->send_lock);
+	vb_lock_give(&own->send_lock);
 	vb_adapter_kick(vb_abi_context_of(qp->context)->adapter);
 	return error;
 }

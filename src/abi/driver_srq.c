@@ -58,7 +58,7 @@ int vb_abi_srq_create(struct ibv_context *context, struct ibv_srq_init_attr_ex *
 		vb_abi_release(srq, offsetof(struct vb_abi_srq, memory));
 		return refuse_srq(context, &init, err);
 	}
-	pthread_mutex_init(&srq->lock, NULL);
+	vb_lock_init(&srq->lock);
 	attr->attr.max_wr = vb_srq_depth(srq->srq);
 	attr->attr.max_sge = vb_srq_sge_max(srq->srq);
 	srq->verbs.handle = vb_srq_number(srq->srq);
@@ -93,12 +93,12 @@ int vb_abi_srq_modify(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int 
 	if (!vb_adapter_is_usable(adapter))
 		return EIO;
 	vb_adapter_enter(adapter);
-	pthread_mutex_lock(&own->lock);
+	vb_lock_take(&own->lock);
 	if (mask & IBV_SRQ_MAX_WR)
 		err = vb_srq_resize(own->srq, attr->max_wr);
 	if (!err && mask & IBV_SRQ_LIMIT)
 		err = vb_srq_set_limit(own->srq, attr->srq_limit);
-	pthread_mutex_unlock(&own->lock);
+	vb_lock_give(&own->lock);
 	vb_adapter_leave(adapter);
 	if (err)
 		return refuse_modify(own, attr, mask, err);
@@ -152,7 +152,6 @@ void vb_abi_srq_free(struct ibv_srq *srq)
 {
 	struct vb_abi_srq *own = vb_abi_srq_of(srq);
 
-	pthread_mutex_destroy(&own->lock);
 	vb_abi_release(own, offsetof(struct vb_abi_srq, memory));
 }
 
@@ -165,7 +164,7 @@ int vb_abi_srq_post(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv
 		*bad_wr = wr;
 		return EIO;
 	}
-	pthread_mutex_lock(&own->lock);
+	vb_lock_take(&own->lock);
 	for (; wr; wr = wr->next) {
 		struct vb_recv_request request = {
 			.wr_id = wr->wr_id,
@@ -179,7 +178,7 @@ int vb_abi_srq_post(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv
 			break;
 		}
 	}
-	pthread_mutex_unlock(&own->lock);
+	vb_lock_give(&own->lock);
 	if (error)
 		*bad_wr = wr;
 	return error;

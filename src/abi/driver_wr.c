@@ -68,7 +68,7 @@ static void wr_start(struct ibv_qp_ex *qp)
 		own->has_request = false;
 		return;
 	}
-	pthread_mutex_lock(&own->send_lock);
+	vb_lock_take(&own->send_lock);
 	own->is_refused = false;
 	own->error = 0;
 	own->has_request = false;
@@ -87,7 +87,7 @@ static int wr_complete(struct ibv_qp_ex *qp)
 	if (error)
 		vb_qp_abort_send(own->qp);
 	has_posted = vb_qp_show_send(own->qp);
-	pthread_mutex_unlock(&own->send_lock);
+	vb_lock_give(&own->send_lock);
 	if (has_posted)
 		vb_adapter_kick_qp(vb_abi_context_of(qp->qp_base.context)->adapter, own->qp);
 	return error;
@@ -101,7 +101,7 @@ static void wr_abort(struct ibv_qp_ex *qp)
 		return;
 	own->has_request = false;
 	vb_qp_abort_send(own->qp);
-	pthread_mutex_unlock(&own->send_lock);
+	vb_lock_give(&own->send_lock);
 }
 
 /* --- operations --- */

@@ -15,6 +15,7 @@
 #include "host/adapter.h"
 #include "host/conversion.h"
 #include "host/device.h"
+#include "host/lock.h"
 #include "nic/cq.h"
 #include "nic/memory.h"
 #include "nic/nic.h"
@@ -153,7 +154,7 @@ struct vb_abi_cq {
 	struct vb_abi_memory memory;
 	struct vb_cq *cq;
 	struct vb_abi_channel *channel; /* or NULL */
-	pthread_mutex_t lock;
+	struct vb_lock lock;
 	struct vb_completion current; /* of the extended poll */
 	/* Under the channel's lock. */
 	struct vb_link waiting;
@@ -166,7 +167,7 @@ struct vb_abi_srq {
 	struct ibv_srq verbs;
 	struct vb_abi_memory memory;
 	struct vb_srq *srq;
-	pthread_mutex_t lock;
+	struct vb_lock lock;
 	uint32_t async_taken;
 };
 
@@ -177,8 +178,8 @@ struct vb_abi_qp {
 	};
 	struct vb_abi_memory memory;
 	struct vb_qp *qp;
-	pthread_mutex_t send_lock;
-	pthread_mutex_t recv_lock;
+	struct vb_lock send_lock;
+	struct vb_lock recv_lock;
 	bool has_send_ops;
 	uint32_t async_taken;
 	bool is_refused; /* ibv_wr_start() found the adapter unusable, and has no lock */

@@ -76,4 +76,26 @@ static inline uint32_t power_of_two_above(uint32_t v)
 	return v <= 1 ? 1 : 1u << (32 - __builtin_clz(v - 1));
 }
 
+/* For what is mostly shorter than 64 bytes, where a call would cost more than the copy. */
+static inline void copy_short(uint8_t *to, const uint8_t *from, uint32_t length)
+{
+	uint8_t first[16], second[16], last[32];
+
+	if (length < 16 || length > 64) {
+		memcpy(to, from, length);
+		return;
+	}
+	memcpy(first, from, 16);
+	if (length <= 32) {
+		memcpy(second, from + length - 16, 16);
+		memcpy(to + length - 16, second, 16);
+	} else {
+		memcpy(second, from + 16, 16);
+		memcpy(last, from + length - 32, 32);
+		memcpy(to + 16, second, 16);
+		memcpy(to + length - 32, last, 32);
+	}
+	memcpy(to, first, 16);
+}
+
 #endif

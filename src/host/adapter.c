@@ -232,19 +232,12 @@ static void end_parts(struct vb_adapter *adapter)
 	vb_fd_close(adapter->wake_fd);
 	vb_device_watch_close(adapter->watch_fd);
 	pthread_mutex_destroy(&adapter->device_lock);
-	pthread_mutex_destroy(&adapter->owner);
 	free(adapter);
 }
 
-/* That a thread has it already is an error: see fork.c. */
 void vb_adapter_init_locks(struct vb_adapter *adapter)
 {
-	pthread_mutexattr_t checked;
-
-	pthread_mutexattr_init(&checked);
-	pthread_mutexattr_settype(&checked, PTHREAD_MUTEX_ERRORCHECK);
-	pthread_mutex_init(&adapter->owner, &checked);
-	pthread_mutexattr_destroy(&checked);
+	vb_lock_init(&adapter->owner);
 	pthread_mutex_init(&adapter->device_lock, NULL);
 }
 
@@ -330,9 +323,9 @@ void vb_adapter_close(struct vb_adapter *adapter)
 	vb_adapter_delist(adapter);
 	if (!adapter->is_inherited) {
 		vb_adapter_stop_helper(adapter);
-		pthread_mutex_lock(&adapter->owner);
+		vb_lock_take(&adapter->owner);
 		vb_adapter_give_up_qp1(adapter);
-		pthread_mutex_unlock(&adapter->owner);
+		vb_lock_give(&adapter->owner);
 	}
 	if (adapter->udp)
 		log_counters(adapter);

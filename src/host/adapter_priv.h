@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "host/conversion.h"
 #include "host/device.h"
+#include "host/lock.h"
 
 #include "host/pump.h"
 
@@ -26,7 +27,7 @@ struct vb_udp;
 struct vb_udp_address;
 
 struct vb_adapter {
-	pthread_mutex_t owner; /* who has it may call the engine, the pump and the link */
+	struct vb_lock owner; /* who has it may call the engine, the pump and the link */
 	struct vb_nic *nic;
 	struct vb_member *member; /* these three are NULL while it is unplugged */
 	struct vb_udp *udp;
@@ -70,7 +71,9 @@ struct vb_adapter {
 	_Atomic uint32_t
 		put_off; /* answers wait for the program's next call, or so many more polls that find something; 0: none waits */
 	_Atomic uint32_t idle_polls; /* in a row that moved nothing */
-	_Atomic uint32_t posts_in_row; /* since somebody last looked for completions in vain */
+	_Atomic uint32_t posts_in_row; /* since somebody last looked for completions in vain … */
+	_Atomic uint32_t posts_at_poll; /* … and how many those were at the last look */
+	_Atomic bool is_all_done; /* of many in a row: none of them had to wait for an answer */
 	_Atomic uint32_t waiter_count; /* threads in vb_adapter_wait(): they wait on the sockets */
 };
 

@@ -53,8 +53,11 @@ static uint64_t begin_drive(struct vb_adapter *adapter)
 	return now_ns;
 }
 
+/* A helper that pauses looks soon enough, and after us: nobody needs to wake it for a deadline. */
 static uint64_t deadline(const struct vb_adapter *adapter)
 {
+	if (atomic_load_explicit(&adapter->helper_wakes_ns, memory_order_relaxed) == HELPER_PAUSES)
+		return VB_NEVER;
 	return adapter->pump ? vb_pump_deadline(adapter->pump) : vb_nic_deadline(adapter->nic);
 }
 
@@ -65,7 +68,8 @@ static uint64_t settle(struct vb_adapter *adapter, bool has_moved, bool has_more
 		adapter->moves++;
 		atomic_store_explicit(&adapter->idle_polls, 0, memory_order_relaxed);
 	}
-	tell_events(adapter);
+	if (vb_nic_has_events(adapter->nic))
+		tell_events(adapter);
 	return has_more ? 0 : deadline(adapter);
 }
 
@@ -154,6 +158,28 @@ static void note_post(struct vb_adapter *adapter, uint64_t now_ns)
 		note_poll(adapter, now_ns);
 }
 
+static void note_row(struct vb_adapter *adapter)
+{
+	if (atomic_load_explicit(&adapter->posts_in_row, memory_order_relaxed) >= POSTS_AT_ONCE)
+		atomic_store_explicit(&adapter->is_all_done,
+				      vb_nic_deadline(adapter->nic) == VB_NEVER,
+				      memory_order_relaxed);
+}
+
+/* Who looks after each request, and always finds its completion, does not stream. */
+static void end_row_of_answers(struct vb_adapter *adapter)
+{
+	uint32_t count = atomic_load_explicit(&adapter->posts_in_row, memory_order_relaxed);
+	uint32_t before = atomic_load_explicit(&adapter->posts_at_poll, memory_order_relaxed);
+
+	if (count >= POSTS_AT_ONCE && count - before <= 1 &&
+	    atomic_load_explicit(&adapter->is_all_done, memory_order_relaxed)) {
+		count = 0;
+		atomic_store_explicit(&adapter->posts_in_row, 0, memory_order_relaxed);
+	}
+	atomic_store_explicit(&adapter->posts_at_poll, count, memory_order_relaxed);
+}
+
 /* For somebody who has posted: what has come in is not his concern, unless he cannot send before. */
 static uint64_t drive_posted(struct vb_adapter *adapter)
 {
@@ -166,10 +192,12 @@ static uint64_t drive_posted(struct vb_adapter *adapter)
 	while (turns < TURNS_AT_ONCE && adapter->pump && vb_pump_send(adapter->pump, now)) {
 		turns++;
 		has_enough = vb_nic_has_moved_enough(adapter->nic);
-		if (has_enough) /* the rest is the helper's, or for the next poll */
+		/* With enough moved, the rest is the helper's, or for the next poll. */
+		if (has_enough || !vb_nic_has_work(adapter->nic))
 			break;
 	}
 	vb_dma_end();
+	note_row(adapter);
 	return turns ? settle(adapter, true, has_enough || turns == TURNS_AT_ONCE)
 		     : vb_adapter_drive(adapter);
 }
@@ -180,13 +208,13 @@ static void try_drive(struct vb_adapter *adapter, bool is_polling, const struct 
 	do {
 		uint64_t deadline_ns;
 
-		if (pthread_mutex_trylock(&adapter->owner)) {
+		if (!vb_lock_try(&adapter->owner)) {
 			if (is_polling)
 				note_driven_poll(adapter);
 			return; /* its owner looks at the doorbells after it has let go */
 		}
 		deadline_ns = is_polling ? drive_polled(adapter, cq) : drive_posted(adapter);
-		pthread_mutex_unlock(&adapter->owner);
+		vb_lock_give(&adapter->owner);
 		vb_adapter_wake_helper_before(adapter, deadline_ns);
 	} while (vb_nic_is_rung(adapter->nic));
 }
@@ -207,7 +235,7 @@ void vb_adapter_send_put_off(struct vb_adapter *adapter)
 /* What the caller is about to do may end a QP that owes its peer an answer. */
 void vb_adapter_enter(struct vb_adapter *adapter)
 {
-	pthread_mutex_lock(&adapter->owner);
+	vb_lock_take(&adapter->owner);
 	vb_adapter_send_put_off(adapter);
 }
 
@@ -215,7 +243,7 @@ void vb_adapter_leave(struct vb_adapter *adapter)
 {
 	uint64_t deadline_ns = vb_adapter_drive(adapter);
 
-	pthread_mutex_unlock(&adapter->owner);
+	vb_lock_give(&adapter->owner);
 	vb_adapter_wake_helper_before(adapter, deadline_ns);
 	if (vb_nic_is_rung(adapter->nic))
 		try_drive(adapter, false, NULL);
@@ -227,6 +255,7 @@ void vb_adapter_on_poll(struct vb_adapter *adapter)
 	uint32_t left = atomic_load_explicit(&adapter->put_off, memory_order_relaxed);
 
 	note_driven_poll(adapter);
+	end_row_of_answers(adapter);
 	if (!left)
 		return;
 	if (left > 1)
@@ -288,14 +317,14 @@ void vb_adapter_kick_qp(struct vb_adapter *adapter, struct vb_qp *qp)
 	bool can_wait = count_post(adapter);
 	uint64_t deadline_ns;
 
-	if (can_wait || pthread_mutex_trylock(&adapter->owner)) {
+	if (can_wait || !vb_lock_try(&adapter->owner)) {
 		vb_qp_ring(qp);
 		kick(adapter, can_wait);
 		return;
 	}
 	vb_qp_on_doorbell(qp);
 	deadline_ns = drive_posted(adapter);
-	pthread_mutex_unlock(&adapter->owner);
+	vb_lock_give(&adapter->owner);
 	vb_adapter_wake_helper_before(adapter, deadline_ns);
 	if (vb_nic_is_rung(adapter->nic))
 		try_drive(adapter, false, NULL);
@@ -372,14 +401,14 @@ static uint64_t take_turn(struct vb_adapter *adapter, struct wait *wait)
 {
 	uint64_t deadline_ns;
 
-	pthread_mutex_lock(&adapter->owner);
+	vb_lock_take(&adapter->owner);
 	wake_up(adapter, wait);
 	deadline_ns = vb_adapter_drive(adapter);
 	wait->count = 1 + vb_adapter_fds(adapter, wait->fds + 1);
 	wait->is_asleep = true;
 	if (!vb_adapter_begin_sleep(adapter))
 		deadline_ns = 0;
-	pthread_mutex_unlock(&adapter->owner);
+	vb_lock_give(&adapter->owner);
 	return vb_nic_is_rung(adapter->nic) ? 0 : deadline_ns;
 }
 
@@ -418,9 +447,9 @@ static void end_wait(void *argument)
 	struct wait *wait = argument;
 	struct vb_adapter *adapter = wait->adapter;
 
-	pthread_mutex_lock(&adapter->owner);
+	vb_lock_take(&adapter->owner);
 	wake_up(adapter, wait);
-	pthread_mutex_unlock(&adapter->owner);
+	vb_lock_give(&adapter->owner);
 	/* Pairs with the helper's look at it, after it has said when it wakes. */
 	atomic_fetch_sub_explicit(&adapter->waiter_count, 1, memory_order_seq_cst);
 	vb_adapter_wake_helper_before(adapter, vb_clock_now() + HELPER_RETURNS_NS);

@@ -15,14 +15,14 @@ static void put_engine_right(struct vb_adapter *adapter, const struct vb_device 
 {
 	if (!(changes->what & (VB_DEVICE_GID_CHANGE | VB_DEVICE_MTU_CHANGE)))
 		return;
-	pthread_mutex_lock(&adapter->owner);
+	vb_lock_take(&adapter->owner);
 	for (uint32_t i = 0; i < VB_GID_COUNT; i++)
 		if (changes->gids[i])
 			VB_CHECK(!vb_nic_set_gid(adapter->nic, i, &device->gids[i].gid));
 	vb_adapter_set_host_gid(adapter, device);
 	if (device->path_mtu)
 		VB_CHECK(!vb_nic_set_port_mtu(adapter->nic, device->path_mtu));
-	pthread_mutex_unlock(&adapter->owner);
+	vb_lock_give(&adapter->owner);
 }
 
 static void tell(struct vb_adapter *adapter, const struct vb_device *device, uint32_t what)

@@ -42,7 +42,9 @@ static void enter_all(void)
 		struct vb_adapter *adapter = VB_CONTAINER(link, struct vb_adapter, link);
 
 		/* This very thread may have it: in a signal handler that forks. */
-		adapter->is_torn = pthread_mutex_lock(&adapter->owner);
+		adapter->is_torn = vb_lock_is_mine(&adapter->owner);
+		if (!adapter->is_torn)
+			vb_lock_take(&adapter->owner);
 		pthread_mutex_lock(&adapter->device_lock);
 	}
 }
@@ -54,7 +56,7 @@ static void leave_all(void)
 
 		pthread_mutex_unlock(&adapter->device_lock);
 		if (!adapter->is_torn)
-			pthread_mutex_unlock(&adapter->owner);
+			vb_lock_give(&adapter->owner);
 		adapter->is_torn = false;
 	}
 	pthread_mutex_unlock(&all_lock);
@@ -212,18 +214,6 @@ static void part(struct vb_adapter *adapter)
 	}
 }
 
-/* A helper that is just about to send would be killed at it: so it gets a moment. */
-static bool await_owner(struct vb_adapter *adapter)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += EXIT_WAITS_NS;
-	until.tv_sec += until.tv_nsec / (long)VB_SECOND_NS;
-	until.tv_nsec %= (long)VB_SECOND_NS;
-	return !pthread_mutex_timedlock(&adapter->owner, &until);
-}
-
 /* What exit() comes to in the end; a process that ends in another way, or a copy of this one without our handlers, sends nothing. */
 static __attribute__((destructor)) void on_exit_of_process(void)
 {
@@ -232,13 +222,14 @@ static __attribute__((destructor)) void on_exit_of_process(void)
 	for (struct vb_link *link = all.next; link != &all; link = link->next) {
 		struct vb_adapter *adapter = VB_CONTAINER(link, struct vb_adapter, link);
 
-		if (adapter->is_inherited || !await_owner(adapter))
+		/* A helper that is just about to send would be killed at it: so it gets a moment. */
+		if (adapter->is_inherited || !vb_lock_take_within(&adapter->owner, EXIT_WAITS_NS))
 			continue;
 		vb_adapter_send_put_off(adapter);
 		if (vb_qp1_has_user(adapter->qp1))
 			part(adapter);
 		vb_adapter_give_up_qp1(adapter);
-		pthread_mutex_unlock(&adapter->owner);
+		vb_lock_give(&adapter->owner);
 	}
 	pthread_mutex_unlock(&all_lock);
 }

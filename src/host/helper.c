@@ -115,13 +115,13 @@ static void drive(struct vb_adapter *adapter, struct look *look)
 /* False if another thread drives just now, and polls. */
 static bool try_look(struct vb_adapter *adapter, struct look *look)
 {
-	if (pthread_mutex_trylock(&adapter->owner)) {
+	if (!vb_lock_try(&adapter->owner)) {
 		if (is_polled(adapter))
 			return false;
-		pthread_mutex_lock(&adapter->owner);
+		vb_lock_take(&adapter->owner);
 	}
 	drive(adapter, look);
-	pthread_mutex_unlock(&adapter->owner);
+	vb_lock_give(&adapter->owner);
 	return true;
 }
 
@@ -154,14 +154,14 @@ static void sleep_on_sockets(struct vb_adapter *adapter, struct look *look)
 {
 	bool can_sleep;
 
-	pthread_mutex_lock(&adapter->owner);
+	vb_lock_take(&adapter->owner);
 	can_sleep = vb_adapter_begin_sleep(adapter);
-	pthread_mutex_unlock(&adapter->owner);
+	vb_lock_give(&adapter->owner);
 	if (can_sleep)
 		sleep_until(adapter, look, look->until_ns);
-	pthread_mutex_lock(&adapter->owner);
+	vb_lock_take(&adapter->owner);
 	vb_adapter_end_sleep(adapter);
-	pthread_mutex_unlock(&adapter->owner);
+	vb_lock_give(&adapter->owner);
 }
 
 static void check(struct vb_adapter *adapter, struct look *look)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets on lines. A record holds the flow of a packet and then its bytes. */
+/*
+ * Packets on lines. A record holds the mark of a packet's flow, an ACK that rides on it, its bytes, and then the flow itself: most
+ * readers need no more of that than the mark, and so a short packet takes one cache line from one CPU to the other.
+ */
 #include "host/neighbor_priv.h"
 
 #include "link/fd.h"
@@ -10,7 +13,10 @@
 
 #define ROOM_FOR_THE_DEAD 64u /* packets: what is sent to them vanishes */
 
-_Static_assert(sizeof(struct vb_flow) + VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX + VB_SLOT_TAIL_MAX <=
+#define ROOM_LOW 16u /* packets: with more than that the engine needs not be told of more */
+#define RECORD_OVERHEAD (uint32_t)(sizeof(struct vb_line_head) + sizeof(struct vb_flow))
+
+_Static_assert(RECORD_OVERHEAD + VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX + VB_SLOT_TAIL_MAX <=
 		       VB_RING_RECORD_MAX,
 	       "every packet fits a record");
 
@@ -20,6 +26,18 @@ bool vb_neighbor_is_open(const struct vb_neighbors *neighbors, uint32_t number)
 }
 
 /* --- receiving --- */
+
+static void load_head(const uint8_t *bytes, struct vb_frame *frame)
+{
+	struct vb_line_head head;
+
+	memcpy(&head, bytes, sizeof(head));
+	frame->flow_mark = head.flow_mark;
+	frame->rider.is_there = head.rider_psn != VB_NO_RIDER;
+	frame->rider.psn = (vb_psn){ head.rider_psn & VB_PSN_MASK };
+	frame->rider.aeth =
+		(struct vb_aeth){ (uint8_t)(head.rider_aeth >> 24), head.rider_aeth & 0xffffff };
+}
 
 static uint32_t receive_from(struct vb_neighbor *neighbor, struct vb_frame *frames,
 			     uint32_t capacity)
@@ -32,14 +50,16 @@ static uint32_t receive_from(struct vb_neighbor *neighbor, struct vb_frame *fram
 		struct vb_frame *frame = &frames[count];
 
 		neighbor->is_taken = true;
-		if (length < sizeof(struct vb_flow))
+		if (length < RECORD_OVERHEAD)
 			continue;
-		*frame = (struct vb_frame){
-			.is_by_line = true,
-			.head = { bytes + sizeof(frame->flow),
-				  length - (uint32_t)sizeof(frame->flow) },
-		};
-		memcpy(&frame->flow, bytes, sizeof(frame->flow));
+		length -= RECORD_OVERHEAD;
+		frame->is_by_line = true;
+		frame->ip_id = 0;
+		load_head(bytes, frame);
+		bytes += sizeof(struct vb_line_head);
+		frame->head = (struct vb_bytes){ bytes, length };
+		frame->rest_count = 0;
+		frame->late_flow = bytes + length;
 		count++;
 	}
 	return count;
@@ -66,6 +86,7 @@ static void answer_writer(struct vb_neighbors *neighbors, struct vb_neighbor *ne
 {
 	_Atomic uint32_t *wants_room = &neighbor->in_memory->wants_room;
 
+	neighbor->answered = neighbor->in.next;
 	/* Pairs with the fence of a writer that goes to sleep. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(wants_room, memory_order_relaxed) &&
@@ -82,22 +103,38 @@ void vb_neighbors_release(struct vb_neighbors *neighbors)
 			continue;
 		neighbor->is_taken = false;
 		vb_ring_release(&neighbor->in);
-		answer_writer(neighbors, neighbor);
+		/* Who has found no room since the last answer has more than this in the ring. */
+		if (neighbor->in.next - neighbor->answered >= VB_RING_SIZE / 4)
+			answer_writer(neighbors, neighbor);
 	}
 }
 
 /* --- sending --- */
 
+static void store_head(uint8_t *to, const struct vb_slot *slot)
+{
+	const struct vb_rider *rider = &slot->rider;
+	struct vb_line_head head = { vb_flow_mark(&slot->flow), VB_NO_RIDER, 0 };
+
+	if (rider->is_there) {
+		head.rider_psn = rider->psn.v;
+		head.rider_aeth = (uint32_t)rider->aeth.syndrome << 24 | rider->aeth.msn;
+	}
+	memcpy(to, &head, sizeof(head));
+}
+
 static bool put(struct vb_neighbor *neighbor, const struct vb_slot *slot)
 {
-	uint32_t length = (uint32_t)sizeof(slot->flow) + slot->length;
+	uint32_t length = RECORD_OVERHEAD + slot->length;
 	uint8_t *to = vb_ring_reserve(&neighbor->out, length);
 
 	if (!to)
 		return false;
-	memcpy(to, &slot->flow, sizeof(slot->flow));
-	if (!vb_slot_gather(slot, to + sizeof(slot->flow)))
+	store_head(to, slot);
+	to += sizeof(struct vb_line_head);
+	if (!vb_slot_gather(slot, to))
 		return false;
+	memcpy(to + slot->length, &slot->flow, sizeof(slot->flow));
 	vb_ring_commit(&neighbor->out, length);
 	return true;
 }
@@ -165,7 +202,8 @@ void vb_neighbors_flush(struct vb_neighbors *neighbors)
 		neighbor->is_touched = false;
 		if (neighbor->state == VB_NEIGHBOR_OPEN)
 			wake_sleeper(neighbors, neighbor);
-		vb_neighbor_tell_room(neighbors, number);
+		if (vb_nic_line_room(neighbors->nic, vb_neighbor_line(number)) < ROOM_LOW)
+			vb_neighbor_tell_room(neighbors, number);
 	}
 	if (!vb_nic_has_waiting_lines(neighbors->nic))
 		return;

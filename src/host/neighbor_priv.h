@@ -39,7 +39,16 @@ struct vb_neighbor {
 	struct vb_ring_memory *in_memory; /* its to write */
 	struct vb_ring_writer out;
 	struct vb_ring_reader in;
+	uint64_t answered; /* where `in` stood when we last looked whether its writer waits for room */
 	struct vb_reach reach; /* lent to QPs */
+};
+
+/* In front of a packet on a line. */
+#define VB_NO_RIDER UINT32_MAX
+struct vb_line_head {
+	uint32_t flow_mark;
+	uint32_t rider_psn; /* struct vb_rider */
+	uint32_t rider_aeth;
 };
 
 #define VB_OWN_SEGMENTS_MAX 256

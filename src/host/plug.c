@@ -110,7 +110,7 @@ static bool is_intact(const struct vb_adapter *adapter)
 /* Somebody who still sleeps on the old sockets keeps them alive for a while: then it succeeds the next time. */
 static void repair_plug(struct vb_adapter *adapter)
 {
-	pthread_mutex_lock(&adapter->owner);
+	vb_lock_take(&adapter->owner);
 	if (!is_intact(adapter)) {
 		vb_adapter_unplug(adapter);
 		if (!vb_adapter_plug_in_again(adapter))
@@ -118,7 +118,7 @@ static void repair_plug(struct vb_adapter *adapter)
 			       "%s: the program has closed descriptors of the adapter; it has new ones",
 			       adapter->device.name);
 	}
-	pthread_mutex_unlock(&adapter->owner);
+	vb_lock_give(&adapter->owner);
 }
 
 void vb_adapter_repair(struct vb_adapter *adapter)

@@ -32,6 +32,7 @@ void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status
 {
 	const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, index);
 	bool failed = status != VB_STATUS_SUCCESS;
+	struct vb_completion *entry;
 
 	if (failed)
 		vb_nic_count(qp->nic, status == VB_STATUS_WR_FLUSH_ERR
@@ -39,18 +40,21 @@ void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status
 					      : VB_COUNTER_REQ_CQE_ERROR);
 	if (!failed && !(wqe->flags & VB_SEND_SIGNALED))
 		return; /* its slot is freed by the next completion of this queue */
-	vb_cq_push(qp->send_cq,
-		   &(struct vb_completion){
-			   .wr_id = wqe->wr_id,
-			   .status = (uint8_t)status,
-			   .opcode = completion_opcode((enum vb_wr_opcode)wqe->opcode),
-			   .byte_length = wqe->length,
-			   .qpn = qp->number.v,
-			   .qp = qp,
-			   .slot_end = index + 1,
-			   .frees_slot = true,
-		   },
-		   false);
+	entry = vb_cq_claim(qp->send_cq, qp);
+	if (!entry)
+		return;
+	*entry = (struct vb_completion){
+		.wr_id = wqe->wr_id,
+		.status = (uint8_t)status,
+		.opcode = completion_opcode((enum vb_wr_opcode)wqe->opcode),
+		.byte_length = wqe->length,
+		.qpn = qp->number.v,
+		.qp = qp,
+		.slot_end = index + 1,
+		.frees_slot = true,
+		.timestamp_ns = qp->nic->now_ns,
+	};
+	vb_cq_show(qp->send_cq, failed);
 }
 
 /* What the packet that ended the message adds to a receive's completion. */
@@ -77,7 +81,19 @@ void vb_qp_complete_receive(struct vb_qp *qp, enum vb_status status, const struc
 {
 	struct vb_receive *receive = &qp->responder.receive;
 	struct vb_cq *cq = receive->srq && receive->srq->cq ? receive->srq->cq : qp->recv_cq;
-	struct vb_completion completion = {
+	bool failed = status != VB_STATUS_SUCCESS;
+	struct vb_completion *entry = vb_cq_claim(cq, qp);
+
+	if (failed)
+		vb_nic_count(qp->nic, status == VB_STATUS_WR_FLUSH_ERR
+					      ? VB_COUNTER_RESP_CQE_FLUSH_ERROR
+					      : VB_COUNTER_RESP_CQE_ERROR);
+	receive->is_used = false;
+	if (!entry) {
+		receive->srq = NULL;
+		return;
+	}
+	*entry = (struct vb_completion){
 		.wr_id = receive->wr_id,
 		.status = (uint8_t)status,
 		.opcode = VB_COMPLETION_RECV,
@@ -88,15 +104,10 @@ void vb_qp_complete_receive(struct vb_qp *qp, enum vb_status status, const struc
 		.qp = qp,
 		.slot_end = receive->slot_end,
 		.frees_slot = !receive->srq,
+		.timestamp_ns = qp->nic->now_ns,
 	};
-
-	if (packet)
-		describe_message(&completion, packet);
-	if (status != VB_STATUS_SUCCESS)
-		vb_nic_count(qp->nic, status == VB_STATUS_WR_FLUSH_ERR
-					      ? VB_COUNTER_RESP_CQE_FLUSH_ERROR
-					      : VB_COUNTER_RESP_CQE_ERROR);
-	receive->is_used = false;
 	receive->srq = NULL;
-	vb_cq_push(cq, &completion, packet && packet->bth.solicited);
+	if (packet)
+		describe_message(entry, packet);
+	vb_cq_show(cq, failed || (packet && packet->bth.solicited));
 }

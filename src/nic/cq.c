@@ -137,38 +137,36 @@ void vb_cq_on_timer(struct vb_cq *cq)
 		raise_armed(cq);
 }
 
-void vb_cq_push(struct vb_cq *cq, const struct vb_completion *completion, bool solicited)
+VB_SELDOM void vb_cq_on_overrun(struct vb_cq *cq, const struct vb_qp *qp)
 {
-	uint32_t produced = atomic_load_explicit(&cq->produced, memory_order_relaxed);
-	struct vb_completion *entry;
-	uint32_t armed;
-
 	if (cq->has_overrun) {
 		/* A QP that came into use since then learns it now. */
-		if (vb_qp_state_now(completion->qp) != VB_STATE_ERR &&
-		    !vb_link_is_linked(&cq->overrun))
+		if (vb_qp_state_now(qp) != VB_STATE_ERR && !vb_link_is_linked(&cq->overrun))
 			vb_link_append(&cq->nic->overruns, &cq->overrun);
 		return;
 	}
-	if (produced - atomic_load_explicit(&cq->consumed, memory_order_acquire) >= cq->depth) {
-		cq->has_overrun = true;
-		vb_link_append(&cq->nic->overruns, &cq->overrun);
-		vb_event_raise(cq->nic, &cq->source, VB_EVENT_CQ_ERR);
-		return;
-	}
-	entry = &cq->entries[produced & cq->mask];
-	*entry = *completion;
-	entry->timestamp_ns = cq->nic->now_ns;
-	atomic_store_explicit(&cq->produced, produced + 1, memory_order_release);
+	cq->has_overrun = true;
+	vb_link_append(&cq->nic->overruns, &cq->overrun);
+	vb_event_raise(cq->nic, &cq->source, VB_EVENT_CQ_ERR);
+}
+
+void vb_cq_look_if_armed(struct vb_cq *cq, bool solicited)
+{
+	uint32_t armed;
+
 	/*
 	 * Pairs with the fence in vb_cq_arm(): either we see the arming here, or the program's poll after
 	 * arming sees this completion.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
-	if (armed == VB_ARMED_NEXT ||
-	    (armed == VB_ARMED_SOLICITED && (solicited || completion->status != VB_STATUS_SUCCESS)))
+	if (armed == VB_ARMED_NEXT || (armed == VB_ARMED_SOLICITED && solicited))
 		on_awaited(cq);
+}
+
+void vb_cq_silence(struct vb_cq *cq)
+{
+	cq->is_silent = true;
 }
 
 void vb_cq_arm(struct vb_cq *cq, bool solicited_only)

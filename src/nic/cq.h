@@ -30,8 +30,11 @@ uint32_t vb_cq_depth(const struct vb_cq *cq);
  */
 VB_MUST_USE vb_err vb_cq_moderate(struct vb_cq *cq, uint16_t count, uint16_t period_us);
 
+/* Nobody will ever arm it: its completions raise no events. */
+void vb_cq_silence(struct vb_cq *cq);
+
 bool vb_cq_has_overrun(const struct vb_cq *cq);
 uint32_t vb_cq_waiting(
-	const struct vb_cq *cq); /* completions not taken yet; any thread with the CQ's lock */
+	const struct vb_cq *cq); /* completions not taken yet; without the CQ's lock only a hint */
 
 #endif

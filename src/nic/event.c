@@ -42,6 +42,11 @@ static struct vb_event event_of(struct vb_event_source *source, enum vb_event_ki
 	return event;
 }
 
+bool vb_nic_has_events(const struct vb_nic *nic)
+{
+	return vb_link_is_linked(&nic->eventful);
+}
+
 uint32_t vb_nic_take_events(struct vb_nic *nic, struct vb_event *events, uint32_t capacity)
 {
 	uint32_t count = 0;

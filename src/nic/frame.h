@@ -24,15 +24,37 @@ struct vb_bytes {
 	uint32_t length;
 };
 
+/*
+ * An ACK for the QP that a request is for. On a line it need not be a packet of its own: that would cost as much as the request does.
+ */
+struct vb_rider {
+	bool is_there;
+	vb_psn psn;
+	struct vb_aeth aeth;
+};
+
 /* A received packet, borrowed for the call: `head` and then the `rest` parts, in this order. */
 struct vb_frame {
-	struct vb_flow flow;
+	struct vb_flow flow; /* unless late_flow has it */
+	const uint8_t *
+		late_flow; /* by a line: where it lies, for who needs more of it than the mark; or NULL */
+	uint32_t flow_mark; /* by a line: vb_flow_mark() */
+	struct vb_rider rider; /* by a line */
 	uint16_t ip_id; /* what the IPv4 header says, or the link's best guess (see vb_icrc_mode) */
 	bool is_by_line; /* its last 4 bytes are no ICRC: nothing gets damaged on a line (nic/reach.h) */
 	struct vb_bytes head; /* holds at least all transport headers */
 	const struct vb_bytes *rest; /* may be NULL when rest_count is 0 */
 	uint32_t rest_count;
 };
+
+static inline struct vb_flow vb_frame_flow(const struct vb_frame *frame)
+{
+	struct vb_flow flow;
+
+	memcpy(&flow, frame->late_flow ? frame->late_flow : (const uint8_t *)&frame->flow,
+	       sizeof(flow));
+	return flow;
+}
 
 struct vb_span {
 	vb_dma_addr address;
@@ -54,6 +76,7 @@ struct vb_slot {
 	uint8_t tail_length;
 	uint16_t line; /* that it is for, and then there is no ICRC, only its place; 0: the wire */
 	uint16_t head_length;
+	struct vb_rider rider; /* for a line */
 	uint32_t length; /* of the whole UDP payload */
 	uint8_t tail[VB_SLOT_TAIL_MAX];
 	struct vb_span spans[VB_SGE_MAX];

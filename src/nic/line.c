@@ -43,6 +43,11 @@ void vb_nic_set_line_room(struct vb_nic *nic, uint32_t line, uint32_t packets)
 	}
 }
 
+uint32_t vb_nic_line_room(const struct vb_nic *nic, uint32_t line)
+{
+	return nic->line_room[line];
+}
+
 bool vb_nic_has_waiting_lines(const struct vb_nic *nic)
 {
 	return vb_link_is_linked(&nic->roomless);

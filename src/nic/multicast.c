@@ -108,7 +108,8 @@ vb_err vb_qp_detach(struct vb_qp *qp, const struct vb_gid *gid)
 void vb_multicast_deliver(struct vb_nic *nic, const struct vb_frame *frame,
 			  const struct vb_packet *packet)
 {
-	const struct vb_group *group = find_group(nic, &frame->flow.destination);
+	struct vb_flow flow = vb_frame_flow(frame);
+	const struct vb_group *group = find_group(nic, &flow.destination);
 
 	if (!group || vb_opcode_service(packet->bth.opcode) != VB_SERVICE_UD) {
 		vb_nic_drop(nic, VB_DROP_NO_MEMBER);

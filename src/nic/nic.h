@@ -132,6 +132,7 @@ bool vb_nic_has_work(const struct vb_nic *nic);
 /* True if all that is to be sent are a few ACKs, which nobody is in a hurry for. */
 bool vb_nic_owes_mere_acks(const struct vb_nic *nic);
 
+bool vb_nic_has_events(const struct vb_nic *nic);
 /* Takes out up to `capacity` events, oldest object first; returns how many. */
 uint32_t vb_nic_take_events(struct vb_nic *nic, struct vb_event *events, uint32_t capacity);
 

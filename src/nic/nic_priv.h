@@ -138,6 +138,9 @@ void vb_nic_settle(struct vb_nic *nic);
 /* What every frame must be, before anybody asks whose it is: well-formed, with a right ICRC. False: counted and dropped. */
 bool vb_nic_accept(struct vb_nic *nic, const struct vb_frame *frame, struct vb_packet *packet);
 
+/* The same of a frame in one piece that is otherwise as it should be: whether its ICRC is right, if it has one. */
+bool vb_nic_is_undamaged(struct vb_nic *nic, const struct vb_frame *frame);
+
 /* Whether the P_Key of a packet goes with that entry of the table. */
 bool vb_nic_is_pkey_right(const struct vb_nic *nic, uint32_t index, uint16_t pkey);
 

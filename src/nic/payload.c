@@ -7,9 +7,6 @@
 
 #include "base/bytes.h"
 
-/* Up to this size a copy into the slot is cheaper than another span for the link and the CRC. */
-#define COPY_MAX 256
-
 struct vb_payload vb_payload_of(const struct vb_frame *frame, const struct vb_packet *packet)
 {
 	return (struct vb_payload){
@@ -143,7 +140,7 @@ uint32_t vb_sgl_resolve(const struct vb_nic *nic, const struct vb_sgl *sgl,
 enum vb_verdict vb_gather(const struct vb_nic *nic, const struct vb_sgl *sgl,
 			  struct vb_cursor *cursor, uint32_t length, struct vb_slot *slot)
 {
-	bool copy = length <= COPY_MAX;
+	bool copy = length <= VB_COPY_MAX;
 
 	while (length) {
 		enum vb_verdict verdict;

@@ -8,6 +8,9 @@
 
 #include "nic/qp_priv.h"
 
+/* Up to this size a copy into the slot is cheaper than another span for the link and the CRC. */
+#define VB_COPY_MAX 256
+
 /* What is left to read of a payload. Copy it to read it twice. */
 struct vb_payload {
 	struct vb_bytes piece;
@@ -63,6 +66,21 @@ enum vb_verdict vb_gather(const struct vb_nic *nic, const struct vb_sgl *sgl,
 void vb_slot_begin(struct vb_slot *slot, const struct vb_flow *flow, struct vb_packet *packet);
 void vb_slot_add_bytes(struct vb_slot *slot, const uint8_t *bytes, uint32_t length);
 bool vb_slot_add_memory(struct vb_slot *slot, vb_dma_addr address, uint32_t length, bool copy);
-bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot, const struct vb_packet *packet);
+bool vb_slot_finish_any(struct vb_nic *nic, struct vb_slot *slot, uint32_t pad);
+
+/* A short packet for a line has nothing to wait for: no batch, no ICRC. */
+static inline bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot,
+				  const struct vb_packet *packet)
+{
+	slot->line = (uint16_t)nic->line_now;
+	if (!slot->line || slot->span_count)
+		return vb_slot_finish_any(nic, slot, packet->bth.pad);
+	slot->ip_id = 0;
+	nic->batch.last = NULL; /* what comes next does not follow it on the wire */
+	memset(slot->head + slot->head_length, 0, VB_SLOT_TAIL_MAX);
+	slot->head_length = (uint16_t)(slot->head_length + packet->bth.pad + VB_ICRC_SIZE);
+	slot->tail_length = 0;
+	return true;
+}
 
 #endif

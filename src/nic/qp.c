@@ -374,15 +374,18 @@ void vb_qp_on_timer(struct vb_qp *qp)
 static bool emit_reliable(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn)
 {
 	bool can_wait = !ends_turn && vb_rc_owes_mere_ack(&qp->responder);
+	bool has_request = vb_rc_has_request(qp);
 
-	if ((qp->has_replied || can_wait) && vb_rc_emit_request(qp, slot)) {
+	if (has_request && (qp->has_replied || can_wait) && vb_rc_emit_request(qp, slot)) {
 		qp->has_replied = false;
+		if (slot->line && vb_rc_owes_mere_ack(&qp->responder))
+			vb_rc_let_ack_ride(qp, slot);
 		return true;
 	}
-	qp->has_replied = vb_rc_emit_reply(qp, slot);
+	qp->has_replied = vb_rc_owes_reply(&qp->responder) && vb_rc_emit_reply(qp, slot);
 	if (qp->has_replied)
 		vb_rc_conclude_failure(qp);
-	return qp->has_replied || vb_rc_emit_request(qp, slot);
+	return qp->has_replied || (has_request && vb_rc_emit_request(qp, slot));
 }
 
 bool vb_qp_emit(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn)

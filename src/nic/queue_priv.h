@@ -120,6 +120,7 @@ struct vb_cq {
 	_Atomic uint32_t consumed; /* the poller's; release */
 	_Atomic uint32_t armed; /* 0, VB_ARMED_NEXT or VB_ARMED_SOLICITED */
 	bool has_overrun;
+	bool is_silent; /* nobody arms it */
 	struct vb_link overrun; /* in nic->overruns until its users have been told */
 	uint16_t moderation_count;
 	uint16_t moderation_period_us;
@@ -130,8 +131,32 @@ struct vb_cq {
 
 enum vb_armed { VB_ARMED_NOT = 0, VB_ARMED_SOLICITED = 1, VB_ARMED_NEXT = 2 };
 
-/* Adds a completion; `solicited` decides whether a CQ armed for solicited ones raises its event. */
-void vb_cq_push(struct vb_cq *cq, const struct vb_completion *completion, bool solicited);
+void vb_cq_on_overrun(struct vb_cq *cq, const struct vb_qp *qp);
+void vb_cq_look_if_armed(struct vb_cq *cq, bool solicited);
+
+/* Place for a completion of this QP, to be filled in and shown; NULL: the CQ has run over. */
+static inline struct vb_completion *vb_cq_claim(struct vb_cq *cq, const struct vb_qp *qp)
+{
+	uint32_t produced = atomic_load_explicit(&cq->produced, memory_order_relaxed);
+
+	if (cq->has_overrun ||
+	    produced - atomic_load_explicit(&cq->consumed, memory_order_acquire) >= cq->depth) {
+		vb_cq_on_overrun(cq, qp);
+		return NULL;
+	}
+	return &cq->entries[produced & cq->mask];
+}
+
+/* `solicited` decides whether a CQ armed for solicited ones raises its event; a failure is. */
+static inline void vb_cq_show(struct vb_cq *cq, bool solicited)
+{
+	uint32_t produced = atomic_load_explicit(&cq->produced, memory_order_relaxed);
+
+	atomic_store_explicit(&cq->produced, produced + 1, memory_order_release);
+	if (!cq->is_silent)
+		vb_cq_look_if_armed(cq, solicited);
+}
+
 void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp);
 /* Completions of this XRC domain's QPs stay, but are no longer theirs: the SRQ that led here goes. */
 void vb_cq_disown(struct vb_cq *cq, const struct vb_xrcd *xrcd);

@@ -5,6 +5,24 @@
 
 #include "nic/qp_priv.h"
 
+/* Whether there is one to send, or its turn to pass on; most have neither, and need not be asked. */
+static inline bool vb_rc_has_request(const struct vb_qp *qp)
+{
+	return qp->requester.send_index != vb_queue_posted(&qp->sq) ||
+	       vb_link_is_linked(&qp->waiting);
+}
+
+static inline bool vb_rc_owes_reply(const struct vb_responder *responder)
+{
+	return responder->reply != VB_REPLY_NONE || responder->resources_pending;
+}
+
+/* And nothing that is more urgent. */
+static inline bool vb_rc_owes_mere_ack(const struct vb_responder *responder)
+{
+	return responder->reply == VB_REPLY_ACK && !responder->resources_pending;
+}
+
 /* rc_requester.c */
 bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot);
 void vb_rc_on_acknowledged(struct vb_qp *qp); /* fewer packets are on their way */
@@ -29,20 +47,27 @@ enum vb_direct vb_rc_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe
 /* rc_response.c */
 void vb_rc_on_response(struct vb_qp *qp, const struct vb_frame *frame,
 		       const struct vb_packet *packet);
+/* Whether it is the ACK of the one request that is out, and nothing else is to be thought of; and what then comes of it. */
+bool vb_rc_is_expected_ack(const struct vb_qp *qp, vb_psn psn, const struct vb_aeth *aeth);
+void vb_rc_take_expected_ack(struct vb_qp *qp, const struct vb_aeth *aeth);
 void vb_rc_fail(struct vb_qp *qp,
 		enum vb_status status); /* the oldest request ends with it, the rest is flushed */
 
 /* rc_responder.c */
 void vb_rc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 		      const struct vb_packet *packet);
+/* If it is the next message, and goes into the one buffer of the next receive. False: nothing was done. */
+bool vb_rc_take_expected_send(struct vb_qp *qp, const struct vb_frame *frame,
+			      const struct vb_bth *bth);
 void vb_rc_on_receives(
 	struct vb_qp
 		*qp); /* some were posted: tells the peer, if it has heard that there were none */
 void vb_rc_refuse(struct vb_qp *qp, enum vb_verdict verdict, vb_psn psn);
 
 /* rc_reply.c */
-bool vb_rc_owes_mere_ack(const struct vb_responder *responder); /* and nothing that is more urgent */
 bool vb_rc_emit_reply(struct vb_qp *qp, struct vb_slot *slot);
+void vb_rc_let_ack_ride(struct vb_qp *qp,
+			struct vb_slot *slot); /* the ACK that is owed, on a request */
 
 /* rc_resource.c */
 VB_MUST_USE vb_err vb_rc_resize_resources(struct vb_qp *qp, uint32_t count);

@@ -12,10 +12,12 @@
 static void fill_header(const struct vb_qp *qp, enum vb_packet_op op, vb_psn psn,
 			struct vb_packet *packet)
 {
-	packet->bth.opcode = VB_OPCODE(qp->service, op);
-	packet->bth.pkey = vb_nic_pkey(qp->nic, qp->attr.pkey_index);
-	packet->bth.destination = qp->peer;
-	packet->bth.psn = psn;
+	packet->bth = (struct vb_bth){
+		.opcode = VB_OPCODE(qp->service, op),
+		.pkey = vb_nic_pkey(qp->nic, qp->attr.pkey_index),
+		.destination = qp->peer,
+		.psn = psn,
+	};
 }
 
 /* How many more messages we have receives for. A message under way counts: its number is above the MSN still. */
@@ -139,12 +141,25 @@ static bool emit_response(struct vb_qp *qp, struct vb_resource *resource, struct
 
 static void build_acknowledge(struct vb_qp *qp, uint8_t syndrome, vb_psn psn, struct vb_slot *slot)
 {
-	struct vb_packet packet = { 0 };
+	struct vb_packet packet;
 
 	fill_header(qp, VB_OP_ACKNOWLEDGE, psn, &packet);
+	packet.payload_length = 0;
 	packet.aeth = (struct vb_aeth){ syndrome, qp->responder.msn };
 	vb_slot_begin(slot, &qp->flow, &packet);
 	VB_CHECK(vb_slot_finish(qp->nic, slot, &packet));
+}
+
+void vb_rc_let_ack_ride(struct vb_qp *qp, struct vb_slot *slot)
+{
+	struct vb_responder *responder = &qp->responder;
+
+	slot->rider = (struct vb_rider){
+		.is_there = true,
+		.psn = responder->plain_psn,
+		.aeth = { ack_syndrome(qp), responder->msn },
+	};
+	responder->reply = VB_REPLY_NONE;
 }
 
 /* The NAK is in the slot; now the QP ends. */
@@ -158,11 +173,6 @@ static void conclude_refusal(struct vb_qp *qp)
 	if (refusal->event != VB_NO_EVENT)
 		vb_event_raise(qp->nic, &qp->source, (enum vb_event_kind)refusal->event);
 	vb_qp_enter_error(qp);
-}
-
-bool vb_rc_owes_mere_ack(const struct vb_responder *responder)
-{
-	return responder->reply == VB_REPLY_ACK && !responder->resources_pending;
 }
 
 bool vb_rc_emit_reply(struct vb_qp *qp, struct vb_slot *slot)

@@ -281,12 +281,15 @@ static void advance(struct vb_qp *qp, const struct vb_wqe *wqe, const struct vb_
 static bool wants_ack(const struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	const struct vb_requester *requester = &qp->requester;
-	uint32_t window = vb_rc_flight_max(qp);
 	uint32_t index = vb_psn_distance(requester->next_psn, wqe->first_psn);
+	uint32_t window;
 
 	if (vb_wqe_needs_response(wqe))
 		return false; /* its response is the acknowledgement */
-	return index + 1 == wqe->packet_count || (requester->unasked + 1) * 4 >= window ||
+	if (index + 1 == wqe->packet_count)
+		return true;
+	window = vb_rc_flight_max(qp);
+	return (requester->unasked + 1) * 4 >= window ||
 	       packets_in_flight(requester) + 1 >= window || vb_flight_is_nearly_full(qp) ||
 	       (index == 0 && is_beyond_credits(requester, wqe));
 }
@@ -320,10 +323,62 @@ static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *sl
 	return true;
 }
 
+/* --- a short SEND when nothing else is on the QP's mind --- */
+
+/* Nothing is out, and nothing was held up. */
+static bool is_plain(const struct vb_qp *qp)
+{
+	const struct vb_requester *requester = &qp->requester;
+
+	return qp->type == VB_QP_RC && vb_qp_state_now(qp) == VB_STATE_RTS &&
+	       requester->send_index == requester->done_index && is_all_acknowledged(requester) &&
+	       vb_psn_equal(requester->next_psn, requester->new_psn) &&
+	       !requester->waits_for_receiver && !requester->has_failed &&
+	       requester->send_index != vb_queue_posted(&qp->sq);
+}
+
+/* Whether a SEND takes one packet, which can be made without asking for anything but its memory. */
+static bool is_short_send(const struct vb_qp *qp, const struct vb_wqe *wqe)
+{
+	return wqe->progress == VB_WQE_POSTED && wqe->length <= VB_COPY_MAX &&
+	       wqe->length <= qp->attr.path_mtu && !is_beyond_credits(&qp->requester, wqe) &&
+	       !vb_flight_is_full(qp);
+}
+
+/* The short way of what vb_rc_emit_request() does at length; the same comes of it. False: nothing was done. */
+static bool emit_short_send(struct vb_qp *qp, struct vb_slot *slot)
+{
+	struct vb_requester *requester = &qp->requester;
+	struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, requester->send_index);
+
+	if (wqe->opcode != VB_WR_SEND || !is_plain(qp) || !is_short_send(qp, wqe) ||
+	    !vb_request_build_short(qp, wqe, slot))
+		return false;
+	wqe->packet_count = 1;
+	wqe->first_psn = requester->next_psn;
+	wqe->ssn = requester->next_ssn;
+	wqe->first_byte = requester->end_byte;
+	wqe->progress = VB_WQE_STARTED;
+	requester->end_byte += wqe->length;
+	requester->next_ssn = (requester->next_ssn + 1) & 0xffffff;
+	requester->next_psn = vb_psn_add(requester->next_psn, 1);
+	requester->new_psn = requester->next_psn;
+	requester->send_index++;
+	requester->cursor = (struct vb_cursor){ 0, 0 };
+	requester->unasked = 0;
+	requester->is_probing = false;
+	requester->may_probe = false;
+	vb_flight_update(qp, 1);
+	vb_rc_timers_on_packet_sent(qp);
+	return true;
+}
+
 bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 {
 	enum hold hold;
 
+	if (emit_short_send(qp, slot))
+		return true;
 	while ((hold = why_held(qp)) == NOT_HELD) {
 		struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, qp->requester.send_index);
 
@@ -331,7 +386,7 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 			execute_local(qp, wqe);
 			continue;
 		}
-		if (wqe->progress == VB_WQE_POSTED && qp->reach) {
+		if (wqe->progress == VB_WQE_POSTED && qp->reach && !needs_receive(wqe)) {
 			enum vb_direct direct = vb_rc_execute_directly(qp, wqe);
 
 			if (direct == VB_DIRECT_DONE)

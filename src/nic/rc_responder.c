@@ -358,3 +358,80 @@ void vb_rc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 	else
 		on_duplicate(qp, packet);
 }
+
+/* --- the packet that is expected, and is short --- */
+
+/* A responder with nothing on its mind but, perhaps, an ACK that it owes. */
+static bool is_plain(const struct vb_responder *responder)
+{
+	return responder->reply <= VB_REPLY_ACK && !responder->refusal && !responder->has_naked &&
+	       responder->message == VB_MESSAGE_NONE && !responder->receive.is_used &&
+	       responder->is_established;
+}
+
+static bool place_in_receive(const struct vb_qp *qp, const struct vb_rwqe *rwqe,
+			     const struct vb_frame *frame, uint32_t length)
+{
+	const struct vb_sge *sge = vb_rwqe_sges(rwqe);
+	struct vb_memory memory;
+	struct vb_memory_request request = {
+		.key = sge->lkey,
+		.pd = qp->pd_number,
+		.rights = VB_ACCESS_LOCAL_WRITE,
+		.address = sge->address,
+		.length = length,
+	};
+
+	return vb_memory_resolve(qp->nic, &request, &memory) == VB_PASS && !memory.is_null &&
+	       vb_nic_is_undamaged(qp->nic, frame) &&
+	       vb_dma_write(memory.address, frame->head.data + VB_BTH_SIZE, length);
+}
+
+static void complete_expected(struct vb_qp *qp, uint64_t wr_id, uint32_t length, bool solicited)
+{
+	struct vb_completion *entry = vb_cq_claim(qp->recv_cq, qp);
+
+	if (!entry)
+		return;
+	*entry = (struct vb_completion){
+		.wr_id = wr_id,
+		.status = VB_STATUS_SUCCESS,
+		.opcode = VB_COMPLETION_RECV,
+		.byte_length = length,
+		.qpn = qp->number.v,
+		.pkey_index = qp->attr.pkey_index,
+		.is_receive = true,
+		.qp = qp,
+		.slot_end = qp->rq.taken,
+		.frees_slot = true,
+		.timestamp_ns = qp->nic->now_ns,
+	};
+	vb_cq_show(qp->recv_cq, solicited);
+}
+
+bool vb_rc_take_expected_send(struct vb_qp *qp, const struct vb_frame *frame,
+			      const struct vb_bth *bth)
+{
+	struct vb_responder *responder = &qp->responder;
+	uint32_t padded = frame->head.length - VB_BTH_SIZE - VB_ICRC_SIZE;
+	uint32_t length = padded - bth->pad;
+	const struct vb_rwqe *rwqe;
+
+	if (!vb_psn_equal(bth->psn, responder->expected) || !is_plain(responder) || qp->srq)
+		return false;
+	if (padded & 3 || padded <= bth->pad || length > qp->attr.path_mtu ||
+	    vb_queue_posted(&qp->rq) == qp->rq.taken)
+		return false;
+	rwqe = vb_queue_slot(&qp->rq, qp->rq.taken);
+	if (rwqe->sge_count != 1 || length > rwqe->length ||
+	    !place_in_receive(qp, rwqe, frame, length))
+		return false;
+	qp->rq.taken++;
+	responder->expected = vb_psn_add(responder->expected, 1);
+	responder->msn = (responder->msn + 1) & 0xffffff;
+	responder->plain_psn = bth->psn;
+	if (bth->ack_request)
+		owe_ack(qp);
+	complete_expected(qp, rwqe->wr_id, length, bth->solicited);
+	return true;
+}

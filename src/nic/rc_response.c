@@ -77,7 +77,8 @@ static void on_progress(struct vb_qp *qp)
 	vb_rc_on_acknowledged(qp);
 	vb_rc_conclude_failure(qp);
 	vb_rc_check_drained(qp);
-	vb_qp_schedule(qp);
+	if (vb_rc_has_request(qp))
+		vb_qp_schedule(qp);
 }
 
 /* Something was lost at the oldest PSN that is not acknowledged: a NAK says so, or a gap in the responses. */
@@ -130,7 +131,8 @@ static void take_credits(struct vb_qp *qp, const struct vb_aeth *aeth)
 		vb_rc_timers_on_credits(qp);
 	}
 	requester->has_credits = true;
-	vb_qp_schedule(qp);
+	if (vb_rc_has_request(qp))
+		vb_qp_schedule(qp);
 }
 
 static enum vb_status status_of_nak(struct vb_qp *qp, uint8_t nak)
@@ -336,4 +338,40 @@ void vb_rc_on_response(struct vb_qp *qp, const struct vb_frame *frame,
 		on_acknowledge(qp, packet);
 	else
 		on_result(qp, frame, packet);
+}
+
+/* It has sent one request whole; what follows, if anything, was not begun: not even before it went back. */
+static bool is_plain(const struct vb_qp *qp)
+{
+	const struct vb_requester *requester = &qp->requester;
+
+	return requester->send_index - requester->done_index == 1 &&
+	       !requester->waits_for_receiver && !requester->has_failed &&
+	       vb_psn_equal(requester->next_psn, requester->new_psn) &&
+	       (requester->send_index == vb_queue_posted(&qp->sq) ||
+		vb_queue_wqe(&qp->sq, requester->send_index)->progress == VB_WQE_POSTED);
+}
+
+bool vb_rc_is_expected_ack(const struct vb_qp *qp, vb_psn psn, const struct vb_aeth *aeth)
+{
+	const struct vb_requester *requester = &qp->requester;
+	const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, requester->done_index);
+
+	return is_plain(qp) && wqe->progress == VB_WQE_STARTED && !vb_wqe_needs_response(wqe) &&
+	       vb_psn_equal(vb_psn_add(psn, 1), requester->new_psn) &&
+	       !vb_psn_equal(requester->unacked, requester->new_psn) &&
+	       vb_syndrome_kind(aeth->syndrome) == VB_SYNDROME_ACK;
+}
+
+void vb_rc_take_expected_ack(struct vb_qp *qp, const struct vb_aeth *aeth)
+{
+	struct vb_requester *requester = &qp->requester;
+
+	requester->unacked = requester->new_psn;
+	vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_SUCCESS);
+	vb_rc_timers_on_progress(qp);
+	vb_rc_on_acknowledged(qp);
+	take_credits(qp, aeth);
+	if (vb_rc_has_request(qp))
+		vb_qp_schedule(qp);
 }

@@ -91,6 +91,8 @@ bool vb_nic_has_moved_enough(const struct vb_nic *nic);
 void vb_qp_set_line(struct vb_qp *qp, uint32_t line, struct vb_reach *reach);
 uint32_t vb_qp_line(const struct vb_qp *qp);
 void vb_nic_set_line_room(struct vb_nic *nic, uint32_t line, uint32_t packets);
+/* What is left of that. */
+uint32_t vb_nic_line_room(const struct vb_nic *nic, uint32_t line);
 /* Whether QPs wait for room. */
 bool vb_nic_has_waiting_lines(const struct vb_nic *nic);
 /* The line and what it reaches are gone: its QPs take the wire. */

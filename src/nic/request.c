@@ -56,24 +56,14 @@ enum vb_status vb_request_execute_local(struct vb_qp *qp, struct vb_wqe *wqe)
 	return VB_STATUS_SUCCESS;
 }
 
-/* The headers of the packet with the PSN that is next. */
-static void fill_packet(const struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t index,
-			struct vb_packet *packet)
+/* The headers behind the BTH, which most packets do not have. */
+static void fill_extensions(const struct vb_wqe *wqe, uint32_t offset, struct vb_packet *packet)
 {
 	enum vb_wr_opcode opcode = (enum vb_wr_opcode)wqe->opcode;
 	bool is_read = opcode == VB_WR_READ;
-	uint32_t offset = index << qp->mtu_shift;
-	bool last = index + 1 == wqe->packet_count || is_read;
 
-	packet->bth.opcode = VB_OPCODE(
-		qp->service, packet_ops[opcode][(index ? MIDDLE : FIRST) | (last ? LAST : 0)]);
-	packet->bth.pkey = vb_nic_pkey(qp->nic, qp->attr.pkey_index);
-	packet->bth.destination = qp->peer;
-	packet->bth.psn = qp->requester.next_psn;
-	packet->bth.solicited = last && wqe->flags & VB_SEND_SOLICITED;
 	packet->imm = wqe->imm;
 	packet->invalidate_key = wqe->imm;
-	packet->payload_length = is_read ? 0 : min32(wqe->length - offset, qp->attr.path_mtu);
 	if (opcode == VB_WR_COMPARE_SWAP || opcode == VB_WR_FETCH_ADD) {
 		packet->payload_length = 0;
 		packet->atomic.address = wqe->rdma.remote_address;
@@ -90,16 +80,72 @@ static void fill_packet(const struct vb_qp *qp, const struct vb_wqe *wqe, uint32
 	packet->srqn = wqe->rdma.srqn;
 }
 
+/* The headers of the packet with the PSN that is next. */
+static void fill_packet(const struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t index,
+			bool ask_for_ack, struct vb_packet *packet)
+{
+	bool is_read = wqe->opcode == VB_WR_READ;
+	uint32_t offset = index << qp->mtu_shift;
+	bool last = index + 1 == wqe->packet_count || is_read;
+
+	packet->bth = (struct vb_bth){
+		.opcode = VB_OPCODE(
+			qp->service,
+			packet_ops[wqe->opcode][(index ? MIDDLE : FIRST) | (last ? LAST : 0)]),
+		.pkey = vb_nic_pkey(qp->nic, qp->attr.pkey_index),
+		.destination = qp->peer,
+		.psn = qp->requester.next_psn,
+		.solicited = last && wqe->flags & VB_SEND_SOLICITED,
+		.ack_request = ask_for_ack,
+	};
+	packet->payload_length = is_read ? 0 : min32(wqe->length - offset, qp->attr.path_mtu);
+	if (vb_opcode_traits(packet->bth.opcode) & VB_HAS_EXTENSIONS)
+		fill_extensions(wqe, offset, packet);
+}
+
+bool vb_request_build_short(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_slot *slot)
+{
+	struct vb_packet packet;
+
+	packet.bth = (struct vb_bth){
+		.opcode = VB_OPCODE(qp->service, VB_OP_SEND_ONLY),
+		.pkey = vb_nic_pkey(qp->nic, qp->attr.pkey_index),
+		.destination = qp->peer,
+		.psn = qp->requester.next_psn,
+		.solicited = wqe->flags & VB_SEND_SOLICITED,
+		.ack_request = true,
+	};
+	packet.payload_length = wqe->length;
+	vb_slot_begin(slot, &qp->flow, &packet);
+	if (wqe->flags & VB_SEND_INLINE) {
+		vb_slot_add_bytes(slot, vb_wqe_inline(wqe), wqe->length);
+	} else if (wqe->length) {
+		const struct vb_sge *sge = vb_wqe_sges(wqe);
+		struct vb_memory_request request = {
+			.key = sge->lkey,
+			.pd = qp->pd_number,
+			.address = sge->address,
+			.length = wqe->length,
+		};
+		struct vb_memory memory;
+
+		if (wqe->sge_count != 1 ||
+		    vb_memory_resolve(qp->nic, &request, &memory) != VB_PASS ||
+		    !vb_slot_add_memory(slot, memory.address, wqe->length, true))
+			return false;
+	}
+	return vb_slot_finish(qp->nic, slot, &packet);
+}
+
 enum vb_verdict vb_request_build(struct vb_qp *qp, const struct vb_wqe *wqe, bool ask_for_ack,
 				 struct vb_cursor *cursor, struct vb_slot *slot)
 {
 	uint32_t index = vb_psn_distance(qp->requester.next_psn, wqe->first_psn);
 	struct vb_sgl sgl = vb_wqe_sgl(qp, wqe);
-	struct vb_packet packet = { 0 };
+	struct vb_packet packet;
 	enum vb_verdict verdict;
 
-	fill_packet(qp, wqe, index, &packet);
-	packet.bth.ack_request = ask_for_ack;
+	fill_packet(qp, wqe, index, ask_for_ack, &packet);
 	vb_slot_begin(slot, &qp->flow, &packet);
 	if (wqe->flags & VB_SEND_INLINE) {
 		vb_slot_add_bytes(slot, vb_wqe_inline(wqe) + (index << qp->mtu_shift),

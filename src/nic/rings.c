@@ -165,6 +165,14 @@ enum vb_post_refusal vb_qp_check_send(const struct vb_qp *qp, const struct vb_se
 	return check_send(qp, request, &length);
 }
 
+/* At least one, and mostly not more. */
+static void copy_sges(struct vb_sge *to, const struct vb_sge *from, uint32_t count)
+{
+	to[0] = from[0];
+	if (count > 1)
+		memcpy(to + 1, from + 1, (count - 1) * sizeof(*to));
+}
+
 static vb_err copy_inline(struct vb_wqe *wqe, const struct vb_send_request *request)
 {
 	uint8_t *to = vb_wqe_inline(wqe);
@@ -222,8 +230,7 @@ vb_err vb_qp_post_send(struct vb_qp *qp, const struct vb_send_request *request)
 			return err;
 	} else if (request->sge_count) {
 		wqe->sge_count = (uint8_t)request->sge_count;
-		memcpy(vb_wqe_sges(wqe), request->sges,
-		       request->sge_count * sizeof(*request->sges));
+		copy_sges(vb_wqe_sges(wqe), request->sges, request->sge_count);
 	}
 	wqe->wr_id = request->wr_id;
 	wqe->opcode = (uint8_t)request->opcode;
@@ -293,8 +300,7 @@ static vb_err post_recv(struct vb_queue *queue, const struct vb_recv_request *re
 	rwqe->length = length;
 	rwqe->sge_count = request->sge_count;
 	if (request->sge_count)
-		memcpy(vb_rwqe_sges(rwqe), request->sges,
-		       request->sge_count * sizeof(*request->sges));
+		copy_sges(vb_rwqe_sges(rwqe), request->sges, request->sge_count);
 	atomic_store_explicit(&queue->posted, ++queue->staged, memory_order_release);
 	return VB_OK;
 }

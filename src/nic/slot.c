@@ -26,6 +26,7 @@ void vb_slot_begin(struct vb_slot *slot, const struct vb_flow *flow, struct vb_p
 	slot->span_count = 0;
 	slot->continues = false;
 	slot->is_numbered = false;
+	slot->rider.is_there = false;
 	slot->head_length = (uint16_t)vb_packet_store_headers(slot->head, packet);
 	slot->length = slot->head_length + packet->payload_length + packet->bth.pad + VB_ICRC_SIZE;
 }
@@ -182,12 +183,10 @@ static bool add_icrc(struct vb_nic *nic, struct vb_slot *slot, uint32_t pad)
 	return true;
 }
 
-bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot, const struct vb_packet *packet)
+bool vb_slot_finish_any(struct vb_nic *nic, struct vb_slot *slot, uint32_t pad)
 {
-	uint32_t pad = packet->bth.pad;
 	bool is_there;
 
-	slot->line = (uint16_t)nic->line_now;
 	if (slot->line) {
 		slot->ip_id = 0;
 		nic->batch.last = NULL; /* what comes next does not follow it on the wire */
@@ -209,7 +208,7 @@ bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot, const struct vb_pa
 
 bool vb_slot_gather(const struct vb_slot *slot, uint8_t *to)
 {
-	memcpy(to, slot->head, slot->head_length);
+	copy_short(to, slot->head, slot->head_length);
 	to += slot->head_length;
 	for (uint32_t i = 0; i < slot->span_count; i++) {
 		if (!vb_dma_read(to, slot->spans[i].address, slot->spans[i].length))

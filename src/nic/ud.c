@@ -74,12 +74,13 @@ static void deliver(struct vb_qp *qp, const struct vb_frame *frame, const struct
 	struct vb_sgl sgl = vb_receive_sgl(&qp->responder.receive);
 	uint32_t udp_payload = packet->header_length + packet->payload_length + packet->bth.pad +
 			       VB_ICRC_SIZE;
+	struct vb_flow flow = vb_frame_flow(frame);
 	uint8_t grh[VB_GRH_SIZE];
 	struct vb_payload grh_payload = { .piece = { grh, sizeof(grh) } };
 	struct vb_payload payload = vb_payload_of(frame, packet);
 	struct vb_cursor cursor = { 0, 0 };
 
-	vb_flow_store_grh(grh, &frame->flow, udp_payload);
+	vb_flow_store_grh(grh, &flow, udp_payload);
 	if (vb_scatter(qp->nic, &sgl, &cursor, &grh_payload, sizeof(grh)) != VB_PASS ||
 	    vb_scatter(qp->nic, &sgl, &cursor, &payload, packet->payload_length) != VB_PASS) {
 		fail_receive(qp);

@@ -25,6 +25,8 @@ void vb_ud_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 /* request.c: packets of a request */
 void vb_request_start(struct vb_qp *qp, struct vb_wqe *wqe); /* gives it its PSNs */
 enum vb_status vb_request_execute_local(struct vb_qp *qp, struct vb_wqe *wqe);
+/* A SEND of RC that is copied into one packet, which asks for an ACK. False if it must be made the long way. */
+bool vb_request_build_short(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_slot *slot);
 enum vb_verdict vb_request_build(struct vb_qp *qp, const struct vb_wqe *wqe, bool ask_for_ack,
 				 struct vb_cursor *cursor, struct vb_slot *slot);
 

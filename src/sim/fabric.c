@@ -150,6 +150,8 @@ struct vb_frame vb_fabric_frame(struct vb_fabric *fabric, const struct vb_fabric
 	struct vb_frame frame = { .flow = packet->flow,
 				  .ip_id = packet->ip_id,
 				  .is_by_line = packet->is_by_line,
+				  .flow_mark = vb_flow_mark(&packet->flow),
+				  .rider = packet->rider,
 				  .rest = parts };
 	uint32_t at = packet->length, cut;
 

@@ -21,6 +21,7 @@ struct vb_fabric_packet {
 	uint32_t from;
 	uint32_t to;
 	bool is_by_line;
+	struct vb_rider rider; /* of a line */
 	uint32_t ring; /* of the line */
 	uint32_t length;
 	uint8_t bytes[];

@@ -112,6 +112,7 @@ void vb_lines_send(struct vb_world *world, struct vb_node *from, const struct vb
 		return;
 	packet->to = to;
 	packet->is_by_line = true;
+	packet->rider = slot->rider;
 	packet->ring = line->ring;
 	line->waiting_count++;
 	if (time_ns < line->last_ns)

@@ -34,6 +34,18 @@ static inline bool vb_gid_equal(const struct vb_gid *a, const struct vb_gid *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
+/* Tells pairs of addresses apart, but for one in 2^32. */
+static inline uint32_t vb_gid_mark(const struct vb_gid *source, const struct vb_gid *destination)
+{
+	uint64_t from[2], to[2];
+
+	memcpy(from, source, sizeof(from));
+	memcpy(to, destination, sizeof(to));
+	return (uint32_t)(((from[0] ^ (from[1] << 21 | from[1] >> 43)) * 0x9e3779b97f4a7c15ull +
+			   (to[0] ^ (to[1] << 21 | to[1] >> 43)) * 0xd1342543de82ef95ull) >>
+			  32);
+}
+
 bool vb_gid_is_zero(const struct vb_gid *gid);
 bool vb_gid_is_ipv4(const struct vb_gid *gid);
 bool vb_gid_is_multicast(const struct vb_gid *gid); /* ff00::/8 or ::ffff:224.0.0.0/4 */
@@ -41,6 +53,11 @@ struct vb_gid vb_gid_from_ipv4(uint32_t address); /* in the CPU's byte order */
 
 /* "10.0.0.1" or "fe80::1". */
 void vb_gid_describe(const struct vb_gid *gid, char text[48]);
+
+static inline uint32_t vb_flow_mark(const struct vb_flow *flow)
+{
+	return vb_gid_mark(&flow->source, &flow->destination);
+}
 
 /* A flow is carried by IPv4 when its destination is an IPv4 GID. */
 static inline bool vb_flow_is_ipv4(const struct vb_flow *flow)

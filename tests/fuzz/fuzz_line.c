@@ -79,13 +79,14 @@ static void segment(struct input *input)
 /* A record as it should be, around a packet that nearly is. */
 static void record(struct input *input)
 {
-	uint8_t bytes[256];
+	uint8_t bytes[256] = { 0 };
 	size_t taken;
 	uint32_t length = neighbor_packet(bytes, input_8(input), input_8(input), input_bool(input));
 	const uint8_t *more = input_bytes(input, input_below(input, 100), &taken);
 
 	memcpy(bytes + length, more, taken);
-	neighbor_put(bytes, length + (uint32_t)taken + input_below(input, 4));
+	length += (uint32_t)(taken + sizeof(struct vb_flow));
+	neighbor_put(bytes, length + input_below(input, 4));
 }
 
 static void scribble(struct input *input)

@@ -332,12 +332,15 @@ uint32_t neighbor_packet(uint8_t *bytes, uint8_t opcode, uint8_t psn, bool has_r
 			      .destination = vb_qp_number(ours.qp),
 			      .ack_request = true,
 			      .psn = { PSN + psn - 2u } };
+	struct vb_line_head head = { .rider_psn = opcode & 1 ? VB_NO_RIDER : PSN + psn,
+				     .rider_aeth = psn << 24 };
 
 	if (!has_right_flow)
 		memset(&flow, opcode, sizeof(flow));
-	memcpy(bytes, &flow, sizeof(flow));
-	vb_bth_store(bytes + sizeof(flow), &bth);
-	return (uint32_t)sizeof(flow) + VB_BTH_SIZE;
+	head.flow_mark = vb_flow_mark(&flow);
+	memcpy(bytes, &head, sizeof(head));
+	vb_bth_store(bytes + sizeof(head), &bth);
+	return (uint32_t)sizeof(head) + VB_BTH_SIZE;
 }
 
 void neighbor_put(const uint8_t *bytes, uint32_t length)

@@ -36,7 +36,7 @@ void neighbor_make_rows(void); /* … which permit them now */
 
 /* Gives our end a message from the peer. Takes the descriptors. */
 void neighbor_mail(const void *bytes, size_t length, const int *fds, uint32_t fd_count);
-/* Writes a packet to our QP as the peer would; returns its length, 128 at most. */
+/* Writes a packet to our QP as the peer would, but for the flow at its end; returns its length, 64 at most. */
 uint32_t neighbor_packet(uint8_t *bytes, uint8_t opcode, uint8_t psn, bool has_right_flow);
 /* Puts a record into the ring, if there is room. */
 void neighbor_put(const uint8_t *bytes, uint32_t length);

@@ -171,21 +171,34 @@ static const char *poll_one(void)
 
 /* --- memory --------------------------------------------------------------------------------------- */
 
+/* Where an order's bytes lie; NULL if there are not so many. */
+static uint8_t *bytes_of(const char *order, uint64_t length)
+{
+	uint64_t offset = order_value(order, "offset", 0);
+
+	return offset <= REGION_LENGTH && length <= REGION_LENGTH - offset ? region + offset : NULL;
+}
+
 static const char *store_word(const char *order)
 {
 	uint64_t word = order_value(order, "word", 0);
+	uint8_t *bytes = bytes_of(order, sizeof(word));
 
-	memcpy(region + order_value(order, "offset", 0) % (REGION_LENGTH - 7), &word, sizeof(word));
+	if (!bytes)
+		return "no: that is outside of the region";
+	memcpy(bytes, &word, sizeof(word));
 	return "done";
 }
 
 static const char *load_bytes(const char *order)
 {
-	uint32_t offset = (uint32_t)order_value(order, "offset", 0) % (REGION_LENGTH - LOAD_MAX);
-	uint32_t length = (uint32_t)order_value(order, "len", 0) % (LOAD_MAX + 1);
+	uint64_t length = order_value(order, "len", 0);
+	const uint8_t *bytes = bytes_of(order, length);
 
+	if (!bytes || length > LOAD_MAX)
+		return "no: that is outside of the region, or too much";
 	for (uint32_t i = 0; i < length; i++)
-		sprintf(answer + 2 * i, "%02x", region[offset + i]);
+		sprintf(answer + 2 * i, "%02x", bytes[i]);
 	answer[2 * length] = '\0';
 	return answer;
 }

@@ -16,28 +16,25 @@ static char answer[ORDER_MAX];
 
 /* --- the QP --------------------------------------------------------------------------------------- */
 
-/* What must be given on the way to this state. */
+/* What must be given on the way to each state. */
 static int attributes_towards(enum ibv_qp_state state)
 {
-	static const int of_all[] = {
-		[IBV_QPS_INIT] = IBV_QP_PKEY_INDEX | IBV_QP_PORT,
-		[IBV_QPS_RTS] = IBV_QP_SQ_PSN,
+	enum {
+		BASE = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT,
+		PEER = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+		SEND = IBV_QP_STATE | IBV_QP_SQ_PSN,
+		RELIABLY_IN = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		RELIABLY_OUT = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			       IBV_QP_MAX_QP_RD_ATOMIC,
 	};
-	static const int of_connected[] = {
-		[IBV_QPS_INIT] = IBV_QP_ACCESS_FLAGS,
-		[IBV_QPS_RTR] = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
-		[IBV_QPS_RTS] = 0,
+	static const int masks[][IBV_QPS_RTS + 1] = {
+		[IBV_QPT_RC] = { 0, BASE | IBV_QP_ACCESS_FLAGS, PEER | RELIABLY_IN,
+				 SEND | RELIABLY_OUT },
+		[IBV_QPT_UC] = { 0, BASE | IBV_QP_ACCESS_FLAGS, PEER, SEND },
+		[IBV_QPT_UD] = { 0, BASE | IBV_QP_QKEY, IBV_QP_STATE, SEND },
 	};
-	static const int of_reliable[] = {
-		[IBV_QPS_RTR] = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-		[IBV_QPS_RTS] = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				IBV_QP_MAX_QP_RD_ATOMIC,
-	};
-	static const int of_datagrams[] = { [IBV_QPS_INIT] = IBV_QP_QKEY, [IBV_QPS_RTS] = 0 };
 
-	return IBV_QP_STATE | of_all[state] |
-	       (service == IBV_QPT_UD ? of_datagrams[state] : of_connected[state]) |
-	       (service == IBV_QPT_RC ? of_reliable[state] : 0);
+	return masks[service][state];
 }
 
 static const char *connect_qp(const char *order)

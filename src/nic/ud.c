@@ -102,8 +102,9 @@ void vb_ud_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 		vb_nic_drop(qp->nic, VB_DROP_NO_RECEIVE);
 		return;
 	}
-	/* What does not fit is dropped; the receive stays for the next message. */
-	if (packet->payload_length + VB_GRH_SIZE > qp->responder.receive.length) {
+	/* What does not fit, or is more than any path carries, is dropped; the receive stays for the next message. */
+	if (packet->payload_length > VB_PAYLOAD_MAX ||
+	    packet->payload_length + VB_GRH_SIZE > qp->responder.receive.length) {
 		vb_nic_drop(qp->nic, VB_DROP_TOO_LONG);
 		return;
 	}

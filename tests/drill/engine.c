@@ -3,8 +3,8 @@
  * The engine itself as the peer, in this process's memory. Its time passes only when a script waits, and then from deadline
  * to deadline, so every script plays in an instant and always in the same way.
  */
+#include "drill/actor.h"
 #include "drill/peer.h"
-#include "drill/support_order.h"
 #include "drill/support_player.h"
 
 #include "harness.h"
@@ -16,10 +16,7 @@
 #include "nic/qp.h"
 #include "nic/rings.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { TABLE_ROWS = 1 << 10, PAGE = 4096, SENT_MAX = 64 };
 
@@ -29,20 +26,19 @@ enum { TABLE_ROWS = 1 << 10, PAGE = 4096, SENT_MAX = 64 };
 	 VB_ACCESS_REMOTE_ATOMIC)
 #define MUST(call) EXPECT_EQ(call, VB_OK)
 
-static struct vb_gid own_gid, drill_gid;
+static struct vb_gid drill_gid;
 static struct vb_key_row key_rows[TABLE_ROWS];
 static struct vb_qp_row qp_rows[TABLE_ROWS];
 static _Alignas(PAGE) uint8_t zero_page[PAGE];
-static _Alignas(PAGE) uint8_t region[REGION_LENGTH];
 static struct vb_nic *nic;
 static struct vb_pd *pd;
 static struct vb_cq *cq;
 static struct vb_mr *mr;
 static struct vb_qp *qp;
+static struct vb_ah *ah; /* to the drill */
 static uint64_t now_ns = 1000000000;
 static struct made_packet sent[SENT_MAX]; /* by the engine, not taken by the script yet */
 static uint32_t sent_first, sent_end;
-static char answer[ORDER_MAX];
 
 const char *peer_kind(void)
 {
@@ -135,157 +131,132 @@ void peer_wait(uint64_t ns)
 
 /* Orders */
 
-static void connect_qp(const char *order)
+void actor_create(enum ibv_qp_type service, uint32_t *qpn, uint32_t *rkey)
 {
-	static const uint32_t masks[] = {
-		[VB_STATE_INIT] = VB_ATTR_PKEY_INDEX | VB_ATTR_PORT | VB_ATTR_ACCESS,
-		[VB_STATE_RTR] = VB_ATTR_ADDRESS | VB_ATTR_PATH_MTU | VB_ATTR_DESTINATION |
-				 VB_ATTR_RQ_PSN | VB_ATTR_READS_IN | VB_ATTR_MIN_RNR_TIMER,
-		[VB_STATE_RTS] = VB_ATTR_SQ_PSN | VB_ATTR_TIMEOUT | VB_ATTR_RETRY_COUNT |
-				 VB_ATTR_RNR_RETRY | VB_ATTR_READS_OUT,
+	struct vb_address address = { .destination = drill_gid };
+	struct vb_mr_init mr_init = {
+		.address = (uintptr_t)region,
+		.length = REGION_LENGTH,
+		.iova = (uintptr_t)region,
+		.access = ACCESS_ALL,
 	};
-	struct order_attr wanted = order_attr(order);
+	struct vb_qp_init qp_init = {
+		.type = (enum vb_qp_type)service,
+		.send_depth = QUEUE_DEPTH,
+		.recv_depth = QUEUE_DEPTH,
+		.send_sge_max = 1,
+		.recv_sge_max = 1,
+	};
+
+	MUST(vb_pd_create(nic, &pd));
+	MUST(vb_cq_create(nic, 4 * QUEUE_DEPTH, NULL, &cq));
+	MUST(vb_mr_create(pd, &mr_init, &mr));
+	MUST(vb_ah_create(pd, &address, &ah));
+	qp_init.send_cq = qp_init.recv_cq = cq;
+	MUST(vb_qp_create(pd, &qp_init, &qp));
+	*qpn = vb_qp_number(qp).v;
+	*rkey = vb_mr_key(mr);
+}
+
+void actor_destroy(void)
+{
+	MUST(vb_qp_destroy(qp));
+	MUST(vb_ah_destroy(ah));
+	MUST(vb_mr_destroy(mr));
+	MUST(vb_cq_destroy(cq));
+	MUST(vb_pd_destroy(pd));
+}
+
+bool actor_modify(enum ibv_qp_state state, const struct order_attr *wanted, int mask)
+{
 	struct vb_qp_attr attr = {
+		.state = (enum vb_qp_state)state,
 		.port = 1,
-		.access = wanted.access,
+		.access = wanted->access,
+		.qkey = wanted->qkey,
 		.address = { .destination = drill_gid },
-		.path_mtu = wanted.mtu,
-		.timeout = wanted.timeout,
-		.retry_count = wanted.retry,
-		.rnr_retry = wanted.rnr_retry,
-		.min_rnr_timer = wanted.min_rnr,
-		.reads_out = wanted.reads_out,
-		.reads_in = wanted.reads_in,
-		.rq_psn = { wanted.rq_psn },
-		.sq_psn = { wanted.sq_psn },
+		.path_mtu = wanted->mtu,
+		.timeout = wanted->timeout,
+		.retry_count = wanted->retry,
+		.rnr_retry = wanted->rnr_retry,
+		.min_rnr_timer = wanted->min_rnr,
+		.reads_out = wanted->reads_out,
+		.reads_in = wanted->reads_in,
+		.rq_psn = { wanted->rq_psn },
+		.sq_psn = { wanted->sq_psn },
 		.destination = { DRILL_QPN },
 	};
 
-	for (attr.state = VB_STATE_INIT; attr.state <= VB_STATE_RTS; attr.state++)
-		MUST(vb_qp_modify(qp, &attr, VB_ATTR_STATE | masks[attr.state]));
+	return !vb_qp_modify(qp, &attr, (uint32_t)mask);
 }
 
-static void reset_qp(void)
+enum ibv_qp_state actor_state(void)
 {
-	struct vb_qp_attr attr = { .state = VB_STATE_RESET };
-
-	MUST(vb_qp_modify(qp, &attr, VB_ATTR_STATE));
+	return (enum ibv_qp_state)vb_qp_state(qp);
 }
 
-static vb_err post_recv(const struct order_post *post, const struct vb_sge *sge)
+static struct vb_sge buffer_of(const struct order_post *post)
 {
+	return (struct vb_sge){
+		.address = (uintptr_t)region + post->offset,
+		.length = post->length,
+		.lkey = vb_mr_key(mr),
+	};
+}
+
+bool actor_post_recv(const struct order_post *post)
+{
+	struct vb_sge sge = buffer_of(post);
 	struct vb_recv_request request = {
 		.wr_id = post->number,
-		.sges = sge,
+		.sges = &sge,
 		.sge_count = 1,
 	};
 
-	return vb_qp_post_recv(qp, &request);
+	return !vb_qp_post_recv(qp, &request);
 }
 
-static vb_err post_send(const struct order_post *post, const struct vb_sge *sge)
+bool actor_post_send(const struct order_post *post)
 {
-	static const enum vb_wr_opcode opcodes[] = {
-		[ORDER_SEND] = VB_WR_SEND,
-		[ORDER_SEND_IMM] = VB_WR_SEND_IMM,
-		[ORDER_WRITE] = VB_WR_WRITE,
-		[ORDER_WRITE_IMM] = VB_WR_WRITE_IMM,
-		[ORDER_READ] = VB_WR_READ,
-		[ORDER_FETCH_ADD] = VB_WR_FETCH_ADD,
-		[ORDER_COMPARE_SWAP] = VB_WR_COMPARE_SWAP,
-	};
+	struct vb_sge sge = buffer_of(post);
 	struct vb_send_request request = {
 		.wr_id = post->number,
-		.opcode = opcodes[post->operation],
+		.opcode = (enum vb_wr_opcode)post->opcode,
 		.flags = VB_SEND_SIGNALED | (post->is_fenced ? VB_SEND_FENCE : 0),
-		.sges = sge,
+		.sges = &sge,
 		.sge_count = 1,
 		.imm = post->imm,
 		.remote_address = DRILL_ADDRESS,
 		.rkey = DRILL_RKEY,
 		.compare_add = post->compare_add,
 		.swap = post->swap,
+		.ah = ah,
+		.remote_qpn = DRILL_QPN,
+		.remote_qkey = post->qkey,
 	};
 	vb_err err = vb_qp_post_send(qp, &request);
 
 	if (!err)
 		vb_qp_ring_send(qp);
-	return err;
+	return !err;
 }
 
-static const char *post(const char *order)
+bool actor_poll(struct ibv_wc *done)
 {
-	struct order_post wanted = order_post(order);
-	struct vb_sge sge = {
-		.address = (uintptr_t)region + wanted.offset,
-		.length = wanted.length,
-		.lkey = vb_mr_key(mr),
+	struct vb_completion completion;
+
+	if (!vb_cq_poll(cq, &completion, 1))
+		return false;
+	*done = (struct ibv_wc){
+		.wr_id = completion.wr_id,
+		.status = (enum ibv_wc_status)completion.status,
+		.opcode = (enum ibv_wc_opcode)completion.opcode,
+		.byte_len = completion.byte_length,
+		.imm_data = completion.imm,
+		.src_qp = completion.source_qpn,
+		.wc_flags = completion.flags,
 	};
-	vb_err err;
-
-	if (wanted.operation == ORDER_UNKNOWN)
-		return "no: what is to be posted?";
-	err = wanted.operation == ORDER_RECV ? post_recv(&wanted, &sge) : post_send(&wanted, &sge);
-	return err ? "no: posting was refused" : "done";
-}
-
-static const char *poll_one(void)
-{
-	struct vb_completion done;
-	int used;
-
-	if (!vb_cq_poll(cq, &done, 1))
-		return "none";
-	used = snprintf(answer, sizeof(answer), "wr=%" PRIu64 " %s", done.wr_id,
-			vb_status_describe(done.status));
-	if (done.status != VB_STATUS_SUCCESS)
-		return answer;
-	used += snprintf(answer + used, sizeof(answer) - (size_t)used, " %s",
-			 vb_completion_opcode_describe(done.opcode));
-	if (!done.is_receive)
-		return answer;
-	used += snprintf(answer + used, sizeof(answer) - (size_t)used, " len=%u", done.byte_length);
-	if (done.flags & VB_COMPLETION_HAS_IMM)
-		snprintf(answer + used, sizeof(answer) - (size_t)used, " imm=0x%x", done.imm);
-	return answer;
-}
-
-static const char *store_word(const char *order)
-{
-	uint64_t word = order_value(order, "word", 0);
-
-	memcpy(region + order_value(order, "offset", 0) % (REGION_LENGTH - 7), &word, sizeof(word));
-	return "done";
-}
-
-static const char *load_bytes(const char *order)
-{
-	uint32_t offset = (uint32_t)order_value(order, "offset", 0) % (REGION_LENGTH - LOAD_MAX);
-	uint32_t length = (uint32_t)order_value(order, "len", 0) % (LOAD_MAX + 1);
-
-	order_answer_bytes(answer, region + offset, length);
-	return answer;
-}
-
-static const char *obey(const char *order)
-{
-	if (order_begins(order, "post"))
-		return post(order);
-	if (order_begins(order, "poll"))
-		return poll_one();
-	if (order_begins(order, "state"))
-		return vb_qp_state_describe(vb_qp_state(qp));
-	if (order_begins(order, "store"))
-		return store_word(order);
-	if (order_begins(order, "load"))
-		return load_bytes(order);
-	if (order_begins(order, "reset"))
-		reset_qp();
-	else if (order_begins(order, "connect"))
-		connect_qp(order);
-	else
-		return "no: there is no such order";
-	return "done";
+	return true;
 }
 
 const char *peer_order(const char *order)
@@ -300,14 +271,11 @@ const char *peer_order(const char *order)
 
 static void peer_close(void)
 {
-	MUST(vb_qp_destroy(qp));
-	MUST(vb_mr_destroy(mr));
-	MUST(vb_cq_destroy(cq));
-	MUST(vb_pd_destroy(pd));
+	obey_no_more();
 	MUST(vb_nic_destroy(nic));
 }
 
-static void create_nic(void)
+void peer_open(struct vb_gid *drill, struct vb_gid *peer)
 {
 	struct vb_nic_config config = {
 		.key_rows = key_rows,
@@ -320,51 +288,12 @@ static void create_nic(void)
 		.icrc_mode = VB_ICRC_STRICT,
 	};
 
+	*drill = drill_gid = vb_gid_from_ipv4(0x0a4d0001);
+	*peer = vb_gid_from_ipv4(0x0a4d0002);
 	MUST(vb_nic_create(&config, &nic));
-	MUST(vb_nic_set_gid(nic, 0, &own_gid));
+	MUST(vb_nic_set_gid(nic, 0, peer));
 	MUST(vb_nic_set_pkey(nic, 0, VB_PKEY_DEFAULT));
-}
-
-static void create_objects(void)
-{
-	struct vb_mr_init mr_init = {
-		.address = (uintptr_t)region,
-		.length = REGION_LENGTH,
-		.iova = (uintptr_t)region,
-		.access = ACCESS_ALL,
-	};
-	struct vb_qp_init qp_init = {
-		.type = VB_QP_RC,
-		.send_depth = QUEUE_DEPTH,
-		.recv_depth = QUEUE_DEPTH,
-		.send_sge_max = 1,
-		.recv_sge_max = 1,
-	};
-
-	MUST(vb_pd_create(nic, &pd));
-	MUST(vb_cq_create(nic, 4 * QUEUE_DEPTH, NULL, &cq));
-	MUST(vb_mr_create(pd, &mr_init, &mr));
-	qp_init.send_cq = qp_init.recv_cq = cq;
-	MUST(vb_qp_create(pd, &qp_init, &qp));
-}
-
-void peer_open(const char *order, struct packet_usual *usual)
-{
-	own_gid = vb_gid_from_ipv4(0x0a4d0002);
-	drill_gid = vb_gid_from_ipv4(0x0a4d0001);
-	pattern_fill(region);
-	create_nic();
-	create_objects();
-	connect_qp(order);
 	atexit(peer_close);
-	*usual = (struct packet_usual){
-		.source = drill_gid,
-		.destination = own_gid,
-		.source_port = DRILL_SOURCE_PORT,
-		.qpn = vb_qp_number(qp),
-		.address = (uintptr_t)region,
-		.rkey = vb_mr_key(mr),
-	};
 }
 
 __attribute__((constructor)) static void register_scripts(void)

@@ -12,14 +12,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DRILL_QPN 0x1234abu /* ours, which is nowhere but in packets */
-#define DRILL_SOURCE_PORT VB_ROCE_PORT
-
 /* "ours" or "kernel": the lines of a script that are for one of them only begin with it. */
 const char *peer_kind(void);
 
-/* Begins with an order "open …"; what is usual in packets to it. The test's process ends it. */
-void peer_open(const char *order, struct packet_usual *usual);
+/* Begins; says who has which address. The first order is "open …". The test's process ends it. */
+void peer_open(struct vb_gid *drill, struct vb_gid *peer);
 
 /* Tells it to do something; its answer, one line, is valid until the next order. */
 const char *peer_order(const char *order);

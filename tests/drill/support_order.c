@@ -11,12 +11,6 @@ uint8_t pattern_byte(uint32_t offset)
 	return (uint8_t)((offset + 1) * 0x9e3779b1u >> 24);
 }
 
-void pattern_fill(uint8_t *region)
-{
-	for (uint32_t i = 0; i < REGION_LENGTH; i++)
-		region[i] = pattern_byte(i);
-}
-
 /* Where a word that begins like this begins. */
 static const char *find_word(const char *order, const char *start)
 {
@@ -57,6 +51,9 @@ bool order_begins(const char *order, const char *words)
 struct order_attr order_attr(const char *order)
 {
 	return (struct order_attr){
+		.service = order_has(order, "UD")   ? IBV_QPT_UD
+			   : order_has(order, "UC") ? IBV_QPT_UC
+						    : IBV_QPT_RC,
 		.access = (uint32_t)order_value(order, "access", 2 | 4 | 8),
 		.mtu = (uint32_t)order_value(order, "mtu", 1024),
 		.timeout = (uint8_t)order_value(order, "timeout", 0),
@@ -67,58 +64,59 @@ struct order_attr order_attr(const char *order)
 		.reads_out = (uint32_t)order_value(order, "reads_out", 4),
 		.rq_psn = (uint32_t)order_value(order, "rq_psn", 100),
 		.sq_psn = (uint32_t)order_value(order, "sq_psn", 500),
+		.qkey = (uint32_t)order_value(order, "qkey", USUAL_QKEY),
 	};
 }
 
-static enum order_operation operation_of(const char *order)
+static bool is_atomic(enum ibv_wr_opcode opcode)
 {
-	static const char *const names[] = {
-		[ORDER_RECV] = "post recv",	      [ORDER_SEND] = "post send",
-		[ORDER_SEND_IMM] = "post send_imm",   [ORDER_WRITE] = "post write",
-		[ORDER_WRITE_IMM] = "post write_imm", [ORDER_READ] = "post read",
-		[ORDER_FETCH_ADD] = "post fetch_add", [ORDER_COMPARE_SWAP] = "post compare_swap",
-	};
-	enum order_operation operation = ORDER_RECV;
-
-	while (operation < ORDER_UNKNOWN && !order_begins(order, names[operation]))
-		operation++;
-	return operation;
+	return opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 }
 
-static bool is_fetching(enum order_operation operation)
+/* What is to be posted, and where its buffer is usually. */
+static void find_operation(const char *order, struct order_post *post)
 {
-	return operation == ORDER_READ || operation == ORDER_FETCH_ADD ||
-	       operation == ORDER_COMPARE_SWAP;
+	static const struct {
+		const char *words;
+		enum ibv_wr_opcode opcode;
+		uint32_t buffer;
+	} operations[] = {
+		{ "post send", IBV_WR_SEND, SOURCE },
+		{ "post send_imm", IBV_WR_SEND_WITH_IMM, SOURCE },
+		{ "post write", IBV_WR_RDMA_WRITE, SOURCE },
+		{ "post write_imm", IBV_WR_RDMA_WRITE_WITH_IMM, SOURCE },
+		{ "post read", IBV_WR_RDMA_READ, SINK },
+		{ "post fetch_add", IBV_WR_ATOMIC_FETCH_AND_ADD, SINK },
+		{ "post compare_swap", IBV_WR_ATOMIC_CMP_AND_SWP, SINK },
+	};
+
+	post->is_receive = order_begins(order, "post recv");
+	post->is_known = post->is_receive;
+	post->offset = RECV + (uint32_t)post->number * RECV_STEP;
+	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
+		if (!order_begins(order, operations[i].words))
+			continue;
+		post->is_known = true;
+		post->opcode = operations[i].opcode;
+		post->offset = operations[i].buffer;
+	}
 }
 
 struct order_post order_post(const char *order)
 {
-	enum order_operation operation = operation_of(order);
 	const char *number = strchr(order, ' ');
-	struct order_post post = { .operation = operation };
-	uint32_t usual_length = is_fetching(operation) && operation != ORDER_READ ? 8 : 0;
-	uint32_t usual_offset;
+	struct order_post post = { 0 };
 
 	number = number ? strchr(number + 1, ' ') : NULL;
 	post.number = number ? strtoull(number, NULL, 0) : 0;
-	usual_offset = operation == ORDER_RECV	? RECV + (uint32_t)post.number * RECV_STEP
-		       : is_fetching(operation) ? SINK
-						: SOURCE;
-	post.offset = (uint32_t)order_value(order, "offset", usual_offset);
-	post.length = (uint32_t)order_value(order, "len", usual_length);
+	find_operation(order, &post);
+	post.offset = (uint32_t)order_value(order, "offset", post.offset);
+	post.length = (uint32_t)order_value(order, "len", is_atomic(post.opcode) ? 8 : 0);
 	post.imm = (uint32_t)order_value(order, "imm", 0);
-	post.compare_add = operation == ORDER_FETCH_ADD ? order_value(order, "add", 0)
-							: order_value(order, "compare", 0);
+	post.compare_add = order_value(order, "add", order_value(order, "compare", 0));
 	post.swap = order_value(order, "swap", 0);
+	post.qkey = (uint32_t)order_value(order, "qkey", USUAL_QKEY);
 	post.is_fenced = order_has(order, "fence");
-	if (post.offset > REGION_LENGTH || post.length > REGION_LENGTH - post.offset)
-		post.operation = ORDER_UNKNOWN;
+	post.is_known &= post.offset <= REGION_LENGTH && post.length <= REGION_LENGTH - post.offset;
 	return post;
-}
-
-void order_answer_bytes(char *answer, const uint8_t *bytes, uint32_t length)
-{
-	for (uint32_t i = 0; i < length; i++)
-		sprintf(answer + 2 * i, "%02x", bytes[i]);
-	answer[2 * length] = '\0';
 }

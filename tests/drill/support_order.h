@@ -3,8 +3,7 @@
  * What a script may order its peer to do, and where things lie in the peer's one region. An order is a line: a word or
  * two, and words with values. The answer is a line as well; it begins with "no: " if the order failed.
  *
- *	open mtu=1024 …          a QP that is connected to the drill's, whose number wire.c adds as qpn=
- *	                                                                "qpn=… address=… rkey=…"
+ *	open UC mtu=1024 …       a QP that is connected to the drill's  "qpn=… address=… rkey=…"
  *	reset                    the QP is in RESET                     "done"
  *	connect …                from RESET to RTS, as open does        "done"
  *	post recv 1 len=64       a request with that number             "done"
@@ -16,6 +15,7 @@
 #ifndef VB_TESTS_DRILL_SUPPORT_ORDER_H
 #define VB_TESTS_DRILL_SUPPORT_ORDER_H
 
+#include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -30,23 +30,25 @@ enum {
 	QUEUE_DEPTH = 32,
 };
 
-/* Where the drill pretends to have memory, for requests of the peer. */
+/* The drill's QP, which is nowhere but in packets, and where it pretends to have memory. */
+#define DRILL_QPN 0x1234abu
 #define DRILL_ADDRESS 0x7000000000ull
 #define DRILL_RKEY 0x5eedu
+#define USUAL_QKEY 0x11111111u /* of the QPs at both ends */
 
 /* The region is filled with this at first. */
 uint8_t pattern_byte(uint32_t offset);
-void pattern_fill(uint8_t *region);
 
 /* The value of a word such as "len=8", or `usual` if there is none. */
 uint64_t order_value(const char *order, const char *name, uint64_t usual);
 bool order_has(const char *order, const char *word);
 bool order_begins(const char *order, const char *words);
 
-/* Attributes of "open" and "connect", with what is usual. */
+/* Attributes of "open" and "connect", with what is usual. All numbers are those of verbs, which the engine's are too. */
 struct order_attr {
-	uint32_t access; /* remote rights of the QP, in the numbers of verbs: 2 WRITE, 4 READ, 8 atomics */
-	uint32_t mtu;
+	enum ibv_qp_type service; /* RC unless "UC" or "UD" is said */
+	uint32_t access; /* remote rights of the QP: 2 WRITE, 4 READ, 8 atomics */
+	uint32_t mtu; /* in bytes */
 	uint8_t timeout; /* 0: for ever. A script that is not about time is not disturbed by it. */
 	uint8_t retry;
 	uint8_t rnr_retry;
@@ -55,34 +57,24 @@ struct order_attr {
 	uint32_t reads_out;
 	uint32_t rq_psn;
 	uint32_t sq_psn;
+	uint32_t qkey;
 };
 struct order_attr order_attr(const char *order);
 
 /* "post": what is posted. The operands that it does not have are 0. */
-enum order_operation {
-	ORDER_RECV,
-	ORDER_SEND,
-	ORDER_SEND_IMM,
-	ORDER_WRITE,
-	ORDER_WRITE_IMM,
-	ORDER_READ,
-	ORDER_FETCH_ADD,
-	ORDER_COMPARE_SWAP,
-	ORDER_UNKNOWN,
-};
 struct order_post {
-	enum order_operation operation;
+	bool is_known; /* else it is nothing that can be posted */
+	bool is_receive;
+	enum ibv_wr_opcode opcode;
 	uint64_t number; /* wr_id */
 	uint32_t offset; /* of the local buffer in the region */
 	uint32_t length;
 	uint32_t imm;
 	uint64_t compare_add;
 	uint64_t swap;
+	uint32_t qkey;
 	bool is_fenced;
 };
 struct order_post order_post(const char *order);
-
-/* The answer to "load". */
-void order_answer_bytes(char *answer, const uint8_t *bytes, uint32_t length);
 
 #endif

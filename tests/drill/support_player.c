@@ -35,6 +35,7 @@ static bool has_difference; /* has lines for one kind of peer */
 static bool has_timeout; /* the QP has an ACK timeout */
 static char expected_before[EXPECTED_MAX][LINE_MAX_LENGTH];
 static uint32_t expected_count;
+static struct made_packet last_sent; /* to the peer */
 static uint64_t mark_ns; /* when the peer was last given something to do */
 
 #define STOP(...) test_fail(path, (int)line_number, __VA_ARGS__)
@@ -70,6 +71,8 @@ static struct vb_packet describe(const struct made_packet *made, bool is_id_know
 		STOP("the peer sent \"%s\" with a wrong ICRC", text);
 	if (packet.bth.destination.v != DRILL_QPN)
 		STOP("the peer sent \"%s\" to QP 0x%x", text, packet.bth.destination.v);
+	if (packet.traits & VB_HAS_DETH && packet.deth.source.v != usual.qpn.v)
+		STOP("the peer sent \"%s\" as from QP 0x%x", text, packet.deth.source.v);
 	if (!vb_gid_equal(&made->flow.source, &usual.destination))
 		STOP("somebody else sent \"%s\"", text);
 	return packet;
@@ -105,11 +108,9 @@ static void check_bytes(const uint8_t *bytes, uint32_t length, bool is_pattern, 
 
 static void play_send(char *words)
 {
-	static struct made_packet made;
-
-	packet_from_words(words, &usual, &made);
+	packet_from_words(words, &usual, &last_sent);
 	mark_ns = peer_now_ns();
-	peer_send(&made);
+	peer_send(&last_sent);
 }
 
 static void check_time(uint64_t least_us)
@@ -195,12 +196,20 @@ static const char *give_order(const char *order)
 static void play_setup(char *words)
 {
 	char order[LINE_MAX_LENGTH];
+	const char *made;
 
 	if (is_open)
 		STOP("setup comes first");
 	snprintf(order, sizeof(order), "open %s", words);
-	peer_open(order, &usual);
+	peer_open(&usual.source, &usual.destination);
 	is_open = true;
+	made = give_order(order);
+	usual.source_port = VB_ROCE_PORT;
+	usual.qpn.v = (uint32_t)order_value(made, "qpn", 0);
+	usual.address = order_value(made, "address", 0);
+	usual.rkey = (uint32_t)order_value(made, "rkey", 0);
+	usual.qkey = order_attr(order).qkey;
+	usual.source_qpn.v = DRILL_QPN;
 	has_timeout = order_attr(order).timeout;
 }
 
@@ -256,24 +265,47 @@ static void play_state(char *words)
 		STOP("the QP is in %s, expected %s", answer, words);
 }
 
-/* memory offset=0 len=8, and byte=0xab, data=0x4000 (the pattern there), word=7 or "unchanged" */
-static void play_memory(char *words)
+/*
+ * The IP header of what was sent last, as a UD QP puts it before the data: one of IPv4 has the second half of the 40 bytes. The
+ * sender's kernel chooses the flow label.
+ */
+static void check_header(const uint8_t bytes[VB_GRH_SIZE])
 {
-	uint32_t offset = (uint32_t)order_value(words, "offset", 0);
-	uint32_t length = (uint32_t)order_value(words, "len", 8);
-	uint64_t value, word = order_value(words, "word", 0);
-	uint8_t bytes[LOAD_MAX];
+	bool is_ipv4 = vb_flow_is_ipv4(&last_sent.flow);
+	uint8_t right[VB_GRH_SIZE];
+
+	vb_flow_store_grh(right, &last_sent.flow, last_sent.length);
+	for (uint32_t i = is_ipv4 ? VB_GRH_SIZE - VB_IPV4_SIZE : 0; i < VB_GRH_SIZE; i++)
+		if (bytes[i] != right[i] && (is_ipv4 || !i || i > 3))
+			STOP("byte %u of the IP header is 0x%02x, expected 0x%02x", i, bytes[i],
+			     right[i]);
+}
+
+static void load(uint32_t offset, uint32_t length, uint8_t bytes[LOAD_MAX])
+{
 	char order[LINE_MAX_LENGTH];
 	const char *answer;
 
 	snprintf(order, sizeof(order), "load offset=%u len=%u", offset, length);
 	answer = give_order(order);
-	if (length > LOAD_MAX || strlen(answer) != 2 * (size_t)length)
-		STOP("the peer does not show %u bytes", length);
 	for (uint32_t i = 0; i < length; i++)
 		sscanf(answer + 2 * i, "%2hhx", &bytes[i]);
+}
+
+/* memory offset=0 len=8, and byte=0xab, data=0x4000 (the pattern there), word=7, "header" or "unchanged" */
+static void play_memory(char *words)
+{
+	bool is_header = order_has(words, "header");
+	uint32_t offset = (uint32_t)order_value(words, "offset", 0);
+	uint32_t length = (uint32_t)order_value(words, "len", is_header ? VB_GRH_SIZE : 8);
+	uint64_t value, word = order_value(words, "word", 0);
+	uint8_t bytes[LOAD_MAX];
+
+	load(offset, length, bytes);
 	memcpy(&value, bytes, sizeof(value));
-	if (order_has(words, "unchanged"))
+	if (is_header)
+		check_header(bytes);
+	else if (order_has(words, "unchanged"))
 		check_bytes(bytes, length, true, offset);
 	else if (strstr(words, "byte="))
 		check_bytes(bytes, length, false, (uint32_t)order_value(words, "byte", 0));

@@ -27,7 +27,6 @@
 
 static int packets; /* the UDP socket */
 static int orders; /* the TCP connection */
-static struct vb_gid own_gid, peer_gid;
 static char answer[ORDER_MAX];
 
 /* Set by the runner. */
@@ -157,10 +156,10 @@ bool peer_receive(struct made_packet *made, bool *is_id_known, uint64_t ns)
 
 /* --- orders --------------------------------------------------------------------------------------- */
 
-static void open_orders(void)
+static void open_orders(const struct vb_gid *peer)
 {
 	uint16_t port = (uint16_t)strtoul(setting("DRILL_PORT"), NULL, 10);
-	struct sockaddr_in6 to = address_of(&peer_gid, port);
+	struct sockaddr_in6 to = address_of(peer, port);
 	int on = 1;
 
 	orders = socket(AF_INET6, SOCK_STREAM, 0);
@@ -197,27 +196,12 @@ static struct vb_gid gid_of(const char *text)
 	return gid;
 }
 
-void peer_open(const char *order, struct packet_usual *usual)
+void peer_open(struct vb_gid *drill, struct vb_gid *peer)
 {
-	char whole[ORDER_MAX];
-	const char *made;
-
-	own_gid = gid_of(setting("DRILL_OWN"));
-	peer_gid = gid_of(setting("DRILL_PEER"));
+	*drill = gid_of(setting("DRILL_OWN"));
+	*peer = gid_of(setting("DRILL_PEER"));
 	open_packets();
-	open_orders();
-	snprintf(whole, sizeof(whole), "%s qpn=0x%x", order, DRILL_QPN);
-	made = peer_order(whole);
-	if (!strstr(made, "qpn="))
-		FAIL("the dummy has no QP: %s", made);
-	*usual = (struct packet_usual){
-		.source = own_gid,
-		.destination = peer_gid,
-		.source_port = DRILL_SOURCE_PORT,
-		.qpn = { (uint32_t)order_value(made, "qpn", 0) },
-		.address = order_value(made, "address", 0),
-		.rkey = (uint32_t)order_value(made, "rkey", 0),
-	};
+	open_orders(peer);
 }
 
 __attribute__((constructor)) static void register_scripts(void)

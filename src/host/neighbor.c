@@ -67,6 +67,14 @@ static void greet_again(struct vb_neighbors *neighbors)
 			(void)vb_neighbor_meet(neighbors, i);
 }
 
+static void show_rows(struct vb_neighbors *neighbors)
+{
+	struct vb_shown shown = { neighbors->block->key_rows, neighbors->block->qp_rows,
+				  neighbors->block->srq_rows };
+
+	vb_nic_show(neighbors->nic, &shown);
+}
+
 static void show_sleepers(struct vb_neighbors *neighbors)
 {
 	struct vb_export_head *head = &neighbors->block->head;
@@ -90,7 +98,7 @@ vb_err vb_neighbors_plug_in(struct vb_neighbors *neighbors, struct vb_member *me
 	}
 	neighbors->member = member;
 	neighbors->pid = getpid();
-	vb_nic_show(neighbors->nic, neighbors->block->key_rows, neighbors->block->qp_rows);
+	show_rows(neighbors);
 	show_sleepers(neighbors);
 	greet_again(neighbors);
 	return VB_OK;
@@ -113,7 +121,7 @@ void vb_neighbors_open_memory(struct vb_neighbors *neighbors)
 
 void vb_neighbors_unplug(struct vb_neighbors *neighbors)
 {
-	vb_nic_show(neighbors->nic, NULL, NULL);
+	vb_nic_show(neighbors->nic, NULL);
 	vb_neighbors_close_memory(neighbors);
 	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
 		vb_neighbor_close(neighbors, i);

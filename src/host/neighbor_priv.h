@@ -38,6 +38,7 @@ struct vb_neighbor {
 	int out_fd; /* … to be given to it; -1 when it has it */
 	struct vb_ring_memory *in_memory; /* its to write */
 	struct vb_ring_writer out;
+	uint64_t out_before; /* bytes that went into earlier rings, of which nothing is read any more */
 	struct vb_ring_reader in;
 	struct vb_reach reach; /* lent to QPs */
 };

@@ -311,7 +311,7 @@ FAULTS = [
           'golden/test_mad'),
 
     # --- a peer on this host ---
-    Fault('direct-before-those-under-way', 'nic/rc_direct.c',
+    Fault('direct-before-those-under-way', 'nic/direct.c',
           'return requester->done_index == requester->send_index &&',
           'return true ||',
           'conversation/test_direct'),

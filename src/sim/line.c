@@ -16,12 +16,15 @@ static struct vb_line *line_of(struct vb_world *world, uint32_t from, uint32_t t
 	return &world->lines.lines[from][to];
 }
 
-static void init_line(struct vb_lines *lines, uint32_t from, uint32_t to)
+static void init_line(struct vb_world *world, uint32_t from, uint32_t to)
 {
-	lines->lines[from][to].is_open = true;
-	lines->reaches[from][to] = (struct vb_reach){
-		.target = &lines->targets[to],
-		.line = &lines->lines[from][to],
+	struct vb_line *line = line_of(world, from, to);
+
+	line->is_open = true;
+	world->lines.reaches[from][to] = (struct vb_reach){
+		.world = world,
+		.target = &world->lines.targets[to],
+		.line = line,
 	};
 }
 
@@ -33,7 +36,7 @@ void vb_lines_init(struct vb_world *world)
 	vb_prng_init(&lines->prng, world->options.seed ^ 0x11e5);
 	for (uint32_t from = 0; from < VB_FABRIC_NODES_MAX; from++)
 		for (uint32_t to = 0; to < VB_FABRIC_NODES_MAX; to++)
-			init_line(lines, from, to);
+			init_line(world, from, to);
 }
 
 void vb_lines_show(struct vb_world *world, struct vb_node *node)
@@ -110,6 +113,19 @@ static uint64_t draw_delay(struct vb_world *world)
 	return vb_dice_chance(prng, 1, 2) ? 0 : vb_prng_below(prng, 3000);
 }
 
+static uint32_t *uc_count_of(struct vb_line *line, vb_qpn to)
+{
+	return &line->uc_counts[to.v & (VB_NODE_QP_ROWS - 1)];
+}
+
+static void count_uc(struct vb_line *line, const struct vb_fabric_packet *packet, uint32_t change)
+{
+	struct vb_bth bth = vb_bth_load(packet->bytes);
+
+	if (vb_opcode_service(bth.opcode) == VB_SERVICE_UC)
+		*uc_count_of(line, bth.destination) += change;
+}
+
 void vb_lines_send(struct vb_world *world, struct vb_node *from, const struct vb_slot *slot)
 {
 	uint32_t to = slot->line - 1u;
@@ -130,6 +146,7 @@ void vb_lines_send(struct vb_world *world, struct vb_node *from, const struct vb
 	packet->is_by_line = true;
 	packet->ring = line->ring;
 	line->sent_count++;
+	count_uc(line, packet, 1);
 	if (time_ns < line->last_ns)
 		time_ns = line->last_ns;
 	line->last_ns = time_ns;
@@ -146,6 +163,7 @@ bool vb_lines_take(struct vb_world *world, const struct vb_fabric_packet *packet
 	if (packet->ring != line->ring)
 		return false;
 	line->gone_count++;
+	count_uc(line, packet, UINT32_MAX); /* one less */
 	if (from->is_dead)
 		return true;
 	had_waiting = vb_nic_has_waiting_lines(from->nic);
@@ -230,12 +248,44 @@ static bool copy(uint64_t to, uint64_t from, uint32_t length)
 	return is_done;
 }
 
+/* On UC nobody else would notice: the packets may as well be lost. */
+static void check_order(const struct vb_reach *reach, const struct vb_reach_request *request)
+{
+	uint32_t count = *uc_count_of(reach->line, request->target);
+
+	if (request->service == VB_SERVICE_UC && count)
+		vb_model_report(&reach->world->model, VB_MODEL_NONE,
+				"no request overtakes those on the line before it", 0, count);
+}
+
+static void note_executed(const struct vb_reach *reach, const struct vb_reach_request *request)
+{
+	uint64_t *flaws = reach->world->coverage.flaws;
+
+	switch ((enum vb_service)request->service) {
+	case VB_SERVICE_RC:
+		flaws[VB_FLAW_DIRECT_RC]++;
+		break;
+	case VB_SERVICE_UC:
+		flaws[VB_FLAW_DIRECT_UC]++;
+		break;
+	case VB_SERVICE_XRC:
+		flaws[VB_FLAW_DIRECT_XRC]++;
+		break;
+	case VB_SERVICE_RD:
+	case VB_SERVICE_UD:
+	case VB_SERVICE_CNP:
+		break;
+	}
+}
+
 static bool write_part(const struct vb_reach *reach, const struct vb_reach_request *request)
 {
 	uint64_t at;
 
 	if (!resolve(reach, request, &at))
 		return false;
+	check_order(reach, request);
 	if (request->bytes)
 		return vb_dma_write(at, request->bytes, request->part_length);
 	for (uint32_t i = 0; i < request->span_count; i++) {
@@ -252,7 +302,7 @@ uint32_t vb_dma_reach_write(struct vb_reach *reach, const struct vb_reach_reques
 	uint32_t done = 0;
 
 	while (done < count && write_part(reach, &requests[done]))
-		done++;
+		note_executed(reach, &requests[done++]);
 	return done;
 }
 

@@ -10,8 +10,8 @@
 #include "nic/frame.h"
 #include "nic/reach.h"
 #include "sim/fabric.h"
+#include "sim/node.h"
 
-struct vb_node;
 struct vb_world;
 
 /* A machine as it is reached, or whoever has its place later. */
@@ -24,6 +24,7 @@ struct vb_target {
 struct vb_line {
 	uint64_t sent_count; /* packets, since the beginning … */
 	uint64_t gone_count; /* … and those of them that were taken, or are lost with their ring */
+	uint32_t uc_counts[VB_NODE_QP_ROWS]; /* those in the ring for each UC QP */
 	uint32_t ring; /* which one it is: a line that begins anew has another */
 	uint64_t last_ns; /* when the reader will have taken them all */
 	bool is_open; /* both have met */
@@ -31,8 +32,9 @@ struct vb_line {
 
 /* How one machine reaches another. */
 struct vb_reach {
+	struct vb_world *world;
 	const struct vb_target *target;
-	const struct vb_line *line;
+	struct vb_line *line;
 };
 
 struct vb_lines {

@@ -116,7 +116,7 @@ static bool resolve(struct vb_reach *reach, const struct vb_reach_request *reque
 		return false;
 	address = row.address + (request->address - row.iova) + request->offset;
 	place->address = address;
-	place->is_here = reach->way == VB_REACH_OWN ||
+	place->is_here = reach->way == VB_REACH_OWN || !request->length ||
 			 find_here(reach, &row, address, request->part_length, &place->address);
 	return true;
 }

@@ -89,12 +89,14 @@ static bool fill_part(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_span
 				  ? qp->requester.direct_offset
 				  : 0; /* one behind it, which is not begun */
 	request->part_length = min32(wqe->length - request->offset, qp->nic->direct_left);
+	request->bytes = NULL;
+	request->span_count = 0;
+	if (!request->part_length)
+		return true;
 	if (wqe->flags & VB_SEND_INLINE) {
 		request->bytes = vb_wqe_inline(wqe) + request->offset;
-		request->span_count = 0;
 		return true;
 	}
-	request->bytes = NULL;
 	cursor = vb_cursor_at(&sgl, request->offset);
 	request->spans = spans;
 	request->span_count = vb_sgl_resolve(qp->nic, &sgl, &cursor, request->part_length,
@@ -228,7 +230,7 @@ enum vb_direct vb_qp_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe
 	struct vb_reach_request requests[VB_REACH_WRITES_MAX];
 	enum vb_direct direct = VB_DIRECT_REFUSED;
 
-	if (!right_of((enum vb_wr_opcode)wqe->opcode) || !wqe->length ||
+	if (!right_of((enum vb_wr_opcode)wqe->opcode) ||
 	    (wqe->opcode != VB_WR_WRITE && !qp->attr.reads_out))
 		return VB_DIRECT_REFUSED;
 	if (!is_alone(qp))

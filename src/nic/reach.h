@@ -50,7 +50,7 @@ struct vb_reach_atomic {
 };
 
 /*
- * Whether the rows permit the request, and the row of its key. They may hold anything, and change at any time: whoever acts on the answer has
+ * Whether the rows permit the request, and the row of its key; one of length 0 has none. They may hold anything, and change at any time: whoever acts on the answer has
  * announced himself before he asked, and the target waits for him.
  */
 bool vb_reach_check(const struct vb_reach_tables *tables, const struct vb_reach_request *request,

@@ -108,6 +108,10 @@ bool vb_reach_check(const struct vb_reach_tables *tables, const struct vb_reach_
 		      sizeof(qp)) ||
 	    !is_qp_right(&qp, request) || !find_pd(tables, request, qp.domain, &pd))
 		return false;
+	if (!request->length) {
+		*key_out = (struct vb_key_row){ 0 };
+		return true;
+	}
 	return read_row(key_out,
 			&tables->key_rows[request->rkey >> 8 & (tables->key_row_count - 1)],
 			sizeof(*key_out)) &&

@@ -70,6 +70,27 @@ TEST(atomics_are_executed_by_their_initiator_where_it_has_the_page)
 	EXPECT_EQ(word_at(p, A, SINK), 42);
 }
 
+/* No memory is looked at, but the QP is. */
+TEST(requests_of_length_0_are_executed_without_a_key)
+{
+	struct pair *p = connect_directly(VB_QP_RC);
+	struct vb_send_request write = write_request(p, A, 1, 0);
+	struct vb_send_request read = read_request(p, A, 2, 0);
+	struct vb_send_request empty = write_request(p, A, 3, 0);
+
+	write.rkey = read.rkey = empty.rkey = 0;
+	empty.sge_count = 0;
+	empty.flags |= VB_SEND_INLINE;
+	direct_reach.way = VB_REACH_MAPPED;
+	post(p, A, write);
+	post(p, A, read);
+	post(p, A, empty);
+	expect_executed(p, "wr=1 SUCCESS WRITE", "wr=2 SUCCESS READ len=0", "wr=3 SUCCESS WRITE");
+	modify_state(p, B, VB_STATE_ERR);
+	post(p, A, write);
+	expect_sent(p, A, "WRITE_ONLY psn=0 len=0 ack");
+}
+
 TEST(psn_and_msn_do_not_move)
 {
 	struct pair *p = connect_directly(VB_QP_RC);

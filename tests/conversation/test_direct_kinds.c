@@ -21,6 +21,14 @@ TEST(uc_a_write_is_executed_by_its_initiator_and_nothing_is_sent)
 	EXPECT_EQ(direct_busy, 2);
 }
 
+TEST(uc_a_write_of_length_0_is_executed)
+{
+	struct pair *p = connect_directly(VB_QP_UC);
+
+	post_write(p, A, 1, 0);
+	expect_executed(p, "wr=1 SUCCESS WRITE");
+}
+
 TEST(uc_psns_do_not_move_and_a_send_is_delivered_after_the_writes_before_it)
 {
 	struct pair *p = connect_directly(VB_QP_UC);
@@ -341,6 +349,19 @@ TEST(xrc_a_region_that_was_deregistered_is_not_reached)
 	settle(p);
 	expect_completions(p, A, "wr=1 REM_ACCESS_ERR");
 	expect_counter(p, A, DIRECT_PARTS, 1);
+}
+
+TEST(xrc_requests_of_length_0_need_their_srq)
+{
+	struct pair *p = connect_directly(VB_QP_XRC_SEND);
+	struct vb_send_request request = write_request(p, A, 1, 0);
+
+	post(p, A, request);
+	expect_executed(p, "wr=1 SUCCESS WRITE");
+	request.remote_srqn ^= 0x10000;
+	post(p, A, request);
+	settle(p);
+	expect_completions(p, A, "wr=1 REM_INV_REQ_ERR");
 }
 
 /* Another SRQ of B, beside that which requests name unless told otherwise. */

@@ -201,6 +201,7 @@ static void expect_order(enum ibv_qp_type type, uint8_t *(*allocate)(void))
 		expect_written_before(&end, i);
 	}
 	end_target(child);
+	close_end(&end);
 }
 
 TEST(rc_a_message_is_delivered_after_the_writes_before_it)

@@ -222,6 +222,7 @@ static bool take_block(struct vb_neighbor *neighbor, struct vb_mail *mail, uint6
 		return false;
 	neighbor->wake_fd = mail->fds[VB_OFFER_WAKE];
 	mail->fds[VB_OFFER_WAKE] = -1;
+	neighbor->pid = mail->pid;
 	neighbor->pid_fd = vb_fd_own(vb_sys_result(syscall(SYS_pidfd_open, (long)mail->pid, 0l)));
 	neighbor->incarnation = incarnation;
 	return true;

@@ -5,14 +5,18 @@
  */
 #include "support_ends.h"
 
+#include <dirent.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROUNDS = 50 };
+enum { ROUNDS = 50, SPINNERS = 4 };
 
 /* --- a target that is stopped --- */
 
@@ -398,10 +402,37 @@ TEST(xrc_a_wrong_key_is_an_error_at_the_initiator)
 	EXPECT_STR(write_with_wrong_key(IBV_QPT_XRC_SEND), "remote access error");
 }
 
-TEST(a_writer_that_is_killed_in_the_middle_of_its_work_keeps_nobody_from_deregistering)
+/* All threads of the child run only when nobody else wants to. */
+static void starve(pid_t child)
+{
+	struct sched_param parameter = { 0 };
+	char path[64];
+	struct dirent *entry;
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)child);
+	folder = opendir(path);
+	EXPECT(folder);
+	while ((entry = readdir(folder)))
+		if (entry->d_name[0] != '.')
+			(void)sched_setscheduler(atoi(entry->d_name), SCHED_IDLE, &parameter);
+	closedir(folder);
+}
+
+/* Children that take all the time there is on each CPU. */
+static void start_spinners(pid_t *spinners, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		spinners[i] = fork_end();
+		while (!spinners[i])
+			;
+	}
+}
+
+/* Whoever was killed there still ends his copy, when he gets a CPU at last: nobody goes on before that. */
+static void kill_writers(uint32_t kills, bool is_starved)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_XRC_SEND };
-	uint32_t kills = test_is_thorough() ? 500 : 30;
 
 	begin();
 	for (uint32_t i = 0; i < kills; i++) {
@@ -411,6 +442,8 @@ TEST(a_writer_that_is_killed_in_the_middle_of_its_work_keeps_nobody_from_deregis
 
 		meet_as_parent(&end, board, private_memory());
 		await_step(board, 4 + i % 5);
+		if (is_starved)
+			starve(child);
 		usleep(i * 7 % 100);
 		EXPECT_EQ(kill(child, SIGKILL), 0);
 		deregister(&end);
@@ -419,4 +452,19 @@ TEST(a_writer_that_is_killed_in_the_middle_of_its_work_keeps_nobody_from_deregis
 		close_end(&end);
 		munmap(end.memory, LENGTH);
 	}
+}
+
+TEST(a_writer_that_is_killed_in_the_middle_of_its_work_keeps_nobody_from_deregistering)
+{
+	kill_writers(test_is_thorough() ? 500 : 30, false);
+}
+
+TEST(a_writer_that_is_killed_and_gets_no_cpu_to_end_is_waited_for)
+{
+	pid_t spinners[SPINNERS];
+
+	start_spinners(spinners, SPINNERS);
+	kill_writers(10, true);
+	for (uint32_t i = 0; i < SPINNERS; i++)
+		end_target(spinners[i]);
 }

@@ -50,8 +50,8 @@ struct vb_reach_atomic {
 };
 
 /*
- * Whether the rows permit the request, and the row of its key; one of length 0 has none. They may hold anything, and change at any time: whoever acts on the answer has
- * announced himself before he asked, and the target waits for him.
+ * Whether the rows permit the request, and the row of its key; one of length 0 needs none. They may hold anything, and change at any time: whoever acts
+ * on the answer has announced himself before he asked, and the target waits for him.
  */
 bool vb_reach_check(const struct vb_reach_tables *tables, const struct vb_reach_request *request,
 		    struct vb_key_row *key_out);
@@ -71,8 +71,8 @@ bool vb_dma_reach_atomic(struct vb_reach *reach, const struct vb_reach_request *
 			 const struct vb_reach_atomic *atomic, uint64_t *old_out);
 
 /*
- * How far the line to the target is written, with all packets of earlier calls into the engine; and whether the target has read, and executed, what is before
- * that place, or never will. Places of one reach can be compared for as long as it is lent.
+ * How far the line to the target is written, with all packets of earlier calls into the engine; and whether the target has read and executed what is
+ * before that place, or never will. Places of one reach can be compared for as long as it is lent.
  */
 uint64_t vb_dma_reach_line_end(const struct vb_reach *reach);
 bool vb_dma_reach_has_read(const struct vb_reach *reach, uint64_t line_end);

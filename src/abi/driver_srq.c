@@ -138,8 +138,10 @@ int vb_abi_srq_destroy(struct ibv_srq *srq, struct vb_abi_reported *reported_out
 		return EIO;
 	vb_adapter_enter(context->adapter);
 	err = vb_srq_destroy(own->srq);
-	if (!err)
+	if (!err) {
+		vb_adapter_await_neighbors(context->adapter);
 		vb_abi_forget_events(context, srq);
+	}
 	vb_adapter_leave(context->adapter);
 	if (err)
 		return vb_abi_refuse(EBUSY, "ibv_destroy_srq: SRQ 0x%06x still has QPs",

@@ -55,6 +55,22 @@ static void withdraw(struct vb_reach *reach)
 	atomic_fetch_add_explicit(reach->busy, 1, memory_order_release);
 }
 
+/* --- the line --- */
+
+uint64_t vb_dma_reach_line_end(const struct vb_reach *reach)
+{
+	return reach->line ? reach->line_before + reach->line->produced : 0;
+}
+
+/* The target says that it has read a packet after it has executed it. */
+bool vb_dma_reach_has_read(const struct vb_reach *reach, uint64_t line_end)
+{
+	if (!reach->line || line_end <= reach->line_before)
+		return true;
+	return atomic_load_explicit(&reach->line->memory->consumed, memory_order_acquire) >=
+	       line_end - reach->line_before;
+}
+
 /* Where the part lies. */
 struct place {
 	uint64_t address;
@@ -100,7 +116,7 @@ static bool resolve(struct vb_reach *reach, const struct vb_reach_request *reque
 		return false;
 	address = row.address + (request->address - row.iova) + request->offset;
 	place->address = address;
-	place->is_here = reach->way == VB_REACH_OWN ||
+	place->is_here = reach->way == VB_REACH_OWN || !request->length ||
 			 find_here(reach, &row, address, request->part_length, &place->address);
 	return true;
 }

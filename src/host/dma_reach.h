@@ -6,6 +6,7 @@
 #ifndef VB_HOST_DMA_REACH_H
 #define VB_HOST_DMA_REACH_H
 
+#include "link/ring.h"
 #include "nic/reach.h"
 
 #include <stdatomic.h>
@@ -31,6 +32,8 @@ struct vb_reach {
 	enum vb_reach_way way;
 	pid_t pid;
 	struct vb_reach_tables tables; /* NULL: nothing is reached */
+	const struct vb_ring_writer *line; /* to the target; NULL: there is none now … */
+	uint64_t line_before; /* … and bytes of earlier ones, which nobody reads any more */
 	_Atomic uint32_t
 		*busy; /* that the target sees: odd while we act; NULL: nobody needs to see it */
 	uint32_t wanted_segment; /* a region lies in it, and we do not have it; 0: none … */

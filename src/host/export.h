@@ -30,6 +30,7 @@ struct vb_export {
 	struct vb_export_head head;
 	_Alignas(4096) struct vb_qp_row qp_rows[VB_EXPORT_QP_ROWS];
 	struct vb_key_row key_rows[VB_EXPORT_KEY_ROWS];
+	struct vb_srq_row srq_rows[VB_SRQ_ROWS];
 };
 
 /* The caller ends it with vb_export_unmap() and vb_fd_close(*fd_out), which is what others are to be given. */

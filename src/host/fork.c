@@ -123,7 +123,7 @@ static void inherit(struct vb_adapter *adapter)
 	atomic_store(&adapter->is_marked, false);
 	atomic_store(&adapter->helper_wakes_ns, HELPER_PAUSES);
 	vb_qp1_inherit(adapter->qp1);
-	vb_nic_show(adapter->nic, NULL, NULL); /* the rows that others see are the parent's */
+	vb_nic_show(adapter->nic, NULL); /* the rows that others see are the parent's */
 	if (!adapter->is_torn)
 		vb_adapter_unplug(adapter);
 }

@@ -3,6 +3,7 @@
 #include "host/neighbor_priv.h"
 
 #include "host/clock.h"
+#include "host/dying.h"
 #include "host/log.h"
 #include "link/fd.h"
 #include "nic/nic.h"
@@ -67,6 +68,14 @@ static void greet_again(struct vb_neighbors *neighbors)
 			(void)vb_neighbor_meet(neighbors, i);
 }
 
+static void show_rows(struct vb_neighbors *neighbors)
+{
+	struct vb_shown shown = { neighbors->block->key_rows, neighbors->block->qp_rows,
+				  neighbors->block->srq_rows };
+
+	vb_nic_show(neighbors->nic, &shown);
+}
+
 static void show_sleepers(struct vb_neighbors *neighbors)
 {
 	struct vb_export_head *head = &neighbors->block->head;
@@ -90,7 +99,7 @@ vb_err vb_neighbors_plug_in(struct vb_neighbors *neighbors, struct vb_member *me
 	}
 	neighbors->member = member;
 	neighbors->pid = getpid();
-	vb_nic_show(neighbors->nic, neighbors->block->key_rows, neighbors->block->qp_rows);
+	show_rows(neighbors);
 	show_sleepers(neighbors);
 	greet_again(neighbors);
 	return VB_OK;
@@ -113,7 +122,7 @@ void vb_neighbors_open_memory(struct vb_neighbors *neighbors)
 
 void vb_neighbors_unplug(struct vb_neighbors *neighbors)
 {
-	vb_nic_show(neighbors->nic, NULL, NULL);
+	vb_nic_show(neighbors->nic, NULL);
 	vb_neighbors_close_memory(neighbors);
 	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
 		vb_neighbor_close(neighbors, i);
@@ -229,20 +238,35 @@ static bool has_process_ended(const struct vb_neighbor *neighbor)
 	       fd.revents & POLLIN;
 }
 
+/* A process that does not end may have become another program. */
+static enum vb_dying last_acts(const struct vb_neighbor *neighbor)
+{
+	return has_process_ended(neighbor) ? VB_DYING_NONE : vb_dying_threads(neighbor->pid);
+}
+
 bool vb_neighbor_is_gone(const struct vb_neighbor *neighbor)
 {
 	return vb_export_is_dead(neighbor->block) &&
-	       (!neighbor->in_memory || !(busy_of(neighbor) & 1) || has_process_ended(neighbor));
+	       (!neighbor->in_memory || !(busy_of(neighbor) & 1) ||
+		last_acts(neighbor) == VB_DYING_NONE);
 }
 
-/* So long a dead one is waited for, at most: it may have become another program, with the same process. */
-static bool is_long_dead(const struct vb_neighbor *neighbor, uint64_t *dead_ns)
+/* Whether a dead one is waited for no more. Where nobody can say what it does, not for long. */
+static bool is_over(const struct vb_neighbor *neighbor, uint64_t *dead_ns)
 {
 	if (!vb_export_is_dead(neighbor->block))
 		return false;
 	if (!*dead_ns)
 		*dead_ns = vb_clock_now();
-	return has_process_ended(neighbor) || vb_clock_now() - *dead_ns > DEAD_NS;
+	switch (last_acts(neighbor)) {
+	case VB_DYING_NONE:
+		return true;
+	case VB_DYING_SOME:
+		return false;
+	case VB_DYING_UNKNOWN:
+		break;
+	}
+	return vb_clock_now() - *dead_ns > DEAD_NS;
 }
 
 static void await(const struct vb_neighbor *neighbor, uint32_t number)
@@ -255,7 +279,7 @@ static void await(const struct vb_neighbor *neighbor, uint32_t number)
 	for (uint32_t i = 0; busy & 1 && busy_of(neighbor) == busy; i++) {
 		if (i < SPINS)
 			continue;
-		if (is_long_dead(neighbor, &dead_ns))
+		if (is_over(neighbor, &dead_ns))
 			return;
 		if (!has_told && vb_clock_now() - begin_ns > PATIENCE_NS) {
 			vb_log(VB_LOG_WARN,

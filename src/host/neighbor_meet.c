@@ -64,6 +64,7 @@ void vb_neighbor_close(struct vb_neighbors *neighbors, uint32_t number)
 		.is_known = neighbor->is_known,
 		.is_touched = neighbor->is_touched,
 		.asked_ns = neighbor->asked_ns,
+		.out_before = neighbor->out_before + neighbor->out.produced,
 		.wake_fd = -1,
 		.pid_fd = -1,
 		.out_fd = -1,
@@ -82,6 +83,8 @@ static void drop_ring(struct vb_neighbor *neighbor)
 	neighbor->out_memory = NULL;
 	neighbor->out_fd = -1;
 	neighbor->out_ring = 0;
+	neighbor->out_before += neighbor->out.produced;
+	neighbor->out = (struct vb_ring_writer){ 0 };
 }
 
 static bool make_ring(struct vb_neighbor *neighbor)
@@ -184,8 +187,10 @@ static void init_reach(struct vb_neighbors *neighbors, struct vb_neighbor *neigh
 
 	neighbor->reach = (struct vb_reach){
 		.pid = pid,
-		.tables = { neighbor->block->key_rows, neighbor->block->qp_rows, VB_EXPORT_KEY_ROWS,
-			    VB_EXPORT_QP_ROWS },
+		.tables = { neighbor->block->key_rows, neighbor->block->qp_rows,
+			    neighbor->block->srq_rows, VB_EXPORT_KEY_ROWS, VB_EXPORT_QP_ROWS },
+		.line = &neighbor->out,
+		.line_before = neighbor->out_before,
 		.busy = &neighbor->out_memory->busy,
 		.mark = vb_export_mark(neighbor->block),
 		.is_closed = &head->is_closed,
@@ -217,6 +222,7 @@ static bool take_block(struct vb_neighbor *neighbor, struct vb_mail *mail, uint6
 		return false;
 	neighbor->wake_fd = mail->fds[VB_OFFER_WAKE];
 	mail->fds[VB_OFFER_WAKE] = -1;
+	neighbor->pid = mail->pid;
 	neighbor->pid_fd = vb_fd_own(vb_sys_result(syscall(SYS_pidfd_open, (long)mail->pid, 0l)));
 	neighbor->incarnation = incarnation;
 	return true;

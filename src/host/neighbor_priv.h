@@ -32,12 +32,14 @@ struct vb_neighbor {
 	bool is_unsent; /* its mailbox was full: it is to be sent an offer again */
 	const struct vb_export *block;
 	int wake_fd;
-	int pid_fd; /* of its process; -1: there is none to be had */
+	pid_t pid; /* its process … */
+	int pid_fd; /* … and a descriptor of it; -1: there is none to be had */
 	uint32_t woken; /* the sleep sequence that it was woken for */
 	struct vb_ring_memory *out_memory; /* ours to write … */
 	int out_fd; /* … to be given to it; -1 when it has it */
 	struct vb_ring_memory *in_memory; /* its to write */
 	struct vb_ring_writer out;
+	uint64_t out_before; /* bytes that went into earlier rings, of which nothing is read any more */
 	struct vb_ring_reader in;
 	uint64_t answered; /* where `in` stood when we last looked whether its writer waits for room */
 	struct vb_reach reach; /* lent to QPs */

@@ -2,6 +2,8 @@
 /* How requests end: the completion of a send request or a receive, and what it says. */
 #include "nic/qp_priv.h"
 
+#include "nic/rc_priv.h"
+
 static uint8_t completion_opcode(enum vb_wr_opcode opcode)
 {
 	switch (opcode) {
@@ -55,6 +57,16 @@ void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status
 		.timestamp_ns = qp->nic->now_ns,
 	};
 	vb_cq_show(qp->send_cq, failed);
+}
+
+void vb_qp_complete_current(struct vb_qp *qp)
+{
+	struct vb_requester *requester = &qp->requester;
+
+	requester->send_index++;
+	requester->cursor = (struct vb_cursor){ 0, 0 };
+	vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_SUCCESS);
+	vb_rc_check_drained(qp);
 }
 
 /* What the packet that ended the message adds to a receive's completion. */

@@ -38,7 +38,7 @@ void vb_key_row_change_begin(const struct vb_nic *nic, struct vb_key_row *row)
 void vb_key_row_change_end(const struct vb_nic *nic, struct vb_key_row *row)
 {
 	row->generation++;
-	vb_shown_change_end(shown_row(nic, row), row);
+	vb_shown_change_end(shown_row(nic, row), row, sizeof(*row));
 }
 
 void vb_key_row_close(struct vb_key_row *row)

@@ -17,7 +17,8 @@ void vb_qp_set_line(struct vb_qp *qp, uint32_t line, struct vb_reach *reach)
 		vb_qp_schedule(qp);
 	}
 	qp->line = (uint16_t)line;
-	qp->reach = line && qp->type == VB_QP_RC ? reach : NULL;
+	qp->reach = line ? reach : NULL;
+	qp->requester.direct_offset = 0; /* what was begun begins anew */
 }
 
 uint32_t vb_qp_line(const struct vb_qp *qp)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The adapter as a whole: its making, its tables, and the calls of its owner that send and wait. */
+#include "nic/direct_priv.h"
 #include "nic/qp_priv.h"
 #include "nic/rc_priv.h"
 #include "nic/rings.h"
@@ -102,6 +103,9 @@ vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out
 	nic->srqs = calloc(VB_SRQ_ROWS, sizeof(struct vb_srq *));
 	if (!nic->srqs)
 		goto free_key_owners;
+	nic->srq_rows = calloc(VB_SRQ_ROWS, sizeof(struct vb_srq_row));
+	if (!nic->srq_rows)
+		goto free_srqs;
 	init_config(nic, config);
 	vb_prng_init(&nic->prng, config->seed);
 	vb_timers_init(&nic->timers);
@@ -122,6 +126,8 @@ vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out
 	nic->pkeys[0] = VB_PKEY_DEFAULT;
 	*nic_out = nic;
 	return VB_OK;
+free_srqs:
+	free(nic->srqs);
 free_key_owners:
 	free(nic->key_owners);
 free_qps:
@@ -136,6 +142,7 @@ vb_err vb_nic_destroy(struct vb_nic *nic)
 	if (nic->object_count)
 		return VB_EBUSY;
 	vb_timers_fini(&nic->timers);
+	free(nic->srq_rows);
 	free(nic->srqs);
 	free(nic->key_owners);
 	free(nic->qps);

@@ -18,7 +18,6 @@
 
 #include <stdatomic.h>
 
-#define VB_SRQ_ROWS 65536
 #define VB_QP_ROWS_RESERVED 2 /* for QPN 0 and 1 */
 
 /* What a timer of the engine belongs to. */
@@ -70,10 +69,7 @@ struct vb_nic {
 	uint32_t line_room[VB_LINE_COUNT]; /* packets */
 	uint32_t line_now; /* of the QP whose turn it is; 0: the wire */
 	uint32_t direct_left; /* bytes that may still be moved in this turn by the initiators themselves */
-	struct {
-		struct vb_key_row *key_rows; /* NULL: nobody is shown anything */
-		struct vb_qp_row *qp_rows;
-	} shown;
+	struct vb_shown shown; /* NULL: nobody is shown anything */
 	struct vb_numbered_flow numbered[VB_NUMBERED_FLOWS_MAX];
 	uint32_t numbered_count; /* all beyond are not set */
 	struct vb_flight flights[VB_FLIGHT_COUNT];
@@ -83,11 +79,12 @@ struct vb_nic {
 
 	struct vb_qp **qps; /* beside qp_rows: whose row it is */
 	void **key_owners; /* beside key_rows: the region or window whose row it is (its kind says which) */
-	struct vb_srq **srqs; /* by the low bits of the SRQ number */
+	struct vb_srq **srqs; /* by the low bits of the SRQ number … */
+	struct vb_srq_row *srq_rows; /* … and what others are shown of them */
 	vb_psn mad_psn; /* of QP 1 */
 	uint32_t qpn_next;
 	uint32_t srqn_next;
-	uint32_t pd_next;
+	uint32_t domain_next; /* protection domains and XRC domains */
 	uint32_t qp_count;
 	uint32_t key_count;
 	uint32_t object_count; /* everything that must be gone before the adapter */
@@ -107,6 +104,7 @@ struct vb_pd {
 
 struct vb_xrcd {
 	struct vb_nic *nic;
+	uint32_t number;
 	struct vb_link srqs;
 	uint32_t user_count;
 };

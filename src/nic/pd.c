@@ -9,7 +9,7 @@ vb_err vb_pd_create(struct vb_nic *nic, struct vb_pd **pd_out)
 	if (!pd)
 		return VB_ENOMEM;
 	pd->nic = nic;
-	pd->number = ++nic->pd_next; /* 0 is nobody's: unbound windows have it */
+	pd->number = ++nic->domain_next; /* 0 is nobody's: unbound windows have it */
 	nic->object_count++;
 	*pd_out = pd;
 	return VB_OK;
@@ -31,6 +31,7 @@ vb_err vb_xrcd_create(struct vb_nic *nic, struct vb_xrcd **xrcd_out)
 	if (!xrcd)
 		return VB_ENOMEM;
 	xrcd->nic = nic;
+	xrcd->number = ++nic->domain_next;
 	vb_link_init(&xrcd->srqs);
 	nic->object_count++;
 	*xrcd_out = xrcd;

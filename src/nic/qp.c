@@ -317,18 +317,26 @@ void vb_qp_publish(struct vb_qp *qp)
 
 	vb_shown_change_begin(shown, &row->generation);
 	row->qpn = qp->number.v;
-	row->pd = qp->pd_number;
+	row->domain = qp->xrcd ? qp->xrcd->number : qp->pd_number;
 	row->access = qp->attr.access;
 	row->peer_qpn = qp->peer.v;
 	row->peer = qp->flow.destination;
 	row->local = qp->flow.source;
 	row->accepts = state >= VB_STATE_RTR && state != VB_STATE_ERR && qp->number.v;
-	/* The first packet to a QP in RTR raises an event. XRC's memory depends on the SRQ that a packet names. */
-	row->is_direct = row->accepts && qp->type == VB_QP_RC &&
-			 (state != VB_STATE_RTR || qp->responder.is_established);
+	/* The first packet to a QP in RTR raises an event. */
+	row->is_direct = row->accepts && (state != VB_STATE_RTR || qp->responder.is_established);
+	row->service = qp->service;
 	row->reads_in = qp->responder.resource_count;
 	row->generation++;
-	vb_shown_change_end(shown, row);
+	vb_shown_change_end(shown, row, sizeof(*row));
+}
+
+VB_SELDOM void vb_qp_on_established(struct vb_qp *qp)
+{
+	if (vb_qp_state_now(qp) == VB_STATE_RTR)
+		vb_event_raise(qp->nic, &qp->source, VB_EVENT_COMM_EST);
+	qp->responder.is_established = true;
+	vb_qp_publish(qp); /* from now on a peer on this host may execute requests itself */
 }
 
 void vb_qp_schedule(struct vb_qp *qp)

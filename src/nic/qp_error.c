@@ -16,6 +16,7 @@ void vb_qp_flush_send(struct vb_qp *qp)
 		vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_WR_FLUSH_ERR);
 	requester->send_index = end;
 	requester->cursor = (struct vb_cursor){ 0, 0 };
+	requester->direct_offset = 0;
 	requester->has_failed = false;
 	requester->waits_for_receiver = false;
 	requester->reads_out = 0;

@@ -47,6 +47,7 @@ struct vb_requester {
 	uint16_t direct_skip; /* requests that do not wait for a chance to be executed directly … */
 	uint16_t direct_refusals; /* … after so many, the last of them in a row */
 	uint32_t direct_offset; /* bytes of the request at send_index that are executed already */
+	uint64_t line_end; /* UC: how far its line was written when the last packet was on it */
 	struct vb_cursor cursor; /* in the request at send_index, for next_psn */
 };
 
@@ -232,6 +233,12 @@ static inline bool vb_wqe_is_local(const struct vb_wqe *wqe)
 	return wqe->opcode == VB_WR_LOCAL_INV || wqe->opcode == VB_WR_BIND_MW;
 }
 
+/* Whether some of the request at send_index is done, or on its way. */
+static inline bool vb_qp_has_begun(const struct vb_qp *qp, const struct vb_wqe *wqe)
+{
+	return wqe->progress != VB_WQE_POSTED || qp->requester.direct_offset;
+}
+
 /* qp.c */
 struct vb_qp *vb_qp_find(const struct vb_nic *nic, vb_qpn number);
 void vb_qp_schedule(struct vb_qp *qp); /* may have something to send */
@@ -239,6 +246,7 @@ void vb_qp_on_timer(struct vb_qp *qp);
 /* One packet, if there is one to send; with ends_turn it is the QP's last for now. */
 bool vb_qp_emit(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn);
 void vb_qp_publish(struct vb_qp *qp); /* brings the row up to date with the QP */
+void vb_qp_on_established(struct vb_qp *qp); /* its first request has come */
 void vb_qp_set_state(struct vb_qp *qp, enum vb_qp_state state);
 void vb_qp_reset(struct vb_qp *qp); /* as new, its completions gone */
 
@@ -249,6 +257,7 @@ void vb_qp_flush_send(struct vb_qp *qp);
 void vb_qp_flush_recv(struct vb_qp *qp);
 
 /* complete.c */
+void vb_qp_complete_current(struct vb_qp *qp); /* the request at send_index, the oldest, is done */
 void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status);
 void vb_qp_complete_receive(struct vb_qp *qp, enum vb_status status, const struct vb_packet *packet,
 			    uint32_t byte_length);

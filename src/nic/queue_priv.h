@@ -174,6 +174,8 @@ struct vb_srq {
 	struct vb_event_source source;
 };
 
+void vb_srq_publish(const struct vb_srq *srq); /* brings its row up to date */
+
 /* The SRQ with that number in this XRC domain, or NULL. */
 struct vb_srq *vb_srq_find(const struct vb_nic *nic, const struct vb_xrcd *xrcd, uint32_t number);
 

@@ -33,17 +33,6 @@ uint32_t vb_rc_flight_max(const struct vb_qp *qp); /* full packets that may be o
 bool vb_rc_is_drained(const struct vb_qp *qp);
 void vb_rc_check_drained(struct vb_qp *qp); /* SQD: tell once when nothing is under way any more */
 
-/* rc_direct.c */
-#define VB_DIRECT_TURN (128u << 10) /* bytes that may be moved in one turn */
-#define VB_DIRECT_PART_MIN 4096u /* less than that is not worth a part */
-enum vb_direct {
-	VB_DIRECT_REFUSED, /* it must go out in packets */
-	VB_DIRECT_DONE, /* it, or the next part of it, is executed */
-	VB_DIRECT_LATER, /* enough was moved in this turn */
-	VB_DIRECT_WAIT, /* when what is on its way has arrived, it can be */
-};
-enum vb_direct vb_rc_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe);
-
 /* rc_response.c */
 void vb_rc_on_response(struct vb_qp *qp, const struct vb_frame *frame,
 		       const struct vb_packet *packet);

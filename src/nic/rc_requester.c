@@ -3,6 +3,7 @@
  * RC, sending requests. Three PSNs say where it stands: unacked <= next_psn <= new_psn. Going back to repeat
  * moves next_psn; everything between it and new_psn has been sent before and is made again from the requests.
  */
+#include "nic/direct_priv.h"
 #include "nic/payload_priv.h"
 #include "nic/rc_priv.h"
 #include "nic/unreliable_priv.h"
@@ -132,7 +133,7 @@ static enum hold why_new_is_held(const struct vb_qp *qp, const struct vb_wqe *wq
 	uint32_t psns_out = vb_psn_distance(requester->new_psn, requester->unacked);
 	uint32_t psns = (uint32_t)((uint64_t)wqe->length >> qp->mtu_shift) + 1;
 
-	if (vb_qp_state_now(qp) == VB_STATE_SQD)
+	if (vb_qp_state_now(qp) == VB_STATE_SQD && !vb_qp_has_begun(qp, wqe))
 		return HELD_BY_DRAIN;
 	if (wqe->flags & VB_SEND_FENCE && requester->reads_out)
 		return HELD_BY_FENCE;
@@ -387,12 +388,10 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 			continue;
 		}
 		if (wqe->progress == VB_WQE_POSTED && qp->reach && !needs_receive(wqe)) {
-			enum vb_direct direct = vb_rc_execute_directly(qp, wqe);
+			enum vb_direct direct = vb_qp_execute_directly(qp, wqe);
 
 			if (direct == VB_DIRECT_DONE)
 				continue;
-			if (direct == VB_DIRECT_LATER)
-				vb_qp_schedule(qp);
 			if (direct != VB_DIRECT_REFUSED) {
 				vb_flight_pass(qp);
 				return false;
@@ -465,7 +464,7 @@ bool vb_rc_is_drained(const struct vb_qp *qp)
 	if (requester->done_index != requester->send_index)
 		return false;
 	return requester->send_index == vb_queue_posted(&qp->sq) ||
-	       vb_queue_wqe(&qp->sq, requester->send_index)->progress == VB_WQE_POSTED;
+	       !vb_qp_has_begun(qp, vb_queue_wqe(&qp->sq, requester->send_index));
 }
 
 void vb_rc_check_drained(struct vb_qp *qp)

@@ -345,12 +345,8 @@ void vb_rc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 		vb_nic_drop(qp->nic, VB_DROP_DYING);
 		return;
 	}
-	if (!responder->is_established) {
-		if (vb_qp_state_now(qp) == VB_STATE_RTR)
-			vb_event_raise(qp->nic, &qp->source, VB_EVENT_COMM_EST);
-		responder->is_established = true;
-		vb_qp_publish(qp); /* from now on a peer on this host may execute requests itself */
-	}
+	if (!responder->is_established)
+		vb_qp_on_established(qp);
 	if (ahead == 0)
 		on_expected(qp, frame, packet);
 	else if (ahead > 0)

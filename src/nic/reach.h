@@ -14,16 +14,19 @@ struct vb_nic;
 struct vb_qp;
 struct vb_reach; /* whoever implements vb_dma_reach_*() knows what it is */
 
-/* The rows of a target. The counts are powers of two. */
+/* The rows of a target. The counts are powers of two; SRQs have VB_SRQ_ROWS. */
 struct vb_reach_tables {
 	const struct vb_key_row *key_rows;
 	const struct vb_qp_row *qp_rows;
+	const struct vb_srq_row *srq_rows;
 	uint32_t key_row_count;
 	uint32_t qp_row_count;
 };
 
 /* One WRITE, READ or atomic, and the part of it that is to be executed now. */
 struct vb_reach_request {
+	uint32_t service; /* enum vb_service */
+	uint32_t srqn; /* XRC */
 	vb_qpn target;
 	vb_qpn initiator;
 	const struct vb_gid *target_gid;
@@ -47,8 +50,8 @@ struct vb_reach_atomic {
 };
 
 /*
- * Whether the rows permit the request, and the row of its key. They may hold anything, and change at any time: whoever acts on the answer has
- * announced himself before he asked, and the target waits for him.
+ * Whether the rows permit the request, and the row of its key; one of length 0 needs none. They may hold anything, and change at any time: whoever acts
+ * on the answer has announced himself before he asked, and the target waits for him.
  */
 bool vb_reach_check(const struct vb_reach_tables *tables, const struct vb_reach_request *request,
 		    struct vb_key_row *key_out);
@@ -68,10 +71,21 @@ bool vb_dma_reach_atomic(struct vb_reach *reach, const struct vb_reach_request *
 			 const struct vb_reach_atomic *atomic, uint64_t *old_out);
 
 /*
- * From now on the rows are also kept here, for others to read; or no longer, if NULL. The memory is all zero and as large as the
- * engine's own tables.
+ * How far the line to the target is written, with all packets of earlier calls into the engine; and whether the target has read and executed what is
+ * before that place, or never will. Places of one reach can be compared for as long as it is lent.
  */
-void vb_nic_show(struct vb_nic *nic, struct vb_key_row *key_rows, struct vb_qp_row *qp_rows);
+uint64_t vb_dma_reach_line_end(const struct vb_reach *reach);
+bool vb_dma_reach_has_read(const struct vb_reach *reach, uint64_t line_end);
+
+/* Rows that others read: all zero at first, and as many as the engine's own tables have. */
+struct vb_shown {
+	struct vb_key_row *key_rows;
+	struct vb_qp_row *qp_rows;
+	struct vb_srq_row *srq_rows; /* VB_SRQ_ROWS */
+};
+
+/* From now on the rows are also kept here; or no longer, if NULL. */
+void vb_nic_show(struct vb_nic *nic, const struct vb_shown *shown);
 
 /* True if the last vb_nic_transmit() ended because so much was moved directly: there is more, but others may want a turn, too. */
 bool vb_nic_has_moved_enough(const struct vb_nic *nic);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Showing rows to other processes, and reading theirs. Every row begins with its generation. */
+/* Showing rows to other processes, and reading theirs. Every row is of words, and begins with its generation. */
 #include "nic/shown_priv.h"
 
 #include "nic/qp_priv.h"
 #include "nic/reach.h"
 
-#define ROW_WORDS (sizeof(struct vb_qp_row) / sizeof(uint64_t)) /* of either kind */
+#define ROW_WORDS_MAX (sizeof(struct vb_qp_row) / sizeof(uint64_t))
 #define READ_TRIES 64u /* somebody who changes a row without end is not worth waiting for */
 
 void vb_shown_change_begin(void *shown, uint32_t *generation)
@@ -18,28 +18,28 @@ void vb_shown_change_begin(void *shown, uint32_t *generation)
 }
 
 /* The first word holds the generation, and comes last. */
-void vb_shown_change_end(void *shown, const void *row)
+void vb_shown_change_end(void *shown, const void *row, uint32_t size)
 {
 	uint64_t *to = shown;
-	uint64_t words[ROW_WORDS];
+	uint64_t words[ROW_WORDS_MAX];
 	uint32_t halves[2];
 
 	if (!shown)
 		return;
-	memcpy(words, row, sizeof(words));
+	memcpy(words, row, size);
 	memcpy(halves, row, sizeof(halves));
-	for (uint32_t i = 1; i < ROW_WORDS; i++)
+	for (uint32_t i = 1; i < size / sizeof(words[0]); i++)
 		__atomic_store_n(&to[i], words[i], __ATOMIC_RELAXED);
 	__atomic_store_n((uint32_t *)shown + 1, halves[1], __ATOMIC_RELAXED);
 	__atomic_store_n((uint32_t *)shown, halves[0], __ATOMIC_RELEASE);
 }
 
 /* False if the row does not come to rest; then something is in it. */
-static bool read_row(void *row_out, const void *shown)
+static inline bool read_row(void *row_out, const void *shown, uint32_t size)
 {
 	const uint64_t *from = shown;
 	const uint32_t *from_halves = shown;
-	uint64_t *to = row_out; /* rows are of words, and aligned to them */
+	uint64_t *to = row_out; /* aligned to words */
 	uint32_t halves[2];
 
 	for (uint32_t tries = 0; tries < READ_TRIES; tries++) {
@@ -47,7 +47,7 @@ static bool read_row(void *row_out, const void *shown)
 		halves[1] = __atomic_load_n(from_halves + 1, __ATOMIC_RELAXED);
 		memcpy(to, halves, sizeof(halves));
 #pragma GCC unroll 8
-		for (uint32_t i = 1; i < ROW_WORDS; i++) {
+		for (uint32_t i = 1; i < size / sizeof(from[0]); i++) {
 			uint64_t word = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 
 			memcpy(&to[i], &word, sizeof(word));
@@ -62,7 +62,7 @@ static bool read_row(void *row_out, const void *shown)
 static bool is_qp_right(const struct vb_qp_row *row, const struct vb_reach_request *request)
 {
 	if (row->qpn != request->target.v || row->peer_qpn != request->initiator.v ||
-	    !row->is_direct)
+	    row->service != request->service || !row->is_direct)
 		return false;
 	if (!vb_gid_equal(&row->peer, request->initiator_gid) ||
 	    !vb_gid_equal(&row->local, request->target_gid))
@@ -83,17 +83,39 @@ static bool is_key_right(const struct vb_key_row *row, const struct vb_reach_req
 	return offset <= row->length && request->length <= row->length - offset;
 }
 
+/* The PD whose memory the request may reach: the QP's own, or that of the SRQ which it names. */
+static bool find_pd(const struct vb_reach_tables *tables, const struct vb_reach_request *request,
+		    uint32_t domain, uint32_t *pd_out)
+{
+	struct vb_srq_row srq;
+
+	*pd_out = domain;
+	if (request->service != VB_SERVICE_XRC)
+		return true;
+	if (!read_row(&srq, &tables->srq_rows[request->srqn % VB_SRQ_ROWS], sizeof(srq)))
+		return false;
+	*pd_out = srq.pd;
+	return srq.number && srq.number == request->srqn && srq.domain == domain;
+}
+
 bool vb_reach_check(const struct vb_reach_tables *tables, const struct vb_reach_request *request,
 		    struct vb_key_row *key_out)
 {
 	struct vb_qp_row qp;
+	uint32_t pd;
 
-	if (!read_row(&qp, &tables->qp_rows[request->target.v & (tables->qp_row_count - 1)]) ||
-	    !is_qp_right(&qp, request))
+	if (!read_row(&qp, &tables->qp_rows[request->target.v & (tables->qp_row_count - 1)],
+		      sizeof(qp)) ||
+	    !is_qp_right(&qp, request) || !find_pd(tables, request, qp.domain, &pd))
 		return false;
+	if (!request->length) {
+		*key_out = (struct vb_key_row){ 0 };
+		return true;
+	}
 	return read_row(key_out,
-			&tables->key_rows[request->rkey >> 8 & (tables->key_row_count - 1)]) &&
-	       is_key_right(key_out, request, qp.pd);
+			&tables->key_rows[request->rkey >> 8 & (tables->key_row_count - 1)],
+			sizeof(*key_out)) &&
+	       is_key_right(key_out, request, pd);
 }
 
 static void show_all(const struct vb_nic *nic)
@@ -107,12 +129,14 @@ static void show_all(const struct vb_nic *nic)
 	for (uint32_t i = 0; i < nic->config.qp_row_count; i++)
 		if (nic->qps[i])
 			vb_qp_publish(nic->qps[i]);
+	for (uint32_t i = 0; i < VB_SRQ_ROWS; i++)
+		if (nic->srqs[i])
+			vb_srq_publish(nic->srqs[i]);
 }
 
-void vb_nic_show(struct vb_nic *nic, struct vb_key_row *key_rows, struct vb_qp_row *qp_rows)
+void vb_nic_show(struct vb_nic *nic, const struct vb_shown *shown)
 {
-	nic->shown.key_rows = key_rows;
-	nic->shown.qp_rows = qp_rows;
-	if (key_rows)
+	nic->shown = shown ? *shown : (struct vb_shown){ 0 };
+	if (shown)
 		show_all(nic);
 }

@@ -10,7 +10,7 @@
 
 /* Begins a change: from now on no reader takes the row for stable. `shown` is NULL if nobody is shown anything. */
 void vb_shown_change_begin(void *shown, uint32_t *generation);
-/* Ends it: `shown` is as `row` is, whose generation is even again. */
-void vb_shown_change_end(void *shown, const void *row);
+/* Ends it: `shown` is as `row` is, of `size` bytes, whose generation is even again. */
+void vb_shown_change_end(void *shown, const void *row, uint32_t size);
 
 #endif

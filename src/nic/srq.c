@@ -7,6 +7,7 @@
 
 #include "nic/qp_priv.h"
 #include "nic/rc_priv.h"
+#include "nic/shown_priv.h"
 
 #include "base/bytes.h"
 
@@ -28,6 +29,26 @@ static bool claim_number(struct vb_nic *nic, struct vb_srq *srq)
 		return true;
 	}
 	return false;
+}
+
+/* Only those for XRC are ever named by peers. */
+static void write_row(const struct vb_nic *nic, uint32_t index, const struct vb_srq *srq)
+{
+	struct vb_srq_row *row = &nic->srq_rows[index];
+	void *shown = nic->shown.srq_rows ? &nic->shown.srq_rows[index] : NULL;
+
+	vb_shown_change_begin(shown, &row->generation);
+	row->number = srq ? srq->number : 0;
+	row->domain = srq ? srq->xrcd->number : 0;
+	row->pd = srq ? srq->pd->number : 0;
+	row->generation++;
+	vb_shown_change_end(shown, row, sizeof(*row));
+}
+
+void vb_srq_publish(const struct vb_srq *srq)
+{
+	if (srq->xrcd)
+		write_row(srq->pd->nic, srq->number % VB_SRQ_ROWS, srq);
 }
 
 static vb_err check_init(const struct vb_pd *pd, const struct vb_srq_init *init)
@@ -72,6 +93,7 @@ vb_err vb_srq_create(struct vb_pd *pd, const struct vb_srq_init *init, struct vb
 		srq->xrcd->user_count++;
 		srq->cq->user_count++;
 	}
+	vb_srq_publish(srq);
 	*srq_out = srq;
 	return VB_OK;
 fini_queue:
@@ -103,6 +125,7 @@ vb_err vb_srq_destroy(struct vb_srq *srq)
 	if (srq->user_count)
 		return VB_EBUSY;
 	if (srq->xrcd) {
+		write_row(srq->pd->nic, srq->number % VB_SRQ_ROWS, NULL);
 		abandon_messages(srq);
 		vb_cq_disown(srq->cq, srq->xrcd);
 		vb_link_remove(&srq->in_xrcd);

@@ -42,17 +42,29 @@ struct vb_key_row {
 struct vb_qp_row {
 	uint32_t generation; /* odd while the row is being changed */
 	uint32_t qpn; /* 0: free row */
-	uint32_t pd;
+	uint32_t domain; /* its PD; XRC: its XRC domain, for the PD is that of the SRQ which a request names */
 	uint32_t access; /* enum vb_access: remote operations that the QP allows */
 	uint32_t peer_qpn;
 	uint32_t accepts; /* 1 from RTR on until RESET or ERR */
 	struct vb_gid peer;
 	struct vb_gid local;
 	uint32_t is_direct; /* 1: its peer may execute requests itself (nic/reach.h) */
-	uint32_t reads_in; /* READs and atomics that it takes at once */
+	uint16_t service; /* enum vb_service of the packets that it takes */
+	uint16_t reads_in; /* READs and atomics that it takes at once */
 };
+
+/* Which memory XRC requests reach that name an SRQ. 16 bytes. */
+struct vb_srq_row {
+	uint32_t generation; /* odd while the row is being changed */
+	uint32_t number; /* 0: free row, or one that is not for XRC */
+	uint32_t domain; /* XRC */
+	uint32_t pd;
+};
+
+#define VB_SRQ_ROWS 65536u /* by the low bits of the number */
 
 _Static_assert(sizeof(struct vb_key_row) == 64, "peers rely on the layout");
 _Static_assert(sizeof(struct vb_qp_row) == 64, "peers rely on the layout");
+_Static_assert(sizeof(struct vb_srq_row) == 16, "peers rely on the layout");
 
 #endif

@@ -3,6 +3,7 @@
  * UC: messages without acknowledgement. The sender is done when the last packet is out; a receiver that misses a
  * packet drops the message, keeps its receive for the next one, and goes on.
  */
+#include "nic/direct_priv.h"
 #include "nic/rc_priv.h"
 #include "nic/unreliable_priv.h"
 
@@ -16,40 +17,60 @@ static bool can_send(const struct vb_qp *qp)
 	/* SQD finishes what was begun. */
 	return state == VB_STATE_RTS ||
 	       (state == VB_STATE_SQD &&
-		vb_queue_wqe(&qp->sq, requester->send_index)->progress == VB_WQE_STARTED);
+		vb_qp_has_begun(qp, vb_queue_wqe(&qp->sq, requester->send_index)));
+}
+
+/* False if it has failed. */
+static bool execute_local(struct vb_qp *qp, struct vb_wqe *wqe)
+{
+	enum vb_status status = vb_request_execute_local(qp, wqe);
+
+	if (status != VB_STATUS_SUCCESS)
+		vb_unreliable_fail(qp, status);
+	else if (qp->requester.done_index == qp->requester.send_index)
+		vb_qp_complete_current(qp);
+	else
+		vb_unreliable_on_sent(qp);
+	return status == VB_STATUS_SUCCESS;
+}
+
+static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *slot)
+{
+	struct vb_requester *requester = &qp->requester;
+	struct vb_cursor cursor;
+
+	if (wqe->progress == VB_WQE_POSTED)
+		vb_request_start(qp, wqe);
+	cursor = requester->cursor;
+	if (vb_request_build(qp, wqe, false, &cursor, slot) != VB_PASS) {
+		vb_unreliable_fail(qp, VB_STATUS_LOC_PROT_ERR);
+		return false;
+	}
+	requester->cursor = cursor;
+	requester->next_psn = vb_psn_add(requester->next_psn, 1);
+	requester->new_psn = requester->unacked = requester->next_psn;
+	if (vb_psn_distance(requester->next_psn, wqe->first_psn) == wqe->packet_count)
+		vb_unreliable_on_sent(qp);
+	return true;
 }
 
 bool vb_uc_emit(struct vb_qp *qp, struct vb_slot *slot)
 {
-	struct vb_requester *requester = &qp->requester;
-
 	while (can_send(qp)) {
-		struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, requester->send_index);
-		enum vb_status status = VB_STATUS_SUCCESS;
-		struct vb_cursor cursor = requester->cursor;
+		struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, qp->requester.send_index);
+		enum vb_direct direct = VB_DIRECT_REFUSED;
 
 		if (vb_wqe_is_local(wqe)) {
-			status = vb_request_execute_local(qp, wqe);
-			if (status == VB_STATUS_SUCCESS) {
-				vb_unreliable_on_sent(qp);
-				continue;
-			}
-		} else {
-			if (wqe->progress == VB_WQE_POSTED)
-				vb_request_start(qp, wqe);
-			if (vb_request_build(qp, wqe, false, &cursor, slot) != VB_PASS)
-				status = VB_STATUS_LOC_PROT_ERR;
+			if (!execute_local(qp, wqe))
+				return false;
+			continue;
 		}
-		if (status != VB_STATUS_SUCCESS) {
-			vb_unreliable_fail(qp, status);
+		if (wqe->progress == VB_WQE_POSTED && qp->reach)
+			direct = vb_qp_execute_directly(qp, wqe);
+		if (direct == VB_DIRECT_REFUSED)
+			return emit_packet(qp, wqe, slot);
+		if (direct != VB_DIRECT_DONE)
 			return false;
-		}
-		requester->cursor = cursor;
-		requester->next_psn = vb_psn_add(requester->next_psn, 1);
-		requester->new_psn = requester->unacked = requester->next_psn;
-		if (vb_psn_distance(requester->next_psn, wqe->first_psn) == wqe->packet_count)
-			vb_unreliable_on_sent(qp);
-		return true;
 	}
 	return false;
 }
@@ -93,9 +114,8 @@ void vb_uc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 	bool in_sequence = vb_psn_equal(packet->bth.psn, responder->expected);
 	enum vb_verdict verdict;
 
-	if (!responder->is_established && vb_qp_state_now(qp) == VB_STATE_RTR)
-		vb_event_raise(qp->nic, &qp->source, VB_EVENT_COMM_EST);
-	responder->is_established = true;
+	if (!responder->is_established)
+		vb_qp_on_established(qp);
 	responder->expected = vb_psn_add(packet->bth.psn, 1);
 	if (!in_sequence)
 		vb_nic_count(qp->nic, VB_COUNTER_OUT_OF_SEQUENCE);

@@ -13,16 +13,24 @@ void vb_unreliable_complete_sent(struct vb_qp *qp)
 
 	while (requester->done_index != requester->send_index)
 		vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_SUCCESS);
+	if (qp->reach)
+		requester->line_end = vb_dma_reach_line_end(qp->reach);
 	vb_rc_check_drained(qp);
 	vb_qp_schedule(qp); /* one that fails waits for those before it */
+}
+
+/* Its packets are for the link now. */
+static void note_sent(struct vb_qp *qp)
+{
+	if (!vb_link_is_linked(&qp->sent))
+		vb_link_append(&qp->nic->sent, &qp->sent);
 }
 
 void vb_unreliable_on_sent(struct vb_qp *qp)
 {
 	qp->requester.send_index++;
 	qp->requester.cursor = (struct vb_cursor){ 0, 0 };
-	if (!vb_link_is_linked(&qp->sent))
-		vb_link_append(&qp->nic->sent, &qp->sent);
+	note_sent(qp);
 }
 
 bool vb_unreliable_fail(struct vb_qp *qp, enum vb_status status)
@@ -34,5 +42,6 @@ bool vb_unreliable_fail(struct vb_qp *qp, enum vb_status status)
 	requester->send_index++;
 	vb_qp_complete_send(qp, requester->done_index++, status);
 	vb_qp_enter_sqe(qp);
+	note_sent(qp); /* of a message that cannot be finished some may be out */
 	return true;
 }

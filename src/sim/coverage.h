@@ -57,7 +57,10 @@
 	X(DESTROYED, "qp_destroyed_under_way")                     \
 	X(REREGISTERED, "region_reregistered_under_way")           \
 	X(LINE_FULL, "line_full")                                  \
-	X(LINE_BROKEN, "line_broken")
+	X(LINE_BROKEN, "line_broken")                              \
+	X(DIRECT_RC, "executed_directly_rc")                       \
+	X(DIRECT_UC, "executed_directly_uc")                       \
+	X(DIRECT_XRC, "executed_directly_xrc")
 
 enum vb_flaw {
 #define X(symbol, name) VB_FLAW_##symbol,

@@ -16,6 +16,18 @@ static struct vb_line *line_of(struct vb_world *world, uint32_t from, uint32_t t
 	return &world->lines.lines[from][to];
 }
 
+static void init_line(struct vb_world *world, uint32_t from, uint32_t to)
+{
+	struct vb_line *line = line_of(world, from, to);
+
+	line->is_open = true;
+	world->lines.reaches[from][to] = (struct vb_reach){
+		.world = world,
+		.target = &world->lines.targets[to],
+		.line = line,
+	};
+}
+
 void vb_lines_init(struct vb_world *world)
 {
 	struct vb_lines *lines = &world->lines;
@@ -24,22 +36,24 @@ void vb_lines_init(struct vb_world *world)
 	vb_prng_init(&lines->prng, world->options.seed ^ 0x11e5);
 	for (uint32_t from = 0; from < VB_FABRIC_NODES_MAX; from++)
 		for (uint32_t to = 0; to < VB_FABRIC_NODES_MAX; to++)
-			lines->lines[from][to].is_open = true;
+			init_line(world, from, to);
 }
 
 void vb_lines_show(struct vb_world *world, struct vb_node *node)
 {
-	struct vb_key_row *key_rows = calloc(VB_NODE_KEY_ROWS, sizeof(*key_rows));
-	struct vb_qp_row *qp_rows = calloc(VB_NODE_QP_ROWS, sizeof(*qp_rows));
+	struct vb_shown shown = {
+		.key_rows = calloc(VB_NODE_KEY_ROWS, sizeof(*shown.key_rows)),
+		.qp_rows = calloc(VB_NODE_QP_ROWS, sizeof(*shown.qp_rows)),
+		.srq_rows = calloc(VB_SRQ_ROWS, sizeof(*shown.srq_rows)),
+	};
 
-	VB_CHECK(key_rows && qp_rows);
-	vb_nic_show(node->nic, key_rows, qp_rows);
-	free(node->shown_key_rows);
-	free(node->shown_qp_rows);
-	node->shown_key_rows = key_rows;
-	node->shown_qp_rows = qp_rows;
-	world->lines.reaches[node->index] = (struct vb_reach){
-		.tables = { key_rows, qp_rows, VB_NODE_KEY_ROWS, VB_NODE_QP_ROWS },
+	VB_CHECK(shown.key_rows && shown.qp_rows && shown.srq_rows);
+	vb_nic_show(node->nic, &shown);
+	vb_node_free_shown(node);
+	node->shown = shown;
+	world->lines.targets[node->index] = (struct vb_target){
+		.tables = { shown.key_rows, shown.qp_rows, shown.srq_rows, VB_NODE_KEY_ROWS,
+			    VB_NODE_QP_ROWS },
 		.is_open = true,
 		.has_pages = vb_dice_chance(&world->lines.prng, 2, 3),
 	};
@@ -47,7 +61,7 @@ void vb_lines_show(struct vb_world *world, struct vb_node *node)
 
 void vb_lines_hide(struct vb_world *world, const struct vb_node *node)
 {
-	world->lines.reaches[node->index].is_open = false;
+	world->lines.targets[node->index].is_open = false;
 }
 
 /* Neighbors, if there are any here, are met by most. */
@@ -59,11 +73,16 @@ void vb_lines_choose(struct vb_world *world, uint32_t channel, struct vb_node *n
 
 	if (!world->lines.depth || !is_met)
 		return;
-	vb_qp_set_line(qp, peer->index + 1, &world->lines.reaches[peer->index]);
+	vb_qp_set_line(qp, peer->index + 1, &world->lines.reaches[node->index][peer->index]);
 	vb_lines_tell_room(world, node);
 }
 
 /* --- packets --- */
+
+static uint32_t waiting_count(const struct vb_line *line)
+{
+	return (uint32_t)(line->sent_count - line->gone_count);
+}
 
 static uint32_t room_of(struct vb_world *world, uint32_t from, uint32_t to)
 {
@@ -71,7 +90,7 @@ static uint32_t room_of(struct vb_world *world, uint32_t from, uint32_t to)
 
 	if (!line->is_open || world->nodes[to]->is_dead)
 		return ROOM_FOR_THE_DEAD;
-	return world->lines.depth - line->waiting_count;
+	return world->lines.depth - waiting_count(line);
 }
 
 void vb_lines_tell_room(struct vb_world *world, struct vb_node *node)
@@ -94,6 +113,19 @@ static uint64_t draw_delay(struct vb_world *world)
 	return vb_dice_chance(prng, 1, 2) ? 0 : vb_prng_below(prng, 3000);
 }
 
+static uint32_t *uc_count_of(struct vb_line *line, vb_qpn to)
+{
+	return &line->uc_counts[to.v & (VB_NODE_QP_ROWS - 1)];
+}
+
+static void count_uc(struct vb_line *line, const struct vb_fabric_packet *packet, uint32_t change)
+{
+	struct vb_bth bth = vb_bth_load(packet->bytes);
+
+	if (vb_opcode_service(bth.opcode) == VB_SERVICE_UC)
+		*uc_count_of(line, bth.destination) += change;
+}
+
 void vb_lines_send(struct vb_world *world, struct vb_node *from, const struct vb_slot *slot)
 {
 	uint32_t to = slot->line - 1u;
@@ -103,10 +135,10 @@ void vb_lines_send(struct vb_world *world, struct vb_node *from, const struct vb
 
 	if (!line->is_open || world->nodes[to]->is_dead)
 		return;
-	if (line->waiting_count == world->lines.depth)
+	if (waiting_count(line) == world->lines.depth)
 		vb_model_report(&world->model, VB_MODEL_NONE,
 				"no more packets are put on a line than it has room for",
-				world->lines.depth, line->waiting_count + 1);
+				world->lines.depth, waiting_count(line) + 1);
 	packet = vb_fabric_gather(&world->fabric, from->index, slot);
 	if (!packet)
 		return;
@@ -114,7 +146,8 @@ void vb_lines_send(struct vb_world *world, struct vb_node *from, const struct vb
 	packet->is_by_line = true;
 	packet->rider = slot->rider;
 	packet->ring = line->ring;
-	line->waiting_count++;
+	line->sent_count++;
+	count_uc(line, packet, 1);
 	if (time_ns < line->last_ns)
 		time_ns = line->last_ns;
 	line->last_ns = time_ns;
@@ -130,7 +163,8 @@ bool vb_lines_take(struct vb_world *world, const struct vb_fabric_packet *packet
 
 	if (packet->ring != line->ring)
 		return false;
-	line->waiting_count--;
+	line->gone_count++;
+	count_uc(line, packet, UINT32_MAX); /* one less */
 	if (from->is_dead)
 		return true;
 	had_waiting = vb_nic_has_waiting_lines(from->nic);
@@ -146,7 +180,11 @@ static void begin_anew(struct vb_world *world, uint32_t from, uint32_t to)
 {
 	struct vb_line *line = line_of(world, from, to);
 
-	*line = (struct vb_line){ .ring = line->ring + 1 };
+	*line = (struct vb_line){
+		.ring = line->ring + 1,
+		.sent_count = line->sent_count,
+		.gone_count = line->sent_count,
+	};
 }
 
 void vb_lines_break(struct vb_world *world, uint32_t node)
@@ -167,7 +205,7 @@ void vb_lines_break(struct vb_world *world, uint32_t node)
 void vb_lines_meet(struct vb_world *world, uint32_t node)
 {
 	vb_world_note(world, node, "meets its neighbors", 0, 0);
-	world->lines.reaches[node].is_open = !world->nodes[node]->is_dead;
+	world->lines.targets[node].is_open = !world->nodes[node]->is_dead;
 	for (uint32_t i = 0; i < world->options.node_count; i++) {
 		line_of(world, node, i)->is_open = true;
 		line_of(world, i, node)->is_open = true;
@@ -178,13 +216,23 @@ void vb_lines_meet(struct vb_world *world, uint32_t node)
 
 /* --- reaching --- */
 
+uint64_t vb_dma_reach_line_end(const struct vb_reach *reach)
+{
+	return reach->line->sent_count;
+}
+
+bool vb_dma_reach_has_read(const struct vb_reach *reach, uint64_t line_end)
+{
+	return reach->line->gone_count >= line_end;
+}
+
 /* Where the part lies. */
 static bool resolve(const struct vb_reach *reach, const struct vb_reach_request *request,
 		    uint64_t *address_out)
 {
 	struct vb_key_row row;
 
-	if (!reach->is_open || !vb_reach_check(&reach->tables, request, &row))
+	if (!reach->target->is_open || !vb_reach_check(&reach->target->tables, request, &row))
 		return false;
 	*address_out = row.address + (request->address - row.iova) + request->offset;
 	return true;
@@ -201,12 +249,44 @@ static bool copy(uint64_t to, uint64_t from, uint32_t length)
 	return is_done;
 }
 
+/* On UC nobody else would notice: the packets may as well be lost. */
+static void check_order(const struct vb_reach *reach, const struct vb_reach_request *request)
+{
+	uint32_t count = *uc_count_of(reach->line, request->target);
+
+	if (request->service == VB_SERVICE_UC && count)
+		vb_model_report(&reach->world->model, VB_MODEL_NONE,
+				"no request overtakes those on the line before it", 0, count);
+}
+
+static void note_executed(const struct vb_reach *reach, const struct vb_reach_request *request)
+{
+	uint64_t *flaws = reach->world->coverage.flaws;
+
+	switch ((enum vb_service)request->service) {
+	case VB_SERVICE_RC:
+		flaws[VB_FLAW_DIRECT_RC]++;
+		break;
+	case VB_SERVICE_UC:
+		flaws[VB_FLAW_DIRECT_UC]++;
+		break;
+	case VB_SERVICE_XRC:
+		flaws[VB_FLAW_DIRECT_XRC]++;
+		break;
+	case VB_SERVICE_RD:
+	case VB_SERVICE_UD:
+	case VB_SERVICE_CNP:
+		break;
+	}
+}
+
 static bool write_part(const struct vb_reach *reach, const struct vb_reach_request *request)
 {
 	uint64_t at;
 
 	if (!resolve(reach, request, &at))
 		return false;
+	check_order(reach, request);
 	if (request->bytes)
 		return vb_dma_write(at, request->bytes, request->part_length);
 	for (uint32_t i = 0; i < request->span_count; i++) {
@@ -223,7 +303,7 @@ uint32_t vb_dma_reach_write(struct vb_reach *reach, const struct vb_reach_reques
 	uint32_t done = 0;
 
 	while (done < count && write_part(reach, &requests[done]))
-		done++;
+		note_executed(reach, &requests[done++]);
 	return done;
 }
 
@@ -246,7 +326,8 @@ bool vb_dma_reach_atomic(struct vb_reach *reach, const struct vb_reach_request *
 {
 	uint64_t at;
 
-	if (!reach->has_pages || request->address & 7 || !resolve(reach, request, &at) || at & 7)
+	if (!reach->target->has_pages || request->address & 7 || !resolve(reach, request, &at) ||
+	    at & 7)
 		return false;
 	return atomic->is_compare
 		       ? vb_dma_compare_swap(at, atomic->compare, atomic->swap_or_add, old_out)

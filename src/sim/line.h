@@ -10,29 +10,39 @@
 #include "nic/frame.h"
 #include "nic/reach.h"
 #include "sim/fabric.h"
+#include "sim/node.h"
 
-struct vb_node;
 struct vb_world;
 
-/* How others reach a machine, or whoever has its place later. */
-struct vb_reach {
+/* A machine as it is reached, or whoever has its place later. */
+struct vb_target {
 	struct vb_reach_tables tables;
 	bool is_open; /* the rows count */
 	bool has_pages; /* others have them mapped: atomics, too */
 };
 
 struct vb_line {
-	uint32_t waiting_count; /* packets in the ring */
+	uint64_t sent_count; /* packets, since the beginning … */
+	uint64_t gone_count; /* … and those of them that were taken, or are lost with their ring */
+	uint32_t uc_counts[VB_NODE_QP_ROWS]; /* those in the ring for each UC QP */
 	uint32_t ring; /* which one it is: a line that begins anew has another */
 	uint64_t last_ns; /* when the reader will have taken them all */
 	bool is_open; /* both have met */
+};
+
+/* How one machine reaches another. */
+struct vb_reach {
+	struct vb_world *world;
+	const struct vb_target *target;
+	struct vb_line *line;
 };
 
 struct vb_lines {
 	uint32_t depth; /* packets that a ring holds; 0: there are no lines in this world */
 	struct vb_prng prng;
 	struct vb_line lines[VB_FABRIC_NODES_MAX][VB_FABRIC_NODES_MAX]; /* from, to */
-	struct vb_reach reaches[VB_FABRIC_NODES_MAX]; /* lent to QPs */
+	struct vb_target targets[VB_FABRIC_NODES_MAX];
+	struct vb_reach reaches[VB_FABRIC_NODES_MAX][VB_FABRIC_NODES_MAX]; /* from, to; lent to QPs */
 };
 
 void vb_lines_init(struct vb_world *world);

@@ -189,12 +189,18 @@ bool vb_node_stop(struct vb_node *node)
 	return is_ok;
 }
 
+void vb_node_free_shown(struct vb_node *node)
+{
+	free(node->shown.key_rows);
+	free(node->shown.qp_rows);
+	free(node->shown.srq_rows);
+}
+
 void vb_node_destroy(struct vb_node *node)
 {
 	free(node->key_rows);
 	free(node->qp_rows);
-	free(node->shown_key_rows);
-	free(node->shown_qp_rows);
+	vb_node_free_shown(node);
 	vb_arena_destroy(node->arena);
 	free(node);
 }

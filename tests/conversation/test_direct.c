@@ -3,70 +3,38 @@
  * A peer on the same host: requests that the initiator executes itself in the target's memory, which go by what the target shows of its
  * tables, and lines without room. Whatever is not plainly permitted goes out in packets, and the target says what is wrong.
  */
-#include "support_pair.h"
+#include "support_direct.h"
 
-#include "host/dma_reach.h"
 #include "nic/reach.h"
 
 #include <string.h>
 
-enum { ROWS = 1 << 15, LINE = 7, ROOM = 50 };
-
-static struct vb_reach reach;
-static _Atomic uint32_t busy;
-static struct vb_key_row key_rows[2][ROWS]; /* what B shows, at first and then */
-static struct vb_qp_row qp_rows[2][ROWS];
-
-static struct pair *connect_directly_as(struct setup setup)
-{
-	struct pair *p;
-
-	setup.icrc_mode = VB_ICRC_OFF; /* the pair's wire knows no lines */
-	p = pair_connect(&setup);
-	vb_nic_show(node_of(p, B)->nic, key_rows[0], qp_rows[0]);
-	reach = (struct vb_reach){
-		.way = VB_REACH_OWN,
-		.tables = { key_rows[0], qp_rows[0], ROWS, ROWS },
-		.busy = &busy,
-	};
-	vb_qp_set_line(node_of(p, A)->qp, LINE, &reach);
-	vb_nic_set_line_room(node_of(p, A)->nic, LINE, ROOM);
-	return p;
-}
-
-static struct pair *connect_directly(void)
-{
-	return connect_directly_as(setup_of(VB_QP_RC, 1024));
-}
-
 TEST(a_write_is_executed_by_its_initiator_and_nothing_is_sent)
 {
-	struct pair *p = connect_directly();
+	struct pair *p = connect_directly(VB_QP_RC);
 
 	post_write(p, A, 1, 2000);
-	expect_silence(p, A);
-	expect_completions(p, A, "wr=1 SUCCESS WRITE");
+	expect_executed(p, "wr=1 SUCCESS WRITE");
 	expect_no_completion(p, B);
 	expect_copied(p, A, LOCAL, B, TARGET, 2000);
 	expect_untouched(p, B, TARGET - 16, 16);
 	expect_untouched(p, B, TARGET + 2000, 16);
 	expect_counter(p, A, DIRECT_PARTS, 1);
-	EXPECT_EQ(busy, 2);
+	EXPECT_EQ(direct_busy, 2);
 }
 
 TEST(a_read_is_executed_by_its_initiator)
 {
-	struct pair *p = connect_directly();
+	struct pair *p = connect_directly(VB_QP_RC);
 
 	post_read(p, A, 1, 3000);
-	expect_silence(p, A);
-	expect_completions(p, A, "wr=1 SUCCESS READ len=3000");
+	expect_executed(p, "wr=1 SUCCESS READ len=3000");
 	expect_copied(p, B, TARGET, A, SINK, 3000);
 }
 
 TEST(inline_data_and_several_buffers_are_written_in_order)
 {
-	struct pair *p = connect_directly();
+	struct pair *p = connect_directly(VB_QP_RC);
 	struct vb_send_request request = write_request(p, A, 1, 48);
 	struct vb_sge sges[3] = { sge_at(p, A, LOCAL, 100), sge_at(p, A, LOCAL + 100, 1),
 				  sge_at(p, A, LOCAL + 101, 899) };
@@ -76,39 +44,56 @@ TEST(inline_data_and_several_buffers_are_written_in_order)
 	request.flags |= VB_SEND_INLINE; /* no key, but a pointer */
 	request.sges = &plain;
 	post(p, A, request);
-	expect_silence(p, A);
-	expect_completions(p, A, "wr=1 SUCCESS WRITE");
+	expect_executed(p, "wr=1 SUCCESS WRITE");
 	expect_copied(p, A, LOCAL, B, TARGET, 48);
 	request = write_request(p, A, 2, 1000);
 	request.sges = sges;
 	request.sge_count = 3;
 	request.remote_address += 0x100;
 	post(p, A, request);
-	expect_silence(p, A);
-	expect_completions(p, A, "wr=2 SUCCESS WRITE");
+	expect_executed(p, "wr=2 SUCCESS WRITE");
 	expect_copied(p, A, LOCAL, B, TARGET + 0x100, 1000);
 }
 
 TEST(atomics_are_executed_by_their_initiator_where_it_has_the_page)
 {
-	struct pair *p = connect_directly();
+	struct pair *p = connect_directly(VB_QP_RC);
 
 	set_word(p, B, TARGET, 40);
 	post_fetch_add(p, A, 1, 2);
-	expect_silence(p, A);
-	expect_completions(p, A, "wr=1 SUCCESS FETCH_ADD len=8");
+	expect_executed(p, "wr=1 SUCCESS FETCH_ADD len=8");
 	EXPECT_EQ(word_at(p, B, TARGET), 42);
 	EXPECT_EQ(word_at(p, A, SINK), 40);
 	post_compare_swap(p, A, 2, 42, 7);
-	expect_silence(p, A);
-	expect_completions(p, A, "wr=2 SUCCESS COMPARE_SWAP len=8");
+	expect_executed(p, "wr=2 SUCCESS COMPARE_SWAP len=8");
 	EXPECT_EQ(word_at(p, B, TARGET), 7);
 	EXPECT_EQ(word_at(p, A, SINK), 42);
 }
 
+/* No memory is looked at, but the QP is. */
+TEST(requests_of_length_0_are_executed_without_a_key)
+{
+	struct pair *p = connect_directly(VB_QP_RC);
+	struct vb_send_request write = write_request(p, A, 1, 0);
+	struct vb_send_request read = read_request(p, A, 2, 0);
+	struct vb_send_request empty = write_request(p, A, 3, 0);
+
+	write.rkey = read.rkey = empty.rkey = 0;
+	empty.sge_count = 0;
+	empty.flags |= VB_SEND_INLINE;
+	direct_reach.way = VB_REACH_MAPPED;
+	post(p, A, write);
+	post(p, A, read);
+	post(p, A, empty);
+	expect_executed(p, "wr=1 SUCCESS WRITE", "wr=2 SUCCESS READ len=0", "wr=3 SUCCESS WRITE");
+	modify_state(p, B, VB_STATE_ERR);
+	post(p, A, write);
+	expect_sent(p, A, "WRITE_ONLY psn=0 len=0 ack");
+}
+
 TEST(psn_and_msn_do_not_move)
 {
-	struct pair *p = connect_directly();
+	struct pair *p = connect_directly(VB_QP_RC);
 
 	post_write(p, A, 1, 100);
 	expect_silence(p, A);
@@ -123,7 +108,7 @@ TEST(psn_and_msn_do_not_move)
 
 TEST(behind_a_send_that_is_not_acknowledged_a_write_goes_out_in_a_packet)
 {
-	struct pair *p = connect_directly();
+	struct pair *p = connect_directly(VB_QP_RC);
 
 	post_recv(p, B, 1, 100);
 	post_send(p, A, 1, 10);
@@ -148,13 +133,9 @@ TEST(behind_a_send_that_is_not_acknowledged_a_write_goes_out_in_a_packet)
 /* A window is reached by packets only: who writes to one without end must not wait for each of them. */
 TEST(where_requests_are_refused_those_behind_them_do_not_wait)
 {
-	struct pair *p = connect_directly();
-	struct vb_mw *mw = make_mw(p, B, VB_MW_TYPE_2);
-	struct vb_send_request request = write_request(p, A, 1, 10);
+	struct pair *p = connect_directly(VB_QP_RC);
+	struct vb_send_request request = write_to_window(p, 1, 10);
 
-	post(p, B, bind_request(p, B, 1, mw, TARGET, 4096, VB_ACCESS_REMOTE_WRITE));
-	expect_silence(p, B);
-	request.rkey = vb_mw_key(mw);
 	for (uint32_t i = 0; i < 3; i++)
 		post(p, A, request);
 	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack", "WRITE_ONLY psn=1 len=10 ack",
@@ -163,7 +144,7 @@ TEST(where_requests_are_refused_those_behind_them_do_not_wait)
 
 TEST(a_wrong_key_is_refused_by_the_target_itself)
 {
-	struct pair *p = connect_directly();
+	struct pair *p = connect_directly(VB_QP_RC);
 	struct vb_send_request request = write_request(p, A, 1, 10);
 
 	request.rkey ^= 1; /* of the same row */
@@ -197,8 +178,7 @@ TEST(what_the_qp_does_not_allow_goes_out_in_packets)
 	struct pair *p = connect_directly_as(setup);
 
 	post_read(p, A, 1, 10);
-	expect_silence(p, A);
-	expect_completions(p, A, "wr=1 SUCCESS READ len=10");
+	expect_executed(p, "wr=1 SUCCESS READ len=10");
 	post_write(p, A, 2, 10);
 	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack");
 	expect_untouched(p, B, TARGET, 10);
@@ -227,21 +207,17 @@ TEST(a_qp_in_rtr_gets_its_first_request_in_a_packet_and_its_event)
 	settle(p);
 	expect_completions(p, A, "wr=1 SUCCESS WRITE");
 	post_write(p, A, 2, 20); /* from now on it is connected */
-	expect_silence(p, A);
-	expect_completions(p, A, "wr=2 SUCCESS WRITE");
+	expect_executed(p, "wr=2 SUCCESS WRITE");
 }
 
 TEST(a_region_that_was_deregistered_is_not_reached)
 {
-	struct pair *p = connect_directly();
-	struct vb_mr_init init = mr_init_at(p, B, TARGET, 4096, RIGHTS_ALL);
-	struct vb_mr *mr = make_mr(p, B, &init);
-	struct vb_send_request request = write_request(p, A, 1, 10);
+	struct pair *p = connect_directly(VB_QP_RC);
+	struct vb_mr *mr;
+	struct vb_send_request request = write_to_region(p, 1, 10, &mr);
 
-	request.rkey = vb_mr_key(mr);
 	post(p, A, request);
-	expect_silence(p, A);
-	expect_completions(p, A, "wr=1 SUCCESS WRITE");
+	expect_executed(p, "wr=1 SUCCESS WRITE");
 	set_bytes(p, B, TARGET, 0x55, 10);
 	EXPECT_EQ(drop_mr(p, B, mr), VB_OK);
 	post(p, A, request);
@@ -251,7 +227,7 @@ TEST(a_region_that_was_deregistered_is_not_reached)
 
 TEST(a_qp_in_error_is_not_reached)
 {
-	struct pair *p = connect_directly();
+	struct pair *p = connect_directly(VB_QP_RC);
 
 	modify_state(p, B, VB_STATE_ERR);
 	post_write(p, A, 1, 10);
@@ -261,14 +237,9 @@ TEST(a_qp_in_error_is_not_reached)
 
 TEST(a_window_is_reached_by_packets_only)
 {
-	struct pair *p = connect_directly();
-	struct vb_mw *mw = make_mw(p, B, VB_MW_TYPE_2);
-	struct vb_send_request request = write_request(p, A, 1, 10);
+	struct pair *p = connect_directly(VB_QP_RC);
 
-	post(p, B, bind_request(p, B, 1, mw, TARGET, 4096, VB_ACCESS_REMOTE_WRITE));
-	expect_silence(p, B);
-	request.rkey = vb_mw_key(mw);
-	post(p, A, request);
+	post(p, A, write_to_window(p, 1, 10));
 	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack");
 	settle(p);
 	expect_completions(p, A, "wr=1 SUCCESS WRITE");
@@ -276,8 +247,8 @@ TEST(a_window_is_reached_by_packets_only)
 
 TEST(short_writes_that_were_posted_together_are_executed_together_and_in_order)
 {
-	struct pair *p = connect_directly();
-	uint32_t before = busy;
+	struct pair *p = connect_directly(VB_QP_RC);
+	uint32_t before = direct_busy;
 
 	for (uint32_t i = 0; i < 10; i++) { /* each over a part of the one before */
 		struct vb_send_request request = write_request(p, A, i, 100);
@@ -286,7 +257,7 @@ TEST(short_writes_that_were_posted_together_are_executed_together_and_in_order)
 		post(p, A, request);
 	}
 	expect_silence(p, A);
-	EXPECT_EQ(busy, before + 2);
+	EXPECT_EQ(direct_busy, before + 2);
 	expect_counter(p, A, DIRECT_PARTS, 10);
 	expect_completions(p, A, "wr=0 SUCCESS WRITE", "wr=1 SUCCESS WRITE", "wr=2 SUCCESS WRITE",
 			   "wr=3 SUCCESS WRITE", "wr=4 SUCCESS WRITE", "wr=5 SUCCESS WRITE",
@@ -299,7 +270,7 @@ TEST(short_writes_that_were_posted_together_are_executed_together_and_in_order)
 
 TEST(those_behind_one_that_is_refused_are_not_executed_before_it)
 {
-	struct pair *p = connect_directly();
+	struct pair *p = connect_directly(VB_QP_RC);
 	struct vb_send_request wrong = write_request(p, A, 2, 10);
 
 	wrong.rkey ^= 0x100;
@@ -318,7 +289,7 @@ TEST(those_behind_one_that_is_refused_are_not_executed_before_it)
 
 TEST(a_long_write_is_done_in_parts_and_completes_once)
 {
-	struct pair *p = connect_directly();
+	struct pair *p = connect_directly(VB_QP_RC);
 	uint32_t turns = 0;
 
 	post_write(p, A, 1, 0x40000);
@@ -337,16 +308,10 @@ TEST(a_long_write_is_done_in_parts_and_completes_once)
 /* Between two parts the target closes the region: all of it is asked for again, and refused. */
 TEST(a_long_write_whose_region_goes_away_in_the_middle_ends_in_an_error)
 {
-	struct pair *p = connect_directly();
-	struct vb_mr_init init = mr_init_at(p, B, TARGET, 0x40000, RIGHTS_ALL);
-	struct vb_mr *mr = make_mr(p, B, &init);
-	struct vb_send_request request = write_request(p, A, 1, 0x40000);
-	struct vb_slot slot;
+	struct pair *p = connect_directly(VB_QP_RC);
+	struct vb_mr *mr;
 
-	request.rkey = vb_mr_key(mr);
-	post(p, A, request);
-	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, &slot, 1), 0);
-	expect_counter(p, A, DIRECT_PARTS, 1);
+	begin_long_write(p, write_to_region(p, 1, 0x40000, &mr));
 	EXPECT_EQ(drop_mr(p, B, mr), VB_OK);
 	settle(p);
 	expect_completions(p, A, "wr=1 REM_ACCESS_ERR");
@@ -354,66 +319,76 @@ TEST(a_long_write_whose_region_goes_away_in_the_middle_ends_in_an_error)
 
 TEST(a_write_in_parts_that_is_flushed_leaves_nothing_behind_for_the_next)
 {
-	struct pair *p = connect_directly();
-	struct vb_slot slot;
+	struct pair *p = connect_directly(VB_QP_RC);
 
-	post_write(p, A, 1, 0x40000);
-	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, &slot, 1), 0);
+	begin_long_write(p, write_request(p, A, 1, 0x40000));
 	modify_state(p, A, VB_STATE_ERR);
 	expect_completions(p, A, "wr=1 WR_FLUSH_ERR");
 	modify_state(p, A, VB_STATE_RESET);
 	bring_up(p, A, node_of(p, A)->qp, vb_qp_number(node_of(p, B)->qp), VB_STATE_RTS);
-	vb_qp_set_line(node_of(p, A)->qp, LINE, &reach);
+	vb_qp_set_line(node_of(p, A)->qp, LINE, &direct_reach);
 	set_bytes(p, B, TARGET, 0, 100);
 	post_write(p, A, 2, 100);
-	expect_silence(p, A);
-	expect_completions(p, A, "wr=2 SUCCESS WRITE");
+	expect_executed(p, "wr=2 SUCCESS WRITE");
 	expect_copied(p, A, LOCAL, B, TARGET, 100);
+}
+
+TEST(sqd_finishes_a_long_write_that_is_begun_and_then_raises_its_event)
+{
+	struct pair *p = connect_directly(VB_QP_RC);
+	struct vb_qp_attr attr = { .state = VB_STATE_SQD, .sqd_notify = true };
+
+	begin_long_write(p, write_request(p, A, 1, 0x40000));
+	post_write(p, A, 2, 10);
+	EXPECT_EQ(vb_qp_modify(node_of(p, A)->qp, &attr, VB_ATTR_STATE | VB_ATTR_SQD_NOTIFY),
+		  VB_OK);
+	expect_no_event(p, A);
+	expect_executed(p, "wr=1 SUCCESS WRITE");
+	expect_events(p, A, "SQ_DRAINED");
+	expect_copied(p, A, LOCAL, B, TARGET, 0x40000);
 }
 
 TEST(local_memory_that_is_not_there_ends_as_it_does_on_the_wire)
 {
-	struct pair *p = connect_directly();
+	struct pair *p = connect_directly(VB_QP_RC);
 	struct vb_send_request request = write_request(p, A, 1, 10);
 	struct vb_sge sge = sge_at(p, A, LOCAL, 10);
 
 	sge.lkey ^= 0x100;
 	request.sges = &sge;
 	post(p, A, request);
-	expect_silence(p, A);
-	expect_completions(p, A, "wr=1 LOC_PROT_ERR");
+	expect_executed(p, "wr=1 LOC_PROT_ERR");
 }
 
 TEST(the_rows_may_hold_anything)
 {
-	struct pair *p = connect_directly();
+	struct pair *p = connect_directly(VB_QP_RC);
 
-	memset((void *)(uintptr_t)reach.tables.key_rows, 0xff, ROWS * sizeof(struct vb_key_row));
-	memset((void *)(uintptr_t)reach.tables.qp_rows, 0xff, ROWS * sizeof(struct vb_qp_row));
+	memset((void *)(uintptr_t)direct_reach.tables.key_rows, 0xff,
+	       direct_reach.tables.key_row_count * sizeof(struct vb_key_row));
+	memset((void *)(uintptr_t)direct_reach.tables.qp_rows, 0xff,
+	       direct_reach.tables.qp_row_count * sizeof(struct vb_qp_row));
 	post_write(p, A, 1, 10);
 	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack");
 }
 
 TEST(a_target_that_shows_its_tables_anew_is_reached_by_them)
 {
-	struct pair *p = connect_directly();
+	struct pair *p = connect_directly(VB_QP_RC);
 
-	vb_nic_show(node_of(p, B)->nic, NULL, NULL);
+	vb_nic_show(node_of(p, B)->nic, NULL);
 	modify_state(p, B, VB_STATE_SQD);
 	modify_state(p, B, VB_STATE_RTS);
-	vb_nic_show(node_of(p, B)->nic, key_rows[1], qp_rows[1]);
-	reach.tables.key_rows = key_rows[1];
-	reach.tables.qp_rows = qp_rows[1];
+	show_anew(p);
 	post_write(p, A, 1, 10);
-	expect_silence(p, A);
-	expect_completions(p, A, "wr=1 SUCCESS WRITE");
+	expect_executed(p, "wr=1 SUCCESS WRITE");
 }
 
 /* --- lines --- */
 
 TEST(a_line_without_room_holds_its_qps_until_it_has_some)
 {
-	struct pair *p = connect_directly();
+	struct pair *p = connect_directly(VB_QP_RC);
 	struct vb_nic *nic = node_of(p, A)->nic;
 
 	vb_nic_set_line_room(nic, LINE, 2);
@@ -434,7 +409,7 @@ TEST(a_line_without_room_holds_its_qps_until_it_has_some)
 
 TEST(a_qp_that_waits_for_room_can_be_reset_and_destroyed)
 {
-	struct pair *p = connect_directly();
+	struct pair *p = connect_directly(VB_QP_RC);
 	struct vb_qp *qp = make_qp(p, A);
 
 	bring_up(p, A, qp, vb_qp_number(node_of(p, B)->qp), VB_STATE_RTS);

@@ -255,7 +255,7 @@ void neighbor_make_rows(void)
 	};
 	*neighbor_qp_row() = (struct vb_qp_row){
 		.qpn = PEER_QPN,
-		.pd = 1,
+		.domain = 1,
 		.access = RIGHTS,
 		.peer_qpn = vb_qp_number(ours.qp).v,
 		.accepts = 1,

@@ -2,6 +2,7 @@
 /* Ends: making, meeting, posting. */
 #include "support_ends.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,9 +50,24 @@ uint8_t *shared_memory(void)
 	return memory;
 }
 
+enum ibv_qp_type peer_type(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV : type;
+}
+
+static bool is_asking(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND;
+}
+
+static bool is_answering(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV;
+}
+
 struct ibv_qp *create_qp(struct end *end, enum ibv_qp_type type)
 {
-	struct ibv_qp_init_attr init = {
+	struct ibv_qp_init_attr_ex init = {
 		.send_cq = end->cq,
 		.recv_cq = end->cq,
 		.cap = { .max_send_wr = 64,
@@ -60,11 +76,37 @@ struct ibv_qp *create_qp(struct end *end, enum ibv_qp_type type)
 			 .max_recv_sge = 1 },
 		.qp_type = type,
 		.sq_sig_all = 1,
+		.comp_mask = type == IBV_QPT_XRC_RECV ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD,
+		.pd = end->pd,
+		.xrcd = end->xrcd,
 	};
-	struct ibv_qp *qp = ibv_create_qp(end->pd, &init);
+	struct ibv_qp *qp = ibv_create_qp_ex(end->context, &init);
 
 	EXPECT(qp);
 	return qp;
+}
+
+static void open_xrc(struct end *end)
+{
+	struct ibv_xrcd_init_attr domain = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	struct ibv_srq_init_attr_ex queue = {
+		.attr = { .max_wr = 64, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_XRCD |
+			     IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = end->pd,
+		.cq = end->cq,
+	};
+
+	end->xrcd = ibv_open_xrcd(end->context, &domain);
+	EXPECT(end->xrcd);
+	queue.xrcd = end->xrcd;
+	end->srq = ibv_create_srq_ex(end->context, &queue);
+	EXPECT(end->srq);
 }
 
 void open_end(struct end *end, uint8_t *memory)
@@ -72,6 +114,8 @@ void open_end(struct end *end, uint8_t *memory)
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
 	EXPECT(list && list[0]);
+	if (!end->type)
+		end->type = IBV_QPT_RC;
 	end->memory = memory;
 	end->context = ibv_open_device(list[0]);
 	ibv_free_device_list(list);
@@ -80,13 +124,21 @@ void open_end(struct end *end, uint8_t *memory)
 	end->cq = ibv_create_cq(end->context, 200, NULL, NULL, 0);
 	end->mr = ibv_reg_mr(end->pd, memory, LENGTH, (int)all_rights);
 	EXPECT(end->pd && end->cq && end->mr);
-	end->qp = create_qp(end, IBV_QPT_RC);
+	if (end->type == IBV_QPT_XRC_RECV)
+		open_xrc(end);
+	end->qp = create_qp(end, end->type);
+}
+
+static void to_state(struct end *end, struct ibv_qp_attr *attr, enum ibv_qp_state state, int mask)
+{
+	attr->qp_state = state;
+	EXPECT_EQ(ibv_modify_qp(end->qp, attr, IBV_QP_STATE | mask), 0);
 }
 
 void connect_end(struct end *end, struct place peer)
 {
+	bool asks = is_asking(end->type), answers = is_answering(end->type);
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.qp_access_flags = all_rights,
 		.path_mtu = IBV_MTU_1024,
@@ -94,7 +146,7 @@ void connect_end(struct end *end, struct place peer)
 		.max_dest_rd_atomic = 4,
 		.max_rd_atomic = 4,
 		.min_rnr_timer = 12,
-		.timeout = 10,
+		.timeout = 12,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.ah_attr = { .is_global = 1, .port_num = 1, .grh.sgid_index = 1 },
@@ -102,26 +154,23 @@ void connect_end(struct end *end, struct place peer)
 
 	end->peer = peer;
 	EXPECT_EQ(ibv_query_gid(end->context, 1, 1, &attr.ah_attr.grh.dgid), 0);
-	EXPECT_EQ(ibv_modify_qp(end->qp, &attr,
-				IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					IBV_QP_ACCESS_FLAGS),
-		  0);
-	attr.qp_state = IBV_QPS_RTR;
-	EXPECT_EQ(ibv_modify_qp(end->qp, &attr,
-				IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					IBV_QP_MIN_RNR_TIMER),
-		  0);
-	attr.qp_state = IBV_QPS_RTS;
-	EXPECT_EQ(ibv_modify_qp(end->qp, &attr,
-				IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-					IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
-		  0);
+	to_state(end, &attr, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	to_state(end, &attr, IBV_QPS_RTR,
+		 IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			 (answers ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0));
+	to_state(end, &attr, IBV_QPS_RTS,
+		 IBV_QP_SQ_PSN | (asks || answers ? IBV_QP_TIMEOUT : 0) |
+			 (asks ? IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC
+			       : 0));
 }
 
 void close_end(struct end *end)
 {
 	EXPECT_EQ(ibv_destroy_qp(end->qp), 0);
+	if (end->srq)
+		EXPECT_EQ(ibv_destroy_srq(end->srq), 0);
+	if (end->xrcd)
+		EXPECT_EQ(ibv_close_xrcd(end->xrcd), 0);
 	EXPECT_EQ(ibv_destroy_cq(end->cq), 0);
 	if (end->mr)
 		EXPECT_EQ(ibv_dereg_mr(end->mr), 0);
@@ -149,7 +198,11 @@ static void await_both(struct board *board)
 
 struct place place_of(const struct end *end)
 {
-	return (struct place){ end->qp->qp_num, end->mr->rkey, (uintptr_t)end->memory };
+	struct place place = { end->qp->qp_num, end->mr->rkey, (uintptr_t)end->memory, 0 };
+
+	if (end->srq)
+		EXPECT_EQ(ibv_get_srq_num(end->srq, &place.srqn), 0);
+	return place;
 }
 
 void introduce_child(struct end *end, struct board *board)
@@ -188,6 +241,7 @@ void post_at(struct end *end, enum ibv_wr_opcode opcode, uint32_t offset, uint32
 	struct ibv_send_wr request = { .sg_list = &sge, .num_sge = 1, .opcode = opcode };
 	struct ibv_send_wr *bad;
 
+	request.qp_type.xrc.remote_srqn = end->peer.srqn;
 	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		request.wr.atomic.remote_addr = end->peer.address + offset;
 		request.wr.atomic.rkey = end->peer.rkey;
@@ -205,7 +259,10 @@ void receive_at(struct end *end, uint32_t offset, uint32_t length)
 	struct ibv_recv_wr request = { .sg_list = &sge, .num_sge = 1 };
 	struct ibv_recv_wr *bad;
 
-	EXPECT_EQ(ibv_post_recv(end->qp, &request, &bad), 0);
+	if (end->srq)
+		EXPECT_EQ(ibv_post_srq_recv(end->srq, &request, &bad), 0);
+	else
+		EXPECT_EQ(ibv_post_recv(end->qp, &request, &bad), 0);
 }
 
 const char *poll_status(struct end *end)
@@ -243,17 +300,35 @@ pid_t fork_end(void)
 	return child;
 }
 
-pid_t start_target(struct board *board, uint8_t *(*allocate)(void))
+pid_t start_target(struct board *board, enum ibv_qp_type type, uint8_t *(*allocate)(void))
 {
 	pid_t child = fork_end();
 
 	if (child)
 		return child;
-	struct end end = { 0 };
+	struct end end = { .type = peer_type(type) };
 
 	meet_as_child(&end, board, allocate());
 	for (;;)
 		pause();
+}
+
+pid_t start_writer(struct board *board, enum ibv_qp_type type)
+{
+	pid_t child = fork_end();
+
+	if (child)
+		return child;
+	struct end end = { .type = type };
+
+	meet_as_child(&end, board, private_memory());
+	for (uint32_t i = 1;; i++) {
+		memset(end.memory, (int)i, LENGTH);
+		post_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
+		if (strcmp(poll_status(&end), "success") != 0)
+			_exit(0);
+		reach_step(board, 3 + i);
+	}
 }
 
 void end_target(pid_t child)

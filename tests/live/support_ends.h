@@ -20,13 +20,16 @@ struct board {
 	struct place places[2];
 };
 
-/* One end, which may have more memory than the small program of support_verbs.h. */
+/* One end, which may have more memory than the small program of support_verbs.h. Its type is set before it is opened. */
 struct end {
+	enum ibv_qp_type type; /* 0: RC */
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
+	struct ibv_xrcd *xrcd; /* of an XRC_RECV QP, with a shared receive queue */
+	struct ibv_srq *srq;
 	uint8_t *memory; /* LENGTH bytes */
 	struct place peer;
 };
@@ -39,8 +42,10 @@ uint8_t *private_memory(void);
 uint8_t *shared_memory(void);
 
 void open_end(struct end *end, uint8_t *memory);
-/* An RC QP, and one of another type with the same queues; it is then the caller's to set end->qp. */
+/* One more, with the same queues; it is then the caller's to set end->qp. */
 struct ibv_qp *create_qp(struct end *end, enum ibv_qp_type type);
+/* What the other end of a connection is. */
+enum ibv_qp_type peer_type(enum ibv_qp_type type);
 void connect_end(struct end *end, struct place peer);
 void close_end(struct end *end);
 struct place place_of(const struct end *end);
@@ -63,8 +68,10 @@ void do_at(struct end *end, enum ibv_wr_opcode opcode, uint32_t offset, uint32_t
 /* A child that does not outlive us. */
 pid_t fork_end(void);
 void expect_child_success(pid_t child);
-/* A child that only lends its memory until it is killed. */
-pid_t start_target(struct board *board, uint8_t *(*allocate)(void));
+/* A child that only lends its memory, to an end of that type, until it is killed. */
+pid_t start_target(struct board *board, enum ibv_qp_type type, uint8_t *(*allocate)(void));
+/* A child that writes as fast as it can, each time a step, until it is refused or killed. */
+pid_t start_writer(struct board *board, enum ibv_qp_type type);
 void end_target(pid_t child);
 
 #endif

@@ -96,8 +96,9 @@ static void make(struct program *program, struct path path)
 	init.send_cq = init.recv_cq = program->cq;
 	program->qp = ibv_create_qp(program->pd, &init);
 	EXPECT(program->qp);
-	program->to = (struct place){ program->qp->qp_num, program->mr->rkey,
-				      (uintptr_t)program->target };
+	program->to = (struct place){ .qpn = program->qp->qp_num,
+				      .rkey = program->mr->rkey,
+				      .address = (uintptr_t)program->target };
 }
 
 void program_open(struct program *program)

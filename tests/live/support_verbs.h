@@ -17,6 +17,7 @@ struct place {
 	uint32_t qpn;
 	uint32_t rkey;
 	uint64_t address;
+	uint32_t srqn; /* XRC */
 };
 
 /* NULL: the first device, and to the address that it has itself. */

@@ -17,8 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROUNDS = 50 };
-
 /* --- ways --- */
 
 TEST(peers_on_one_host_take_a_line_and_need_no_packets_for_one_sided_requests)
@@ -28,7 +26,7 @@ TEST(peers_on_one_host_take_a_line_and_need_no_packets_for_one_sided_requests)
 	pid_t child;
 
 	begin();
-	child = start_target(board, private_memory);
+	child = start_target(board, IBV_QPT_RC, private_memory);
 	meet_as_parent(&end, board, private_memory());
 	memset(end.memory, 0x5a, LENGTH);
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
@@ -48,7 +46,7 @@ TEST(with_path_wire_at_either_end_all_goes_by_packets)
 
 	begin();
 	setenv("VERBATIM_PATH", "wire", 1);
-	child = start_target(board, private_memory);
+	child = start_target(board, IBV_QPT_RC, private_memory);
 	setenv("VERBATIM_PATH", "auto", 1);
 	meet_as_parent(&end, board, private_memory());
 	memset(end.memory, 0x5a, LENGTH);
@@ -85,7 +83,7 @@ TEST(where_the_kernel_forbids_to_reach_memory_all_goes_by_the_line)
 
 	begin();
 	be_ordinary();
-	child = start_target(board, memory_behind_a_wall);
+	child = start_target(board, IBV_QPT_RC, memory_behind_a_wall);
 	meet_as_parent(&end, board, private_memory());
 	program_expect_in_log("takes the line, and only memory that is shared");
 	memset(end.memory, 0x5a, LENGTH);
@@ -98,105 +96,6 @@ TEST(where_the_kernel_forbids_to_reach_memory_all_goes_by_the_line)
 	memcpy(&word, end.memory, sizeof(word));
 	EXPECT_EQ(word, 0x5a5a5a5a5a5a5a5a);
 	end_target(child);
-}
-
-TEST(a_target_that_is_stopped_is_written_and_read)
-{
-	struct board *board = make_board();
-	struct end end = { 0 };
-	pid_t child;
-
-	begin();
-	child = start_target(board, private_memory);
-	meet_as_parent(&end, board, private_memory());
-	EXPECT_EQ(kill(child, SIGSTOP), 0);
-	EXPECT_EQ(waitpid(child, NULL, WUNTRACED), child);
-	for (uint32_t i = 0; i < ROUNDS; i++) {
-		memset(end.memory, (int)i, LENGTH);
-		do_at(&end, IBV_WR_RDMA_WRITE, i * 64, 64 + i);
-		memset(end.memory, 0xff, LENGTH);
-		do_at(&end, IBV_WR_RDMA_READ, i * 64, 64 + i);
-		EXPECT_EQ(end.memory[i * 64], i);
-		EXPECT_EQ(end.memory[i * 64 + 63 + i], i);
-	}
-	EXPECT_EQ(kill(child, SIGCONT), 0);
-	end_target(child);
-}
-
-TEST(shared_memory_of_a_stopped_target_takes_atomics_too)
-{
-	struct board *board = make_board();
-	struct end end = { 0 };
-	uint64_t word = 0;
-	pid_t child;
-
-	begin();
-	child = start_target(board, shared_memory);
-	meet_as_parent(&end, board, private_memory());
-	do_at(&end, IBV_WR_RDMA_WRITE, 8, 8); /* asks for the mapping */
-	for (uint32_t i = 0; i < 100; i++) { /* until it is there they go by packets */
-		do_at(&end, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8);
-		usleep(1000);
-	}
-	EXPECT_EQ(kill(child, SIGSTOP), 0);
-	EXPECT_EQ(waitpid(child, NULL, WUNTRACED), child);
-	for (uint32_t i = 0; i < ROUNDS; i++)
-		do_at(&end, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8);
-	memcpy(&word, end.memory, sizeof(word));
-	EXPECT_EQ(word, 100 + ROUNDS - 1);
-	EXPECT_EQ(kill(child, SIGCONT), 0);
-	end_target(child);
-}
-
-/* --- order --- */
-
-/* The message says what was written before it, by a request of its own that the initiator executes itself. */
-static void expect_written_before(struct end *end, uint32_t round)
-{
-	receive_at(end, 0, 8);
-	EXPECT_STR(poll_status(end), "success");
-	for (uint32_t i = 8; i < LENGTH; i += 512)
-		EXPECT_EQ(end->memory[i], round);
-	EXPECT_EQ(end->memory[LENGTH - 1], round);
-}
-
-static void expect_order(uint8_t *(*allocate)(void))
-{
-	struct board *board = make_board();
-	struct end end = { 0 };
-	pid_t child;
-
-	begin();
-	child = fork_end();
-	if (!child) {
-		meet_as_child(&end, board, private_memory());
-		for (uint32_t i = 1; i <= ROUNDS; i++) {
-			await_step(board, 2 + i);
-			memset(end.memory, (int)i, LENGTH);
-			post_at(&end, IBV_WR_RDMA_WRITE, 8, LENGTH - 8);
-			post_at(&end, IBV_WR_SEND, 0, 8);
-			EXPECT_STR(poll_status(&end), "success");
-			EXPECT_STR(poll_status(&end), "success");
-		}
-		for (;;)
-			pause();
-	}
-	meet_as_parent(&end, board, allocate());
-	for (uint32_t i = 1; i <= ROUNDS; i++) {
-		reach_step(board, 2 + i);
-		expect_written_before(&end, i);
-	}
-	end_target(child);
-}
-
-TEST(a_message_is_delivered_after_the_writes_before_it)
-{
-	expect_order(private_memory);
-}
-
-TEST(a_message_is_delivered_after_the_writes_to_a_shared_mapping_before_it)
-{
-	expect_order(shared_memory);
 }
 
 /* --- atomics --- */
@@ -227,83 +126,6 @@ TEST(atomics_by_lines_by_mappings_and_by_the_cpu_add_up)
 	EXPECT_EQ(atomic_load(word), 4000);
 }
 
-/* --- protection --- */
-
-/* A child that writes as fast as it can, until it is refused or killed. */
-static pid_t start_writer(struct board *board)
-{
-	pid_t child = fork_end();
-
-	if (child)
-		return child;
-	struct end end = { 0 };
-
-	meet_as_child(&end, board, private_memory());
-	for (uint32_t i = 1;; i++) {
-		memset(end.memory, (int)i, LENGTH);
-		post_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
-		if (strcmp(poll_status(&end), "success") != 0)
-			_exit(0);
-		reach_step(board, 3 + i);
-	}
-}
-
-static void expect_unchanged(const uint8_t *memory)
-{
-	static uint8_t copy[LENGTH];
-
-	memcpy(copy, memory, LENGTH);
-	for (uint32_t i = 0; i < 5; i++) {
-		usleep(1000);
-		EXPECT_MEM(memory, copy, LENGTH);
-	}
-}
-
-static void deregister(struct end *end)
-{
-	EXPECT_EQ(ibv_dereg_mr(end->mr), 0);
-	end->mr = NULL;
-}
-
-static void reset(struct end *end)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
-
-	EXPECT_EQ(ibv_modify_qp(end->qp, &attr, IBV_QP_STATE), 0);
-}
-
-static void expect_no_access_after(void (*close)(struct end *), uint8_t *(*allocate)(void))
-{
-	begin();
-	for (uint32_t i = 0; i < 10; i++) {
-		struct board *board = make_board();
-		struct end end = { 0 };
-		pid_t child = start_writer(board);
-
-		meet_as_parent(&end, board, allocate());
-		await_step(board, 6 + i);
-		close(&end);
-		expect_unchanged(end.memory);
-		expect_child_success(child);
-		close_end(&end);
-	}
-}
-
-TEST(no_access_happens_after_a_region_is_deregistered)
-{
-	expect_no_access_after(deregister, private_memory);
-}
-
-TEST(no_access_happens_after_a_region_of_shared_memory_is_deregistered)
-{
-	expect_no_access_after(deregister, shared_memory);
-}
-
-TEST(no_access_happens_after_a_qp_was_reset)
-{
-	expect_no_access_after(reset, private_memory);
-}
-
 TEST(memory_that_the_target_has_unmapped_is_an_error_at_the_initiator)
 {
 	struct board *board = make_board();
@@ -330,28 +152,6 @@ TEST(memory_that_the_target_has_unmapped_is_an_error_at_the_initiator)
 
 /* --- death --- */
 
-TEST(a_writer_that_is_killed_in_the_middle_of_its_work_keeps_nobody_from_deregistering)
-{
-	uint32_t kills = test_is_thorough() ? 500 : 30;
-
-	begin();
-	for (uint32_t i = 0; i < kills; i++) {
-		struct board *board = make_board();
-		struct end end = { 0 };
-		pid_t child = start_writer(board);
-
-		meet_as_parent(&end, board, private_memory());
-		await_step(board, 4 + i % 5);
-		usleep(i * 7 % 100);
-		EXPECT_EQ(kill(child, SIGKILL), 0);
-		deregister(&end);
-		expect_unchanged(end.memory);
-		end_target(child);
-		close_end(&end);
-		munmap(end.memory, LENGTH);
-	}
-}
-
 TEST(requests_to_a_target_that_was_killed_end_by_their_retries)
 {
 	struct board *board = make_board();
@@ -359,7 +159,7 @@ TEST(requests_to_a_target_that_was_killed_end_by_their_retries)
 	pid_t child;
 
 	begin();
-	child = start_target(board, private_memory);
+	child = start_target(board, IBV_QPT_RC, private_memory);
 	meet_as_parent(&end, board, private_memory());
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
 	end_target(child);
@@ -375,7 +175,7 @@ TEST(messages_to_a_target_that_was_killed_with_a_full_line_end_by_their_retries)
 	pid_t child;
 
 	begin();
-	child = start_target(board, private_memory);
+	child = start_target(board, IBV_QPT_RC, private_memory);
 	meet_as_parent(&end, board, private_memory());
 	EXPECT_EQ(kill(child, SIGSTOP), 0);
 	EXPECT_EQ(waitpid(child, NULL, WUNTRACED), child);
@@ -393,7 +193,7 @@ TEST(who_comes_after_one_that_was_killed_has_lines_of_its_own)
 	for (uint32_t i = 0; i < 5; i++) {
 		struct board *board = make_board();
 		struct end end = { 0 };
-		pid_t child = start_target(board, private_memory);
+		pid_t child = start_target(board, IBV_QPT_RC, private_memory);
 
 		meet_as_parent(&end, board, private_memory());
 		do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
@@ -519,7 +319,7 @@ TEST(a_forked_child_that_closes_what_it_inherited_takes_nothing_from_its_parent)
 	pid_t target, child;
 
 	begin();
-	target = start_target(board, private_memory);
+	target = start_target(board, IBV_QPT_RC, private_memory);
 	meet_as_parent(&end, board, private_memory());
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
 	child = fork();

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RC, requests that the initiator executes itself in the memory of a peer on this host. Only when nothing of the QP is on its way, so that the order
- * of requests is kept; PSN and MSN do not move. Long ones are done in parts, so that whoever posts is not kept for long. What
+ * RC, UC and XRC, requests that the initiator executes itself in the memory of a peer on this host. Only when nothing of the QP is on its way, so that
+ * the order of requests is kept; PSN and MSN do not move. Long ones are done in parts, so that whoever posts is not kept for long. What
  * is refused, or fails, goes out in packets: nothing that is wrong is reported here.
  */
+#include "nic/direct_priv.h"
+
 #include "nic/payload_priv.h"
 #include "nic/rc_priv.h"
 #include "nic/reach.h"
@@ -39,24 +41,27 @@ static uint32_t right_of(enum vb_wr_opcode opcode)
 	return 0;
 }
 
+/* Whether all before it has arrived. Of UC's packets nobody tells: the peer must have read them from the line. */
 static bool is_alone(const struct vb_qp *qp)
 {
 	const struct vb_requester *requester = &qp->requester;
 
 	return requester->done_index == requester->send_index &&
-	       vb_psn_equal(requester->unacked, requester->new_psn) && !requester->has_failed;
+	       vb_psn_equal(requester->unacked, requester->new_psn) && !requester->has_failed &&
+	       (qp->type != VB_QP_UC || vb_dma_reach_has_read(qp->reach, requester->line_end));
 }
 
 /*
  * A stream of one-sided requests, of which one went out in packets, would never be alone again: it waits until that one has arrived. Not
- * where the last ones that were alone were refused: then only one in many tries again.
+ * where the last ones that were alone were refused: then only one in many tries again. UC waits for nobody: its requests are
+ * complete when they are out.
  */
 static bool waits(struct vb_qp *qp)
 {
 	struct vb_requester *requester = &qp->requester;
 	const struct vb_wqe *before = vb_queue_wqe(&qp->sq, requester->send_index - 1);
 
-	if (requester->done_index == requester->send_index ||
+	if (qp->type == VB_QP_UC || requester->done_index == requester->send_index ||
 	    !right_of((enum vb_wr_opcode)before->opcode))
 		return false;
 	if (!requester->direct_skip)
@@ -84,12 +89,14 @@ static bool fill_part(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_span
 				  ? qp->requester.direct_offset
 				  : 0; /* one behind it, which is not begun */
 	request->part_length = min32(wqe->length - request->offset, qp->nic->direct_left);
+	request->bytes = NULL;
+	request->span_count = 0;
+	if (!request->part_length)
+		return true;
 	if (wqe->flags & VB_SEND_INLINE) {
 		request->bytes = vb_wqe_inline(wqe) + request->offset;
-		request->span_count = 0;
 		return true;
 	}
-	request->bytes = NULL;
 	cursor = vb_cursor_at(&sgl, request->offset);
 	request->spans = spans;
 	request->span_count = vb_sgl_resolve(qp->nic, &sgl, &cursor, request->part_length,
@@ -123,35 +130,27 @@ static enum vb_status place_result(struct vb_qp *qp, const struct vb_wqe *wqe, u
 		       : VB_STATUS_LOC_PROT_ERR;
 }
 
-static void complete(struct vb_qp *qp, enum vb_status status)
-{
-	struct vb_requester *requester = &qp->requester;
-
-	requester->direct_offset = 0;
-	if (status != VB_STATUS_SUCCESS) {
-		vb_rc_fail(qp, status);
-		return;
-	}
-	requester->send_index++;
-	requester->cursor = (struct vb_cursor){ 0, 0 };
-	vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_SUCCESS);
-	vb_rc_check_drained(qp);
-}
-
 /* A part of the request at send_index is executed. */
 static void advance(struct vb_qp *qp, const struct vb_reach_request *request, enum vb_status status)
 {
 	vb_nic_count(qp->nic, VB_COUNTER_DIRECT_PARTS);
 	qp->nic->direct_left -= request->part_length;
 	qp->requester.direct_offset += request->part_length;
-	if (qp->requester.direct_offset == request->length)
-		complete(qp, status);
+	if (qp->requester.direct_offset != request->length)
+		return;
+	qp->requester.direct_offset = 0;
+	if (status == VB_STATUS_SUCCESS)
+		vb_qp_complete_current(qp);
+	else
+		vb_rc_fail(qp, status);
 }
 
 /* Field by field: a struct that is made and then copied makes the CPU wait for its own stores. fill_part() does the rest. */
 static void init_request(struct vb_reach_request *request, const struct vb_qp *qp,
 			 const struct vb_wqe *wqe)
 {
+	request->service = qp->service;
+	request->srqn = wqe->rdma.srqn;
 	request->target = qp->peer;
 	request->initiator = qp->number;
 	request->target_gid = &qp->flow.destination;
@@ -225,19 +224,20 @@ static enum vb_direct execute(struct vb_qp *qp, const struct vb_wqe *wqe,
 	return VB_DIRECT_DONE;
 }
 
-enum vb_direct vb_rc_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe)
+enum vb_direct vb_qp_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	struct vb_span spans[VB_SGE_MAX];
 	struct vb_reach_request requests[VB_REACH_WRITES_MAX];
 	enum vb_direct direct = VB_DIRECT_REFUSED;
 
-	if (!right_of((enum vb_wr_opcode)wqe->opcode) || !wqe->length ||
+	if (!right_of((enum vb_wr_opcode)wqe->opcode) ||
 	    (wqe->opcode != VB_WR_WRITE && !qp->attr.reads_out))
 		return VB_DIRECT_REFUSED;
 	if (!is_alone(qp))
 		return waits(qp) ? VB_DIRECT_WAIT : VB_DIRECT_REFUSED;
 	if (qp->nic->direct_left < min32(wqe->length, VB_DIRECT_PART_MIN)) {
 		qp->nic->direct_left = 0; /* ends the turn, for all */
+		vb_qp_schedule(qp);
 		return VB_DIRECT_LATER;
 	}
 	init_request(&requests[0], qp, wqe);

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "support_direct.h"
+
+#include "nic/reach.h"
+
+enum { ROWS = 1 << 15, RECORD = 64, LONG = 0x40000 };
+
+struct vb_reach direct_reach;
+_Atomic uint32_t direct_busy;
+
+static struct vb_key_row key_rows[2][ROWS]; /* what B shows, at first and then */
+static struct vb_qp_row qp_rows[2][ROWS];
+static struct vb_srq_row srq_rows[2][VB_SRQ_ROWS];
+static struct vb_ring_memory line_memory;
+static struct vb_ring_writer line = { .memory = &line_memory };
+
+static void show(struct pair *p, uint32_t time)
+{
+	struct vb_shown shown = { key_rows[time], qp_rows[time], srq_rows[time] };
+
+	vb_nic_show(node_of(p, B)->nic, &shown);
+	direct_reach.tables = (struct vb_reach_tables){
+		shown.key_rows, shown.qp_rows, shown.srq_rows, ROWS, ROWS,
+	};
+}
+
+void show_anew(struct pair *p)
+{
+	show(p, 1);
+}
+
+struct pair *connect_directly_as(struct setup setup)
+{
+	struct pair *p;
+
+	setup.icrc_mode = VB_ICRC_OFF; /* packets on a line have none */
+	p = pair_connect(&setup);
+	direct_reach = (struct vb_reach){
+		.way = VB_REACH_OWN,
+		.line = &line,
+		.busy = &direct_busy,
+	};
+	show(p, 0);
+	vb_qp_set_line(node_of(p, A)->qp, LINE, &direct_reach);
+	vb_nic_set_line_room(node_of(p, A)->nic, LINE, ROOM);
+	return p;
+}
+
+struct pair *connect_directly(enum vb_qp_type type)
+{
+	return connect_directly_as(setup_of(type, 1024));
+}
+
+void write_line(void)
+{
+	line.produced += RECORD;
+}
+
+void read_line(void)
+{
+	atomic_store(&line_memory.consumed, line.produced);
+}
+
+void renew_line(void)
+{
+	direct_reach.line_before += line.produced;
+	line.produced = 0;
+	atomic_store(&line_memory.consumed, 0);
+}
+
+struct vb_send_request write_to_window(struct pair *p, uint64_t wr_id, uint32_t length)
+{
+	struct vb_mw *mw = make_mw(p, B, VB_MW_TYPE_2);
+	struct vb_send_request request = write_request(p, A, wr_id, length);
+
+	post(p, B, bind_request(p, B, 1, mw, TARGET, 4096, VB_ACCESS_REMOTE_WRITE));
+	expect_silence(p, B);
+	request.rkey = vb_mw_key(mw);
+	return request;
+}
+
+struct vb_send_request write_to_region(struct pair *p, uint64_t wr_id, uint32_t length,
+				       struct vb_mr **mr_out)
+{
+	struct vb_mr_init init = mr_init_at(p, B, TARGET, LONG, RIGHTS_ALL);
+	struct vb_send_request request = write_request(p, A, wr_id, length);
+
+	*mr_out = make_mr(p, B, &init);
+	request.rkey = vb_mr_key(*mr_out);
+	return request;
+}
+
+void begin_long_write(struct pair *p, struct vb_send_request request)
+{
+	struct vb_slot slot;
+
+	post(p, A, request);
+	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, &slot, 1), 0);
+	expect_counter(p, A, DIRECT_PARTS, 1);
+	expect_no_completion(p, A);
+}

@@ -180,14 +180,25 @@ static void end_row_of_answers(struct vb_adapter *adapter)
 	atomic_store_explicit(&adapter->posts_at_poll, count, memory_order_relaxed);
 }
 
-/* For somebody who has posted: what has come in is not his concern, unless he cannot send before. */
-static uint64_t drive_posted(struct vb_adapter *adapter)
+/*
+ * For somebody who has posted, to this QP if the others heard of it by their doorbells: what has come in is not his concern, unless he
+ * cannot send before.
+ */
+static uint64_t drive_posted(struct vb_adapter *adapter, struct vb_qp *qp)
 {
 	uint64_t now = begin_drive(adapter);
 	uint32_t turns = 0;
 	bool has_enough = false;
 
 	note_post(adapter, now);
+	if (qp) {
+		if (vb_qp_execute_at_once(qp, now)) {
+			vb_dma_end();
+			note_row(adapter);
+			return settle(adapter, true, false);
+		}
+		vb_qp_on_doorbell(qp);
+	}
 	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
 	while (turns < TURNS_AT_ONCE && adapter->pump && vb_pump_send(adapter->pump, now)) {
 		turns++;
@@ -213,7 +224,7 @@ static void try_drive(struct vb_adapter *adapter, bool is_polling, const struct 
 				note_driven_poll(adapter);
 			return; /* its owner looks at the doorbells after it has let go */
 		}
-		deadline_ns = is_polling ? drive_polled(adapter, cq) : drive_posted(adapter);
+		deadline_ns = is_polling ? drive_polled(adapter, cq) : drive_posted(adapter, NULL);
 		vb_lock_give(&adapter->owner);
 		vb_adapter_wake_helper_before(adapter, deadline_ns);
 	} while (vb_nic_is_rung(adapter->nic));
@@ -322,8 +333,7 @@ void vb_adapter_kick_qp(struct vb_adapter *adapter, struct vb_qp *qp)
 		kick(adapter, can_wait);
 		return;
 	}
-	vb_qp_on_doorbell(qp);
-	deadline_ns = drive_posted(adapter);
+	deadline_ns = drive_posted(adapter, qp);
 	vb_lock_give(&adapter->owner);
 	vb_adapter_wake_helper_before(adapter, deadline_ns);
 	if (vb_nic_is_rung(adapter->nic))

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Ways to peers on this host, as far as the engine knows them: a number, and room. */
+#include "nic/direct_priv.h"
 #include "nic/qp_priv.h"
+#include "nic/rc_priv.h"
 
 #include "nic/reach.h"
 
@@ -19,6 +21,20 @@ void vb_qp_set_line(struct vb_qp *qp, uint32_t line, struct vb_reach *reach)
 	qp->line = (uint16_t)line;
 	qp->reach = line ? reach : NULL;
 	qp->requester.direct_offset = 0; /* what was begun begins anew */
+}
+
+bool vb_qp_execute_at_once(struct vb_qp *qp, uint64_t now_ns)
+{
+	struct vb_nic *nic = qp->nic;
+	bool is_done;
+
+	if (!qp->reach || !vb_qp_is_reliable(qp) || vb_nic_has_work(nic))
+		return false;
+	nic->now_ns = now_ns;
+	nic->direct_left = VB_DIRECT_TURN;
+	is_done = vb_rc_execute_at_once(qp);
+	vb_nic_settle(nic);
+	return is_done;
 }
 
 uint32_t vb_qp_line(const struct vb_qp *qp)

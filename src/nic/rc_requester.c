@@ -411,6 +411,21 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 	return false;
 }
 
+/* In a post there is no time for more. */
+#define AT_ONCE_MAX 4096u
+
+bool vb_rc_execute_at_once(struct vb_qp *qp)
+{
+	while (why_held(qp) == NOT_HELD) {
+		const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, qp->requester.send_index);
+
+		if (wqe->progress != VB_WQE_POSTED || needs_receive(wqe) || vb_wqe_is_local(wqe) ||
+		    wqe->length > AT_ONCE_MAX || vb_qp_execute_directly(qp, wqe) != VB_DIRECT_DONE)
+			return false;
+	}
+	return qp->requester.send_index == vb_queue_posted(&qp->sq);
+}
+
 void vb_rc_on_acknowledged(struct vb_qp *qp)
 {
 	vb_flight_update(qp, packets_in_flight(&qp->requester));

@@ -87,6 +87,12 @@ struct vb_shown {
 /* From now on the rows are also kept here; or no longer, if NULL. */
 void vb_nic_show(struct vb_nic *nic, const struct vb_shown *shown);
 
+/*
+ * Executes what was posted to the QP, if that is little, reaches the memory of its peer, and nothing else is to be done for anybody. False: it needs
+ * a doorbell and vb_nic_transmit(), as ever.
+ */
+bool vb_qp_execute_at_once(struct vb_qp *qp, uint64_t now_ns);
+
 /* True if the last vb_nic_transmit() ended because so much was moved directly: there is more, but others may want a turn, too. */
 bool vb_nic_has_moved_enough(const struct vb_nic *nic);
 

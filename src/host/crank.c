@@ -180,6 +180,17 @@ static void end_row_of_answers(struct vb_adapter *adapter)
 	atomic_store_explicit(&adapter->posts_at_poll, count, memory_order_relaxed);
 }
 
+/* What most posts come to, on one host. False: the engine has more to do. */
+static bool drive_at_once(struct vb_adapter *adapter, struct vb_qp *qp, uint64_t now_ns)
+{
+	if (vb_qp_execute_at_once(qp, now_ns))
+		return true;
+	if (!adapter->pump || !vb_pump_send_at_once(adapter->pump, qp, now_ns))
+		return false;
+	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
+	return !vb_nic_has_work(adapter->nic);
+}
+
 /*
  * For somebody who has posted, to this QP if the others heard of it by their doorbells: what has come in is not his concern, unless he
  * cannot send before.
@@ -191,14 +202,13 @@ static uint64_t drive_posted(struct vb_adapter *adapter, struct vb_qp *qp)
 	bool has_enough = false;
 
 	note_post(adapter, now);
-	if (qp) {
-		if (vb_qp_execute_at_once(qp, now)) {
-			vb_dma_end();
-			note_row(adapter);
-			return settle(adapter, true, false);
-		}
-		vb_qp_on_doorbell(qp);
+	if (qp && drive_at_once(adapter, qp, now)) {
+		vb_dma_end();
+		note_row(adapter);
+		return settle(adapter, true, false);
 	}
+	if (qp)
+		vb_qp_on_doorbell(qp);
 	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
 	while (turns < TURNS_AT_ONCE && adapter->pump && vb_pump_send(adapter->pump, now)) {
 		turns++;

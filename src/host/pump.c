@@ -50,6 +50,7 @@ struct vb_pump {
 	uint32_t handed_count;
 	uint32_t handed_to;
 	bool has_told_of_drops;
+	uint64_t glanced_ns; /* the time of the last glance, by a clock that stands still for a moment */
 	uint64_t elsewhere_ns; /* when to look beyond the lines */
 	bool has_lines; /* the last packet came by a line */
 	uint64_t direct_parts; /* that the engine had executed when it was last asked to send */
@@ -476,6 +477,17 @@ static bool transmit(struct vb_pump *pump, uint64_t now_ns)
 	return true;
 }
 
+bool vb_pump_send_at_once(struct vb_pump *pump, struct vb_qp *qp, uint64_t now_ns)
+{
+	struct vb_slot *slot = &pump->slots[0];
+
+	if (!pump->neighbors || !vb_qp_send_at_once(qp, now_ns, slot))
+		return false;
+	(void)vb_neighbor_send(pump->neighbors, vb_neighbor_of_line(slot->line), slot);
+	vb_neighbors_flush(pump->neighbors);
+	return true;
+}
+
 bool vb_pump_send(struct vb_pump *pump, uint64_t now_ns)
 {
 	return transmit(pump, now_ns);
@@ -588,6 +600,9 @@ bool vb_pump_glance(struct vb_pump *pump, uint64_t now_ns)
 
 	if (!pump->has_lines || now_ns >= pump->elsewhere_ns)
 		moved |= glance_elsewhere(pump, now_ns);
+	if (now_ns == pump->glanced_ns) /* no deadline has passed since */
+		return moved;
+	pump->glanced_ns = now_ns;
 	let_timers_fire(pump, now_ns);
 	return drive_qp1(pump, now_ns) || moved;
 }

@@ -19,6 +19,7 @@ struct vb_member;
 struct vb_neighbors;
 struct vb_nic;
 struct vb_pump;
+struct vb_qp;
 struct vb_qp1;
 struct vb_udp;
 
@@ -41,6 +42,9 @@ bool vb_pump_turn(struct vb_pump *pump, uint64_t now_ns);
  * to be sent waits for vb_pump_send().
  */
 bool vb_pump_glance(struct vb_pump *pump, uint64_t now_ns);
+
+/* As the engine's owner: sends what was just posted to this QP, if it is a short message by a line and all that is to be done. */
+bool vb_pump_send_at_once(struct vb_pump *pump, struct vb_qp *qp, uint64_t now_ns);
 
 /* As the engine's owner: only sends, for when something was posted. True if any packet went out. */
 bool vb_pump_send(struct vb_pump *pump, uint64_t now_ns);

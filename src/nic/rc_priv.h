@@ -25,6 +25,8 @@ static inline bool vb_rc_owes_mere_ack(const struct vb_responder *responder)
 
 /* rc_requester.c */
 bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot);
+/* The short way for a short SEND of a QP with nothing else on its mind; the same comes of it. False: nothing was done. */
+bool vb_rc_emit_short_send(struct vb_qp *qp, struct vb_slot *slot);
 /* All that is posted, if it is short and the initiator's own to execute. False: there is more, for packets or for a turn. */
 bool vb_rc_execute_at_once(struct vb_qp *qp);
 void vb_rc_on_acknowledged(struct vb_qp *qp); /* fewer packets are on their way */

@@ -346,8 +346,7 @@ static bool is_short_send(const struct vb_qp *qp, const struct vb_wqe *wqe)
 	       !vb_flight_is_full(qp);
 }
 
-/* The short way of what vb_rc_emit_request() does at length; the same comes of it. False: nothing was done. */
-static bool emit_short_send(struct vb_qp *qp, struct vb_slot *slot)
+bool vb_rc_emit_short_send(struct vb_qp *qp, struct vb_slot *slot)
 {
 	struct vb_requester *requester = &qp->requester;
 	struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, requester->send_index);
@@ -378,7 +377,7 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 {
 	enum hold hold;
 
-	if (emit_short_send(qp, slot))
+	if (vb_rc_emit_short_send(qp, slot))
 		return true;
 	while ((hold = why_held(qp)) == NOT_HELD) {
 		struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, qp->requester.send_index);

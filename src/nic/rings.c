@@ -43,52 +43,27 @@ static bool is_full(const struct vb_queue *queue)
 	       queue->depth;
 }
 
-/* Which operations a QP type has. */
-static bool is_supported(enum vb_qp_type type, enum vb_wr_opcode opcode)
-{
-	switch (opcode) {
-	case VB_WR_SEND:
-	case VB_WR_SEND_IMM:
-		return type != VB_QP_XRC_RECV;
-	case VB_WR_WRITE:
-	case VB_WR_WRITE_IMM:
-	case VB_WR_LOCAL_INV:
-	case VB_WR_BIND_MW:
-		return type == VB_QP_RC || type == VB_QP_UC || type == VB_QP_XRC_SEND;
-	case VB_WR_READ:
-	case VB_WR_COMPARE_SWAP:
-	case VB_WR_FETCH_ADD:
-	case VB_WR_SEND_INV:
-		return type == VB_QP_RC || type == VB_QP_XRC_SEND;
-	case VB_WR_ATOMIC_WRITE:
-		return type == VB_QP_RC;
-	}
-	return false;
-}
+/* --- which operations there are: sets of opcodes, for every request is held against them --- */
 
-static bool is_known(enum vb_wr_opcode opcode)
-{
-	return is_supported(VB_QP_RC, opcode); /* RC has them all */
-}
+#define SET(opcode) (1u << VB_WR_##opcode)
+#define SENDS (SET(SEND) | SET(SEND_IMM))
+#define WRITES (SET(WRITE) | SET(WRITE_IMM) | SET(LOCAL_INV) | SET(BIND_MW))
+#define READS (SET(READ) | SET(COMPARE_SWAP) | SET(FETCH_ADD) | SET(SEND_INV))
+#define ALL (SENDS | WRITES | READS | SET(ATOMIC_WRITE))
+#define WITH_INLINE (SENDS | SET(SEND_INV) | SET(WRITE) | SET(WRITE_IMM) | SET(ATOMIC_WRITE))
+/* Those of which more must be right than of others. */
+#define PARTICULAR \
+	(SET(COMPARE_SWAP) | SET(FETCH_ADD) | SET(ATOMIC_WRITE) | SET(BIND_MW) | SET(LOCAL_INV))
 
-static bool has_inline(enum vb_wr_opcode opcode)
+static const uint32_t supported[] = {
+	[VB_QP_RC] = ALL,     [VB_QP_UC] = SENDS | WRITES,
+	[VB_QP_UD] = SENDS,   [VB_QP_XRC_SEND] = SENDS | WRITES | READS,
+	[VB_QP_XRC_RECV] = 0,
+};
+
+static bool is_in(uint32_t set, enum vb_wr_opcode opcode)
 {
-	switch (opcode) {
-	case VB_WR_SEND:
-	case VB_WR_SEND_IMM:
-	case VB_WR_SEND_INV:
-	case VB_WR_WRITE:
-	case VB_WR_WRITE_IMM:
-	case VB_WR_ATOMIC_WRITE:
-		return true;
-	case VB_WR_READ:
-	case VB_WR_COMPARE_SWAP:
-	case VB_WR_FETCH_ADD:
-	case VB_WR_LOCAL_INV:
-	case VB_WR_BIND_MW:
-		break;
-	}
-	return false;
+	return (uint32_t)opcode < 32 && set >> opcode & 1;
 }
 
 static bool total_length(const struct vb_sge *sges, uint32_t count, uint32_t *length)
@@ -101,36 +76,20 @@ static bool total_length(const struct vb_sge *sges, uint32_t count, uint32_t *le
 	return total <= VB_MESSAGE_LENGTH_MAX;
 }
 
-static enum vb_post_refusal check_send(const struct vb_qp *qp,
-				       const struct vb_send_request *request, uint32_t *length)
+static enum vb_post_refusal check_inline(const struct vb_qp *qp,
+					 const struct vb_send_request *request, uint32_t length)
 {
-	if (!is_known(request->opcode))
-		return VB_POST_OPCODE;
-	if (!is_supported((enum vb_qp_type)qp->type, request->opcode))
-		return VB_POST_SERVICE;
-	switch (vb_qp_state_now(qp)) {
-	case VB_STATE_RESET:
-	case VB_STATE_INIT:
-	case VB_STATE_RTR:
-		return VB_POST_STATE;
-	case VB_STATE_RTS:
-	case VB_STATE_SQD:
-	case VB_STATE_SQE:
-	case VB_STATE_ERR:
-		break;
-	}
-	/* Inline data are read now and take no key: their SGEs are not kept, so may be more. */
-	if (request->sge_count > (request->flags & VB_SEND_INLINE ? INT32_MAX : qp->sq.sge_max))
-		return VB_POST_SGE_COUNT;
-	if (!total_length(request->sges, request->sge_count, length))
-		return VB_POST_LENGTH;
-	if (request->flags & VB_SEND_INLINE) {
-		if (!has_inline(request->opcode))
-			return VB_POST_NO_INLINE;
-		/* An atomic write's 8 bytes have room in every slot. */
-		if (*length > qp->inline_max && request->opcode != VB_WR_ATOMIC_WRITE)
-			return VB_POST_INLINE_LENGTH;
-	}
+	if (!is_in(WITH_INLINE, request->opcode))
+		return VB_POST_NO_INLINE;
+	/* An atomic write's 8 bytes have room in every slot. */
+	if (length > qp->inline_max && request->opcode != VB_WR_ATOMIC_WRITE)
+		return VB_POST_INLINE_LENGTH;
+	return VB_POST_FINE;
+}
+
+static enum vb_post_refusal check_particular(const struct vb_send_request *request,
+					     uint32_t *length)
+{
 	switch (request->opcode) {
 	case VB_WR_COMPARE_SWAP:
 	case VB_WR_FETCH_ADD:
@@ -146,15 +105,39 @@ static enum vb_post_refusal check_send(const struct vb_qp *qp,
 		return VB_POST_FINE;
 	case VB_WR_SEND:
 	case VB_WR_SEND_IMM:
-		if (qp->type == VB_QP_UD && (!request->ah || request->ah->pd != qp->pd))
-			return VB_POST_ADDRESS_HANDLE;
-		return VB_POST_FINE;
 	case VB_WR_SEND_INV:
 	case VB_WR_WRITE:
 	case VB_WR_WRITE_IMM:
 	case VB_WR_READ:
 		break;
 	}
+	return VB_POST_FINE;
+}
+
+static enum vb_post_refusal check_send(const struct vb_qp *qp,
+				       const struct vb_send_request *request, uint32_t *length)
+{
+	bool is_inline = request->flags & VB_SEND_INLINE;
+
+	if (!is_in(supported[qp->type], request->opcode))
+		return is_in(ALL, request->opcode) ? VB_POST_SERVICE : VB_POST_OPCODE;
+	if (vb_qp_state_now(qp) < VB_STATE_RTS)
+		return VB_POST_STATE;
+	/* Inline data are read now and take no key: their SGEs are not kept, so may be more. */
+	if (request->sge_count > (is_inline ? INT32_MAX : qp->sq.sge_max))
+		return VB_POST_SGE_COUNT;
+	if (!total_length(request->sges, request->sge_count, length))
+		return VB_POST_LENGTH;
+	if (is_inline) {
+		enum vb_post_refusal refusal = check_inline(qp, request, *length);
+
+		if (refusal)
+			return refusal;
+	}
+	if (is_in(PARTICULAR, request->opcode))
+		return check_particular(request, length);
+	if (qp->type == VB_QP_UD && (!request->ah || request->ah->pd != qp->pd))
+		return VB_POST_ADDRESS_HANDLE;
 	return VB_POST_FINE;
 }
 

@@ -71,11 +71,17 @@ uint32_t vb_neighbors_receive(struct vb_neighbors *neighbors, struct vb_frame *f
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < neighbors->open_count && count < capacity; i++) {
-		uint32_t place = (neighbors->next + i) % neighbors->open_count;
+		uint32_t place = neighbors->next + i;
+		struct vb_neighbor *neighbor;
 
-		count += receive_from(&neighbors->table[neighbors->open[place]], frames + count,
-				      capacity - count);
+		if (place >= neighbors->open_count)
+			place -= neighbors->open_count;
+		neighbor = &neighbors->table[neighbors->open[place]];
+		if (vb_ring_has_news(&neighbor->in))
+			count += receive_from(neighbor, frames + count, capacity - count);
 	}
+	if (!count)
+		return 0;
 	if (count == capacity) /* the others come first the next time */
 		neighbors->next = (neighbors->next + 1) % neighbors->open_count;
 	neighbors->counts.received += count;

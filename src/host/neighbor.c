@@ -63,9 +63,12 @@ void vb_neighbors_destroy(struct vb_neighbors *neighbors)
 
 static void greet_again(struct vb_neighbors *neighbors)
 {
-	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
-		if (neighbors->table[i].is_known)
-			(void)vb_neighbor_meet(neighbors, i);
+	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++) {
+		if (!neighbors->table[i].is_known)
+			continue;
+		neighbors->table[i].asked_ns = 0; /* that was about what we have no more */
+		(void)vb_neighbor_meet(neighbors, i);
+	}
 }
 
 static void show_rows(struct vb_neighbors *neighbors)

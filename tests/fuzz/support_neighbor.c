@@ -435,7 +435,7 @@ void neighbor_begin(void)
 	ours.member->fd = vb_mail_open();
 	ours.member->number = NEIGHBOR_SELF;
 	ours.member->user = user();
-	MUST(vb_neighbors_create(ours.nic, &ours.neighbors));
+	MUST(vb_neighbors_create(ours.nic, 0, &ours.neighbors));
 	MUST(vb_neighbors_plug_in(ours.neighbors, ours.member));
 	(void)vb_neighbor_meet(ours.neighbors, NEIGHBOR_PEER);
 }

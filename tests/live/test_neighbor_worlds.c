@@ -86,7 +86,7 @@ static void begin_station(struct station *station, uint32_t number)
 {
 	station->number = number;
 	make_engine(station);
-	EXPECT_EQ(vb_neighbors_create(station->nic, &station->neighbors), VB_OK);
+	EXPECT_EQ(vb_neighbors_create(station->nic, 0, &station->neighbors), VB_OK);
 	plug_in(station);
 }
 

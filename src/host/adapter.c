@@ -204,7 +204,9 @@ static vb_err make_parts(struct vb_adapter *adapter)
 		err = report(adapter, vb_qp1_plug_in(adapter->qp1),
 			     "no sockets for what other processes have for its QP 1");
 	if (!err && adapter->init.config->path != VB_PATH_WIRE)
-		err = report(adapter, vb_neighbors_create(adapter->nic, &adapter->neighbors),
+		err = report(adapter,
+			     vb_neighbors_create(adapter->nic, adapter->device.ifindex,
+						 &adapter->neighbors),
 			     "no memory for its neighbors");
 	if (!err)
 		vb_adapter_plug_in_neighbors(adapter);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The export block of an adapter: what its neighbors are shown, in a memfd that only its owner can write. Copies of the engine's rows, whether the
- * owner sleeps, and a mark by which the kernel tells that it is gone.
+ * owner sleeps, which multicast it wants, and a mark by which the kernel tells that it is gone.
  */
 #ifndef VB_HOST_EXPORT_H
 #define VB_HOST_EXPORT_H
@@ -15,6 +15,7 @@
 
 #define VB_EXPORT_KEY_ROWS (1u << 18)
 #define VB_EXPORT_QP_ROWS (1u << 16)
+#define VB_EXPORT_GROUP_BITS 256u
 
 /* The first page. */
 struct vb_export_head {
@@ -24,6 +25,9 @@ struct vb_export_head {
 	_Alignas(64) pthread_mutex_t mark; /* robust: the owner's helper thread holds it for life */
 	_Alignas(64) _Atomic uint32_t sleeper_count; /* threads that wait to be woken … */
 	_Atomic uint32_t sleep_sequence; /* … which is raised whenever one begins or ends */
+	/* Multicast: the owner's interface, and which groups it may be in there (neighbor_group.c). */
+	_Alignas(64) uint32_t interface_index;
+	_Atomic uint64_t group_bits[VB_EXPORT_GROUP_BITS / 64];
 };
 
 struct vb_export {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The link is in a group exactly as long as any QP of its engine is. */
+/* The link is in a group exactly as long as any QP of its engine is, and so long neighbors are shown that. */
 #include "host/group.h"
 
-#include "host/adapter.h"
+#include "host/adapter_priv.h"
 #include "host/log.h"
+#include "host/neighbor.h"
 #include "link/udp.h"
 #include "nic/nic.h"
 #include "nic/qp.h"
@@ -45,12 +46,17 @@ static void leave_if_empty(struct vb_adapter *adapter, const struct vb_gid *gid)
 	struct vb_udp_address address = address_of(gid);
 	struct vb_udp *link = vb_adapter_link(adapter);
 
-	if (link && !vb_nic_has_group(vb_adapter_nic(adapter), gid))
+	if (vb_nic_has_group(vb_adapter_nic(adapter), gid))
+		return;
+	if (link)
 		vb_udp_leave(link, &address);
+	if (adapter->neighbors)
+		vb_neighbors_on_left(adapter->neighbors, gid);
 }
 
 vb_err vb_group_attach(struct vb_adapter *adapter, struct vb_qp *qp, const struct vb_gid *gid)
 {
+	bool is_first = !vb_nic_has_group(vb_adapter_nic(adapter), gid);
 	vb_err err = vb_qp_attach(qp, gid);
 
 	if (err)
@@ -58,6 +64,8 @@ vb_err vb_group_attach(struct vb_adapter *adapter, struct vb_qp *qp, const struc
 	err = join(adapter, gid);
 	if (err)
 		VB_CHECK(vb_qp_detach(qp, gid) == VB_OK);
+	else if (is_first && adapter->neighbors)
+		vb_neighbors_on_joined(adapter->neighbors, gid);
 	return err;
 }
 

@@ -18,13 +18,15 @@
 #define SPINS 1000u
 #define DEAD_NS 100000000u
 
-vb_err vb_neighbors_create(struct vb_nic *nic, struct vb_neighbors **neighbors_out)
+vb_err vb_neighbors_create(struct vb_nic *nic, uint32_t interface_index,
+			   struct vb_neighbors **neighbors_out)
 {
 	struct vb_neighbors *neighbors = calloc(1, sizeof(*neighbors));
 
 	if (!neighbors)
 		return VB_ENOMEM;
 	neighbors->nic = nic;
+	neighbors->interface_index = interface_index;
 	neighbors->block_fd = -1;
 	neighbors->wake_fd = -1;
 	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++) {
@@ -63,9 +65,12 @@ void vb_neighbors_destroy(struct vb_neighbors *neighbors)
 
 static void greet_again(struct vb_neighbors *neighbors)
 {
-	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
-		if (neighbors->table[i].is_known)
-			(void)vb_neighbor_meet(neighbors, i);
+	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++) {
+		if (!neighbors->table[i].is_known)
+			continue;
+		neighbors->table[i].asked_ns = 0; /* that was about what we have no more */
+		(void)vb_neighbor_meet(neighbors, i);
+	}
 }
 
 static void show_rows(struct vb_neighbors *neighbors)
@@ -100,6 +105,7 @@ vb_err vb_neighbors_plug_in(struct vb_neighbors *neighbors, struct vb_member *me
 	neighbors->member = member;
 	neighbors->pid = getpid();
 	show_rows(neighbors);
+	vb_neighbors_show_groups(neighbors);
 	show_sleepers(neighbors);
 	greet_again(neighbors);
 	return VB_OK;

@@ -19,8 +19,9 @@ struct vb_neighbors;
 struct vb_nic;
 struct vb_qp;
 
-/* Borrows the engine for its life. It has no descriptors until it is plugged in. */
-VB_MUST_USE vb_err vb_neighbors_create(struct vb_nic *nic, struct vb_neighbors **neighbors_out);
+/* Borrows the engine for its life, whose packets leave by that interface. It has no descriptors until it is plugged in. */
+VB_MUST_USE vb_err vb_neighbors_create(struct vb_nic *nic, uint32_t interface_index,
+				       struct vb_neighbors **neighbors_out);
 void vb_neighbors_destroy(struct vb_neighbors *neighbors);
 
 /* With new descriptors, which it offers to all neighbors that it had before. Borrows the member until it is unplugged. */
@@ -62,12 +63,26 @@ const char *vb_neighbor_describe(const struct vb_neighbors *neighbors, uint32_t 
 uint32_t vb_neighbors_receive(struct vb_neighbors *neighbors, struct vb_frame *frames,
 			      uint32_t capacity);
 void vb_neighbors_release(struct vb_neighbors *neighbors);
+/* More are never on the lines at once: who has received as many in full batches has all that were there when he began. */
+uint32_t vb_neighbors_packets_max(const struct vb_neighbors *neighbors);
 
 /* Puts a packet on the line of that neighbor. False: it is lost, since the neighbor or the packet's memory is gone, or there is no room. */
 bool vb_neighbor_send(struct vb_neighbors *neighbors, uint32_t number, const struct vb_slot *slot);
 /* After sending, or when somebody waits for room: wakes whoever sleeps, and tells the engine of the room there is. */
 void vb_neighbors_flush(struct vb_neighbors *neighbors);
 bool vb_neighbor_is_open(const struct vb_neighbors *neighbors, uint32_t number);
+
+/* --- multicast ---------------------------------------------------------------------------------- */
+
+/* The first QP of our engine is in the group, or none is any more. */
+void vb_neighbors_on_joined(struct vb_neighbors *neighbors, const struct vb_gid *group);
+void vb_neighbors_on_left(struct vb_neighbors *neighbors, const struct vb_gid *group);
+/* Copies of what is then sent to the group by the wire, for neighbors that are in it; we may be one. Who has no room waits for the wire's. */
+void vb_neighbors_send_copies(struct vb_neighbors *neighbors, const struct vb_slot *slot);
+/* By the wire came multicast: if a neighbor sent it that we have no line with, we make it an offer. */
+void vb_neighbors_meet_sender(struct vb_neighbors *neighbors, const struct vb_frame *frame);
+
+/* --- lines -------------------------------------------------------------------------------------- */
 
 /* The number of a line: that of the neighbor, from 1 on. */
 static inline uint32_t vb_neighbor_line(uint32_t number)

@@ -88,6 +88,11 @@ uint32_t vb_neighbors_receive(struct vb_neighbors *neighbors, struct vb_frame *f
 	return count;
 }
 
+uint32_t vb_neighbors_packets_max(const struct vb_neighbors *neighbors)
+{
+	return neighbors->open_count * (VB_RING_SIZE / VB_RING_ALIGN);
+}
+
 static void answer_writer(struct vb_neighbors *neighbors, struct vb_neighbor *neighbor)
 {
 	_Atomic uint32_t *wants_room = &neighbor->in_memory->wants_room;

@@ -64,6 +64,8 @@ struct vb_own_segment {
 
 struct vb_neighbors {
 	struct vb_nic *nic;
+	uint32_t interface_index;
+	uint32_t group_counts[VB_EXPORT_GROUP_BITS]; /* behind each bit that is shown */
 	struct vb_member *member; /* NULL while it is unplugged */
 	struct vb_export *block;
 	int block_fd;
@@ -119,6 +121,9 @@ void vb_neighbors_take_segment(struct vb_neighbors *neighbors, const void *bytes
 			       const struct vb_mail *mail);
 void vb_neighbor_forget_segments(struct vb_neighbor *neighbor);
 void vb_neighbors_unshare_all(struct vb_neighbors *neighbors);
+
+/* neighbor_group.c: in a new block */
+void vb_neighbors_show_groups(struct vb_neighbors *neighbors);
 
 /* neighbor.c: it is dead, and nobody of it acts in our memory any more */
 bool vb_neighbor_is_gone(const struct vb_neighbor *neighbor);

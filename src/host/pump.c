@@ -87,6 +87,14 @@ void vb_pump_destroy(struct vb_pump *pump)
 
 /* --- receiving --- */
 
+static struct vb_gid gid_of(const struct vb_udp_address *address)
+{
+	struct vb_gid gid;
+
+	memcpy(gid.raw, address->ip, sizeof(gid.raw));
+	return gid;
+}
+
 static void fill_frame(struct vb_frame *frame, const struct vb_udp_datagram *datagram)
 {
 	*frame = (struct vb_frame){
@@ -135,6 +143,44 @@ static void hand_over_later(struct vb_pump *pump, uint64_t now_ns, uint32_t owne
 	pump->handed[pump->handed_count++] = *frame;
 }
 
+static bool receive_from_lines(struct vb_pump *pump, uint64_t now_ns)
+{
+	uint32_t count = 0;
+
+	if (pump->neighbors)
+		count = vb_neighbors_receive(pump->neighbors, pump->frames, BATCH);
+	if (!count)
+		return false;
+	pump->has_lines = true;
+	vb_nic_receive(pump->nic, now_ns, pump->frames, count);
+	vb_neighbors_release(pump->neighbors);
+	return true;
+}
+
+static bool is_multicast(const struct vb_udp_datagram *datagram)
+{
+	struct vb_gid gid = gid_of(&datagram->destination);
+
+	return vb_gid_is_multicast(&gid);
+}
+
+/*
+ * What senders on this host put on their lines they did so before they sent it by the wire. So all of that is on the lines now, and the engine must
+ * have it before the wire's copies, which it knows by it. Who writes on meanwhile does not keep us.
+ */
+static void prepare_for_multicast(struct vb_pump *pump, uint64_t now_ns, uint32_t count)
+{
+	uint32_t batches = vb_neighbors_packets_max(pump->neighbors) / BATCH;
+	struct vb_frame frame;
+
+	for (uint32_t i = 0; i < batches && receive_from_lines(pump, now_ns); i++)
+		;
+	for (uint32_t i = 0; i < count; i++) {
+		fill_frame(&frame, &pump->datagrams[i]);
+		vb_neighbors_meet_sender(pump->neighbors, &frame);
+	}
+}
+
 static bool receive_from_wire(struct vb_pump *pump, uint64_t now_ns)
 {
 	uint32_t count = vb_udp_receive(pump->udp, pump->datagrams, BATCH);
@@ -142,6 +188,8 @@ static bool receive_from_wire(struct vb_pump *pump, uint64_t now_ns)
 
 	if (count)
 		pump->has_lines = false;
+	if (count && pump->neighbors && is_multicast(&pump->datagrams[0]))
+		prepare_for_multicast(pump, now_ns, count);
 	for (uint32_t i = 0; i < count; i++) {
 		struct vb_frame *frame = &pump->frames[ours];
 		uint32_t owner;
@@ -161,20 +209,6 @@ static bool receive_from_wire(struct vb_pump *pump, uint64_t now_ns)
 	if (ours)
 		vb_nic_receive(pump->nic, now_ns, pump->frames, ours);
 	return count;
-}
-
-static bool receive_from_lines(struct vb_pump *pump, uint64_t now_ns)
-{
-	uint32_t count = 0;
-
-	if (pump->neighbors)
-		count = vb_neighbors_receive(pump->neighbors, pump->frames, BATCH);
-	if (!count)
-		return false;
-	pump->has_lines = true;
-	vb_nic_receive(pump->nic, now_ns, pump->frames, count);
-	vb_neighbors_release(pump->neighbors);
-	return true;
 }
 
 static bool receive_from_members(struct vb_pump *pump, uint64_t now_ns)
@@ -346,6 +380,18 @@ static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
 		vb_member_hand_over(pump->member, owner_of(pump, &frame), &frame, 1);
 }
 
+/* Behind the packets that the engine has put on lines, which are as many as it knew of room for. */
+static void send_copies(struct vb_pump *pump, uint32_t slot_count)
+{
+	for (uint32_t i = 0; i < slot_count; i++) {
+		const struct vb_slot *slot = &pump->slots[i];
+
+		if (!slot->line && vb_gid_is_multicast(&slot->flow.destination) &&
+		    !is_for_host(pump, slot))
+			vb_neighbors_send_copies(pump->neighbors, slot);
+	}
+}
+
 static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)
 {
 	struct iovec *next = pump->iovecs;
@@ -412,14 +458,6 @@ static void look_for_room(struct vb_pump *pump)
 		vb_neighbors_flush(pump->neighbors);
 }
 
-static struct vb_gid gid_of(const struct vb_udp_address *address)
-{
-	struct vb_gid gid;
-
-	memcpy(gid.raw, address->ip, sizeof(gid.raw));
-	return gid;
-}
-
 /* The engine must know the numbers that packets will have when it computes their ICRCs. */
 static void number_flow(struct vb_pump *pump, uint32_t source_index)
 {
@@ -446,6 +484,8 @@ static uint32_t send_slots(struct vb_pump *pump, uint32_t slot_count)
 {
 	uint32_t message_count = make_messages(pump, slot_count);
 
+	if (pump->neighbors && message_count)
+		send_copies(pump, slot_count);
 	if (pump->neighbors)
 		vb_neighbors_flush(pump->neighbors);
 	if (!message_count)

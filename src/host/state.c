@@ -106,6 +106,10 @@ static void add_counts(struct text *text, const struct vb_nic *nic,
 	    "by lines: %" PRIu64 " packets sent, %" PRIu64 " received, %" PRIu64 " lost, %" PRIu64
 	    " wakes\n",
 	    lines->sent, lines->received, lines->lost, lines->wakes);
+	if (counters->drops[VB_DROP_COPY])
+		add(text,
+		    "multicast that came by a line and by the wire again: %" PRIu64 " packets\n",
+		    counters->drops[VB_DROP_COPY]);
 }
 
 void vb_state_tell(const struct vb_nic *nic, const struct vb_neighbors *neighbors,

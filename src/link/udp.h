@@ -139,7 +139,7 @@ struct vb_udp_datagram {
 
 /*
  * Never waits. Returns how many datagrams there are in `out`; 0 means none now, and only then may one wait for
- * vb_udp_fd(): the link may hold datagrams that the kernel no longer has.
+ * vb_udp_fd(): the link may hold datagrams that the kernel no longer has. All are of one socket: if one of them was sent to a group, all were.
  */
 uint32_t vb_udp_receive(struct vb_udp *udp, struct vb_udp_datagram *out, uint32_t capacity);
 

@@ -50,7 +50,8 @@ static void fill_question(struct question *question, const struct vb_udp_address
 			   .rtm_dst_len = (unsigned char)(8 * length) },
 	};
 	append(question, RTA_DST, address->ip + sizeof(address->ip) - length, length);
-	if (address->scope)
+	/* An address of another interface is one of this host all the same. */
+	if (address->scope && vb_udp_address_has_scope(address))
 		append(question, RTA_OIF, &address->scope, sizeof(address->scope));
 }
 

@@ -64,6 +64,7 @@ enum vb_counter {
 	X(ADDRESS, "not_from_the_peer")                                                 \
 	X(QKEY, "qkey")                                                                 \
 	X(NO_MEMBER, "no_multicast_member")                                             \
+	X(COPY, "multicast_came_by_line") /* and by the wire again */                   \
 	X(NOT_OUR_RESPONSE, "response_to_nothing") /* ghost or duplicate response */    \
 	X(RESPONSE_WHILE_WAITING, "response_out_of_sequence")                           \
 	X(OUT_OF_SEQUENCE, "out_of_sequence") /* behind a gap that was NAKed already */ \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Multicast groups: which UD QPs want the packets that are sent to a group's GID. */
+#include "nic/copies_priv.h"
 #include "nic/unreliable_priv.h"
 
 #define MEMBERS_FIRST 4u
@@ -50,13 +51,32 @@ static vb_err make_room(struct vb_group *group)
 	return VB_OK;
 }
 
-static void drop_if_empty(struct vb_group *group)
+static struct vb_group *add_group(struct vb_nic *nic, const struct vb_gid *gid)
+{
+	struct vb_group *group = calloc(1, sizeof(*group));
+
+	if (group && !nic->copies)
+		nic->copies = vb_copies_create();
+	if (!group || !nic->copies) {
+		free(group);
+		return NULL;
+	}
+	group->gid = *gid;
+	vb_link_append(&nic->groups, &group->link);
+	return group;
+}
+
+static void drop_if_empty(struct vb_nic *nic, struct vb_group *group)
 {
 	if (group->count)
 		return;
 	vb_link_remove(&group->link);
 	free(group->members);
 	free(group);
+	if (vb_link_is_linked(&nic->groups))
+		return;
+	vb_copies_destroy(nic->copies);
+	nic->copies = NULL;
 }
 
 bool vb_nic_has_group(const struct vb_nic *nic, const struct vb_gid *gid)
@@ -72,17 +92,15 @@ vb_err vb_qp_attach(struct vb_qp *qp, const struct vb_gid *gid)
 	if (qp->type != VB_QP_UD || !vb_gid_is_multicast(gid))
 		return VB_EINVAL;
 	if (!group) {
-		group = calloc(1, sizeof(*group));
+		group = add_group(qp->nic, gid);
 		if (!group)
 			return VB_ENOMEM;
-		group->gid = *gid;
-		vb_link_append(&qp->nic->groups, &group->link);
 	}
 	if (find_member(group, qp) < group->count)
 		return VB_OK; /* once is enough */
 	err = make_room(group);
 	if (err) {
-		drop_if_empty(group);
+		drop_if_empty(qp->nic, group);
 		return err;
 	}
 	group->members[group->count++] = qp;
@@ -101,7 +119,7 @@ vb_err vb_qp_detach(struct vb_qp *qp, const struct vb_gid *gid)
 	for (; index < group->count; index++)
 		group->members[index] = group->members[index + 1];
 	qp->group_count--;
-	drop_if_empty(group);
+	drop_if_empty(qp->nic, group);
 	return VB_OK;
 }
 
@@ -113,6 +131,12 @@ void vb_multicast_deliver(struct vb_nic *nic, const struct vb_frame *frame,
 
 	if (!group || vb_opcode_service(packet->bth.opcode) != VB_SERVICE_UD) {
 		vb_nic_drop(nic, VB_DROP_NO_MEMBER);
+		return;
+	}
+	if (frame->is_by_line) {
+		vb_copies_expect(nic->copies, &flow, packet);
+	} else if (vb_copies_take(nic->copies, &flow, packet)) {
+		vb_nic_drop(nic, VB_DROP_COPY);
 		return;
 	}
 	/* Delivery changes no group: a member that fails only changes its own state. */

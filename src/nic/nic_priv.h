@@ -89,7 +89,8 @@ struct vb_nic {
 	uint32_t key_count;
 	uint32_t object_count; /* everything that must be gone before the adapter */
 
-	struct vb_link groups; /* multicast */
+	struct vb_link groups; /* multicast … */
+	struct vb_copies *copies; /* … and there are these as long as there is a group */
 	struct vb_link device_memories; /* by address */
 	struct vb_gid gids[VB_GID_COUNT];
 	uint16_t pkeys[VB_PKEY_COUNT];

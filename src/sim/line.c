@@ -126,20 +126,20 @@ static void count_uc(struct vb_line *line, const struct vb_fabric_packet *packet
 		*uc_count_of(line, bth.destination) += change;
 }
 
-void vb_lines_send(struct vb_world *world, struct vb_node *from, const struct vb_slot *slot)
+/* When the reader will have it. */
+static uint64_t draw_time(struct vb_world *world, const struct vb_line *line)
 {
-	uint32_t to = slot->line - 1u;
-	struct vb_line *line = line_of(world, from->index, to);
 	uint64_t time_ns = world->now_ns + draw_delay(world);
-	struct vb_fabric_packet *packet;
 
-	if (!line->is_open || world->nodes[to]->is_dead)
-		return;
-	if (waiting_count(line) == world->lines.depth)
-		vb_model_report(&world->model, VB_MODEL_NONE,
-				"no more packets are put on a line than it has room for",
-				world->lines.depth, waiting_count(line) + 1);
-	packet = vb_fabric_gather(&world->fabric, from->index, slot);
+	return time_ns < line->last_ns ? line->last_ns : time_ns;
+}
+
+static void put(struct vb_world *world, const struct vb_node *from, uint32_t to,
+		const struct vb_slot *slot, uint64_t time_ns)
+{
+	struct vb_line *line = line_of(world, from->index, to);
+	struct vb_fabric_packet *packet = vb_fabric_gather(&world->fabric, from->index, slot);
+
 	if (!packet)
 		return;
 	packet->to = to;
@@ -148,11 +148,44 @@ void vb_lines_send(struct vb_world *world, struct vb_node *from, const struct vb
 	packet->ring = line->ring;
 	line->sent_count++;
 	count_uc(line, packet, 1);
-	if (time_ns < line->last_ns)
-		time_ns = line->last_ns;
 	line->last_ns = time_ns;
 	vb_world_note(world, from->index, "puts on a line to", to, packet->length);
 	vb_agenda_add(&world->agenda, time_ns, VB_ITEM_PACKET, to, packet);
+}
+
+static bool is_open(struct vb_world *world, uint32_t from, uint32_t to)
+{
+	return line_of(world, from, to)->is_open && !world->nodes[to]->is_dead;
+}
+
+void vb_lines_send(struct vb_world *world, struct vb_node *from, const struct vb_slot *slot)
+{
+	uint32_t to = slot->line - 1u;
+	struct vb_line *line = line_of(world, from->index, to);
+	uint64_t time_ns = draw_time(world, line);
+
+	if (!is_open(world, from->index, to))
+		return;
+	if (waiting_count(line) == world->lines.depth)
+		vb_model_report(&world->model, VB_MODEL_NONE,
+				"no more packets are put on a line than it has room for",
+				world->lines.depth, waiting_count(line) + 1);
+	put(world, from, to, slot, time_ns);
+}
+
+/* Who is slow empties his lines before he looks at the fabric: those that would come later are not put there. */
+void vb_lines_send_copies(struct vb_world *world, struct vb_node *from, const struct vb_slot *slot)
+{
+	uint64_t fabric_ns = world->now_ns + world->fabric.latency_ns;
+
+	for (uint32_t to = 0; to < world->options.node_count; to++) {
+		struct vb_line *line = line_of(world, from->index, to);
+		uint64_t time_ns = draw_time(world, line);
+
+		if (is_open(world, from->index, to) && time_ns < fabric_ns &&
+		    waiting_count(line) < world->lines.depth)
+			put(world, from, to, slot, time_ns);
+	}
 }
 
 bool vb_lines_take(struct vb_world *world, const struct vb_fabric_packet *packet)

@@ -57,6 +57,8 @@ void vb_lines_choose(struct vb_world *world, uint32_t channel, struct vb_node *n
 
 /* A packet with a line. The slot is borrowed for the call. */
 void vb_lines_send(struct vb_world *world, struct vb_node *from, const struct vb_slot *slot);
+/* Multicast without a line, which the fabric carries as well: the reader has a copy from the line first, if it has one at all. */
+void vb_lines_send_copies(struct vb_world *world, struct vb_node *from, const struct vb_slot *slot);
 /* The reader takes it: false if its ring is gone, and it with it. */
 bool vb_lines_take(struct vb_world *world, const struct vb_fabric_packet *packet);
 /* Tells the machine how much room its lines have. */

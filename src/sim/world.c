@@ -145,6 +145,13 @@ static void send(struct vb_world *world, struct vb_node *node, const struct vb_s
 		vb_fabric_send(&world->fabric, world->now_ns, node->index, slot);
 }
 
+/* As a machine does, behind what the engine has put on lines. */
+static void send_copies(struct vb_world *world, struct vb_node *node, const struct vb_slot *slot)
+{
+	if (!slot->line && vb_gid_is_multicast(&slot->flow.destination))
+		vb_lines_send_copies(world, node, slot);
+}
+
 static void transmit(struct vb_world *world, struct vb_node *node)
 {
 	bool is_steady = world->options.is_steady;
@@ -161,6 +168,8 @@ static void transmit(struct vb_world *world, struct vb_node *node)
 					count);
 		for (uint32_t i = 0; i < count; i++)
 			send(world, node, &world->slots[i]);
+		for (uint32_t i = 0; world->lines.depth && i < count; i++)
+			send_copies(world, node, &world->slots[i]);
 		vb_lines_tell_room(world, node);
 		if (count && !is_steady && vb_dice_chance(&world->prng, 1, 20)) {
 			vb_world_plan_pump(world, node->index,

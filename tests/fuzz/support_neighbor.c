@@ -333,7 +333,7 @@ uint32_t neighbor_packet(uint8_t *bytes, uint8_t opcode, uint8_t psn, bool has_r
 			      .ack_request = true,
 			      .psn = { PSN + psn - 2u } };
 	struct vb_line_head head = { .rider_psn = opcode & 1 ? VB_NO_RIDER : PSN + psn,
-				     .rider_aeth = psn << 24 };
+				     .rider_aeth = (uint32_t)psn << 24 };
 
 	if (!has_right_flow)
 		memset(&flow, opcode, sizeof(flow));
@@ -435,7 +435,7 @@ void neighbor_begin(void)
 	ours.member->fd = vb_mail_open();
 	ours.member->number = NEIGHBOR_SELF;
 	ours.member->user = user();
-	MUST(vb_neighbors_create(ours.nic, &ours.neighbors));
+	MUST(vb_neighbors_create(ours.nic, 0, &ours.neighbors));
 	MUST(vb_neighbors_plug_in(ours.neighbors, ours.member));
 	(void)vb_neighbor_meet(ours.neighbors, NEIGHBOR_PEER);
 }

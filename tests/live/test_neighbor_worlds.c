@@ -86,7 +86,7 @@ static void begin_station(struct station *station, uint32_t number)
 {
 	station->number = number;
 	make_engine(station);
-	EXPECT_EQ(vb_neighbors_create(station->nic, &station->neighbors), VB_OK);
+	EXPECT_EQ(vb_neighbors_create(station->nic, 0, &station->neighbors), VB_OK);
 	plug_in(station);
 }
 
@@ -302,4 +302,21 @@ TEST(adapters_that_come_and_go_meet_again_and_lose_nothing_at_rest)
 		for (uint32_t i = 0; i < STATIONS; i++)
 			end_station(&stations[i]);
 	}
+}
+
+/* However short a time ago it has made its last offer. */
+TEST(who_has_new_descriptors_offers_them_at_once)
+{
+	enter_own_network();
+	for (uint32_t i = 0; i < STATIONS; i++)
+		begin_station(&stations[i], i);
+	for (uint32_t i = 0; i < STATIONS; i++)
+		(void)vb_neighbor_meet(stations[i].neighbors, (i + 1) % STATIONS);
+	while (look_at_all())
+		;
+	expect_all_have_met();
+	lose_descriptors(&stations[1]);
+	while (look_at_all())
+		;
+	expect_all_have_met();
 }

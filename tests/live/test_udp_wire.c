@@ -194,3 +194,34 @@ TEST(a_link_that_is_for_this_host_sends_nothing_to_others)
 	vb_udp_close(host_only);
 	close_wire(wire);
 }
+
+/* --- whose address it is ------------------------------------------------------------------------ */
+
+static bool is_local_on(const char *address, const char *interface)
+{
+	struct vb_udp_address asked = address_of(address);
+
+	asked.scope = if_nametoindex(interface);
+	return vb_udp_address_is_local(&asked);
+}
+
+/* Only link-local addresses belong to one interface. */
+TEST(an_address_of_any_interface_is_one_of_this_host)
+{
+	make_wire();
+	enter_end(END_A);
+	command("ip link add x type veth peer name y");
+	command("ip addr add 10.8.0.1/24 dev x");
+	command("ip addr add fd08::1/64 dev x nodad");
+	command("ip link set x up");
+	command("ip link set y up");
+	while (!is_local_on("fd08::1", "x")) /* the kernel takes its time */
+		usleep(1000);
+	EXPECT(is_local_on("10.9.0.1", "va"));
+	EXPECT(is_local_on("10.8.0.1", "va"));
+	EXPECT(is_local_on("fd08::1", "va"));
+	EXPECT(is_local_on("fe80::1", "va"));
+	EXPECT(!is_local_on("fe80::1", "x"));
+	EXPECT(!is_local_on("10.9.0.2", "va"));
+	EXPECT(!is_local_on("10.8.0.2", "va"));
+}

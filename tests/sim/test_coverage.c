@@ -85,6 +85,7 @@ static void expect_actions(const struct vb_coverage *coverage)
 	EXPECT(coverage->events[VB_EVENT_QP_LAST_WQE_REACHED] > 0);
 	EXPECT(coverage->drops[VB_DROP_ICRC] > 0);
 	EXPECT(coverage->drops[VB_DROP_NO_QP] > 0);
+	EXPECT(coverage->drops[VB_DROP_COPY] > 0);
 	EXPECT(coverage->counts[VB_COUNTER_DUPLICATE_REQUEST] > 0);
 	EXPECT(coverage->counts[VB_COUNTER_PACKET_SEQ_ERR] > 0);
 	EXPECT(coverage->counts[VB_COUNTER_IMPLIED_NAK_SEQ_ERR] > 0);

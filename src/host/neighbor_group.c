@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Multicast among neighbors. It is sent by the wire in any case, for other hosts and for those here who have no line with the sender, and the kernel
+ * gives a copy to every member on this host. Who has a line gets one by that, too, and before: its engine then knows the wire's
+ * again (nic/copies_priv.h). So nothing depends on who has a line at which moment.
+ *
+ * Groups belong to an interface, and only who is in a group gets its packets. An adapter shows that by bits, several groups to a bit: who
+ * gets one by mistake is not a member, and drops it.
+ */
+#include "host/neighbor_priv.h"
+
+#include "base/bytes.h"
+#include "nic/nic.h"
+#include "wire/opcode.h"
+
+static uint32_t bit_of(const struct vb_gid *group)
+{
+	uint64_t hash = (load64(group->raw) ^ load64(group->raw + 8)) * 0x9e3779b97f4a7c15u;
+
+	return (uint32_t)(hash >> 32) % VB_EXPORT_GROUP_BITS;
+}
+
+static void show(struct vb_neighbors *neighbors, uint32_t bit)
+{
+	_Atomic uint64_t *word;
+	uint64_t mask = 1ull << bit % 64;
+	uint64_t others;
+
+	if (!neighbors->block)
+		return;
+	word = &neighbors->block->head.group_bits[bit / 64];
+	others = atomic_load_explicit(word, memory_order_relaxed) & ~mask;
+	atomic_store_explicit(word, neighbors->group_counts[bit] ? others | mask : others,
+			      memory_order_relaxed);
+}
+
+void vb_neighbors_show_groups(struct vb_neighbors *neighbors)
+{
+	neighbors->block->head.interface_index = neighbors->interface_index;
+	for (uint32_t bit = 0; bit < VB_EXPORT_GROUP_BITS; bit++)
+		show(neighbors, bit);
+}
+
+void vb_neighbors_on_joined(struct vb_neighbors *neighbors, const struct vb_gid *group)
+{
+	neighbors->group_counts[bit_of(group)]++;
+	show(neighbors, bit_of(group));
+}
+
+void vb_neighbors_on_left(struct vb_neighbors *neighbors, const struct vb_gid *group)
+{
+	neighbors->group_counts[bit_of(group)]--;
+	show(neighbors, bit_of(group));
+}
+
+static bool wants(const struct vb_neighbors *neighbors, const struct vb_neighbor *neighbor,
+		  uint32_t bit)
+{
+	const struct vb_export_head *head = &neighbor->block->head;
+
+	return head->interface_index == neighbors->interface_index &&
+	       atomic_load_explicit(&head->group_bits[bit / 64], memory_order_relaxed) &
+		       1ull << bit % 64;
+}
+
+void vb_neighbors_send_copies(struct vb_neighbors *neighbors, const struct vb_slot *slot)
+{
+	uint32_t bit = bit_of(&slot->flow.destination);
+
+	for (uint32_t i = 0; i < neighbors->open_count; i++) {
+		uint32_t number = neighbors->open[i];
+		struct vb_neighbor *neighbor = &neighbors->table[number];
+
+		if (neighbor->state == VB_NEIGHBOR_OPEN && wants(neighbors, neighbor, bit) &&
+		    vb_ring_room(&neighbor->out))
+			(void)vb_neighbor_send(neighbors, number, slot);
+	}
+}
+
+/* The sender's adapter is a member of the host, if its address is one of ours. */
+void vb_neighbors_meet_sender(struct vb_neighbors *neighbors, const struct vb_frame *frame)
+{
+	uint32_t number;
+
+	if (frame->head.length < VB_BTH_SIZE + VB_DETH_SIZE ||
+	    vb_opcode_service(vb_bth_load(frame->head.data).opcode) != VB_SERVICE_UD)
+		return;
+	number = vb_member_of_qpn(vb_deth_load(frame->head.data + VB_BTH_SIZE).source);
+	if (number < VB_MEMBER_COUNT && !vb_neighbor_is_open(neighbors, number) &&
+	    vb_nic_has_gid(neighbors->nic, &frame->flow.source))
+		(void)vb_neighbor_meet(neighbors, number);
+}

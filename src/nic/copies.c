@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A datagram is known by who sent it, socket and QP, and by its PSN. Not by its QP alone: the next process may have the same numbers. The datagrams of
+ * a sender go through the rows one after the other, so that the last 16,384 of one are remembered, or of several together. The rings of eight senders hold
+ * less; who reads the wire so late that even older ones come from there gets those twice.
+ */
+#include "nic/copies_priv.h"
+
+#include <stdlib.h>
+
+#define ROW_COUNT 1024u /* a power of two */
+#define ROW_LENGTH 16u
+
+struct copy {
+	struct vb_gid source;
+	uint64_t number; /* UDP port, QPN and PSN; 0: none */
+};
+
+struct row {
+	struct copy copies[ROW_LENGTH]; /* the newest first */
+};
+
+struct vb_copies {
+	struct row rows[ROW_COUNT];
+};
+
+struct vb_copies *vb_copies_create(void)
+{
+	return calloc(1, sizeof(struct vb_copies));
+}
+
+void vb_copies_destroy(struct vb_copies *copies)
+{
+	free(copies);
+}
+
+static struct copy copy_of(const struct vb_flow *flow, const struct vb_packet *packet)
+{
+	return (struct copy){
+		.source = flow->source,
+		.number = (uint64_t)flow->source_port << 48 |
+			  (uint64_t)packet->deth.source.v << 24 | packet->bth.psn.v,
+	};
+}
+
+static struct row *row_of(struct vb_copies *copies, const struct vb_packet *packet)
+{
+	uint32_t sender = packet->deth.source.v * 0x9e3779b1u >> 22; /* most begin with PSN 0 */
+
+	return &copies->rows[(packet->bth.psn.v + sender) % ROW_COUNT];
+}
+
+void vb_copies_expect(struct vb_copies *copies, const struct vb_flow *flow,
+		      const struct vb_packet *packet)
+{
+	struct row *row = row_of(copies, packet);
+
+	memmove(&row->copies[1], &row->copies[0], sizeof(row->copies) - sizeof(row->copies[0]));
+	row->copies[0] = copy_of(flow, packet);
+}
+
+bool vb_copies_take(struct vb_copies *copies, const struct vb_flow *flow,
+		    const struct vb_packet *packet)
+{
+	struct row *row = row_of(copies, packet);
+	struct copy wanted = copy_of(flow, packet);
+
+	for (uint32_t i = 0; i < ROW_LENGTH; i++) {
+		struct copy *copy = &row->copies[i];
+
+		if (copy->number == wanted.number && vb_gid_equal(&copy->source, &wanted.source)) {
+			*copy = (struct copy){ 0 };
+			return true;
+		}
+	}
+	return false;
+}

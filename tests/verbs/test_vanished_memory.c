@@ -210,16 +210,21 @@ static void touch(vanishing *vanish)
 	*(volatile uint8_t *)memory.bytes = 1;
 }
 
+static void make_fault(vanishing *vanish)
+{
+	is_expected = 1;
+	if (!sigsetjmp(back, 1))
+		touch(vanish);
+	is_expected = 0;
+}
+
 /* The program's handler gets what the program did. */
 static void expect_own_faults(void)
 {
 	for (int way = 0; way < WAYS_FOR_WRITING; way++) {
 		int count = fault_count;
 
-		is_expected = 1;
-		if (!sigsetjmp(back, 1))
-			touch(ways[way]);
-		is_expected = 0;
+		make_fault(ways[way]);
 		EXPECT_EQ(fault_count, count + 1);
 	}
 }

@@ -333,7 +333,7 @@ uint32_t neighbor_packet(uint8_t *bytes, uint8_t opcode, uint8_t psn, bool has_r
 			      .ack_request = true,
 			      .psn = { PSN + psn - 2u } };
 	struct vb_line_head head = { .rider_psn = opcode & 1 ? VB_NO_RIDER : PSN + psn,
-				     .rider_aeth = psn << 24 };
+				     .rider_aeth = (uint32_t)psn << 24 };
 
 	if (!has_right_flow)
 		memset(&flow, opcode, sizeof(flow));

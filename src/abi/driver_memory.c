@@ -388,6 +388,16 @@ int vb_abi_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 	return 0;
 }
 
+/* Nobody finds it any more; but what is behind it stays, until no neighbor is in the middle of an access. */
+static void close_region(struct vb_abi_mr *own, struct vb_adapter *adapter)
+{
+	vb_abi_handle_remove(&opened_of(own->verbs.context)->mrs, &own->handle);
+	vb_adapter_await_neighbors(adapter);
+	if (vb_link_is_linked(&own->registration.link))
+		vb_registration_remove(&own->registration);
+	vb_adapter_unshare(adapter, own->segment);
+}
+
 int vb_abi_mr_deregister(struct ibv_mr *mr)
 {
 	struct vb_abi_mr *own = VB_CONTAINER(mr, struct vb_abi_mr, verbs);
@@ -396,13 +406,8 @@ int vb_abi_mr_deregister(struct ibv_mr *mr)
 
 	vb_adapter_enter(adapter);
 	err = vb_mr_destroy(own->mr);
-	vb_adapter_await_neighbors(adapter);
-	if (!err && vb_link_is_linked(&own->registration.link))
-		vb_registration_remove(&own->registration);
 	if (!err)
-		vb_adapter_unshare(adapter, own->segment);
-	if (!err)
-		vb_abi_handle_remove(&opened_of(mr->context)->mrs, &own->handle);
+		close_region(own, adapter);
 	vb_adapter_leave(adapter);
 	if (err)
 		return vb_abi_refuse(EBUSY, "ibv_dereg_mr: windows are bound to region 0x%08x",

@@ -335,9 +335,9 @@ int vb_abi_qp_destroy(struct ibv_qp *qp, struct vb_abi_reported *reported_out)
 	lock_queues(own);
 	err = vb_qp_destroy(own->qp);
 	unlock_queues(own);
-	vb_adapter_await_neighbors(context->adapter);
 	if (!err)
 		vb_abi_forget_events(context, qp);
+	vb_adapter_await_neighbors(context->adapter);
 	vb_adapter_leave(context->adapter);
 	if (err)
 		return vb_abi_refuse(EBUSY,

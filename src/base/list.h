@@ -6,7 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct vb_link {
+/*
+ * A store to a link that is reached from another one may be a store to the head inside of another struct. gcc 12 does not always see that when
+ * it optimises at link time: it kept the first member of a list in a register over a loop that moved that member. Hence the attribute.
+ */
+struct __attribute__((may_alias)) vb_link {
 	struct vb_link *next;
 	struct vb_link *prev;
 };

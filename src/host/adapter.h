@@ -71,7 +71,10 @@ void vb_adapter_choose_path(struct vb_adapter *adapter, struct vb_qp *qp);
 uint32_t vb_adapter_share(struct vb_adapter *adapter, uint64_t address, uint64_t length);
 void vb_adapter_unshare(struct vb_adapter *adapter, uint32_t segment);
 
-/* As the owner, when a region or QP was closed to its peers: returns when none of them is still acting on it. */
+/*
+ * As the owner, when a region or QP was closed to its peers: returns when none of them is still acting on it. While that lasts, since one
+ * of them may be stopped, others own the adapter.
+ */
 void vb_adapter_await_neighbors(struct vb_adapter *adapter);
 
 /* Somebody looked for completions and found some. */

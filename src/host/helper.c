@@ -8,6 +8,7 @@
 
 #include "host/clock.h"
 #include "host/conversion.h"
+#include "host/member.h"
 #include "host/neighbor.h"
 #include "link/fd.h"
 #include "nic/rings.h"
@@ -31,6 +32,7 @@
  */
 #define LINGER_NS 10000000u
 #define START_PAUSE_NS 20000
+#define LET_GO_NS 1000000000u
 
 static void wake(const struct vb_adapter *adapter)
 {
@@ -86,6 +88,7 @@ struct look {
 	uint64_t until_ns;
 	uint64_t pause_ns; /* how long the next pause is */
 	uint64_t checked_ns; /* that the program has left us our descriptors */
+	uint64_t let_go_ns; /* when we last let go of what others left behind */
 };
 
 static bool is_woken_by_sockets(const struct look *look)
@@ -172,6 +175,10 @@ static void check(struct vb_adapter *adapter, struct look *look)
 		return;
 	look->checked_ns = now;
 	vb_adapter_repair(adapter);
+	if (!adapter->member || now - look->let_go_ns < LET_GO_NS)
+		return;
+	look->let_go_ns = now;
+	vb_member_let_go(adapter->member);
 }
 
 static void hold_mark(struct vb_adapter *adapter)

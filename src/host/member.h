@@ -32,6 +32,12 @@ struct vb_udp;
 VB_MUST_USE vb_err vb_member_join(uint32_t receive_buffer_length, struct vb_member **member_out);
 void vb_member_leave(struct vb_member *member);
 
+/*
+ * Lets go of what members left behind that are gone, as far as nobody else's place depends on it. To be called now and then, by any
+ * thread.
+ */
+void vb_member_let_go(const struct vb_member *member);
+
 /* With the number that an adapter of this process or its parent had. VB_EBUSY: somebody has it, perhaps still the parent. */
 VB_MUST_USE vb_err vb_member_rejoin(uint32_t number, uint32_t receive_buffer_length,
 				    struct vb_member **member_out);

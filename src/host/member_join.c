@@ -242,8 +242,10 @@ static vb_err find_place(struct joining *joining, uint32_t receive_buffer_length
 	learn_port(joining);
 	if (has_free_places(joining)) {
 		collect_sockets(joining);
-		if (adopt(joining->member, receive_buffer_length))
+		if (adopt(joining->member, receive_buffer_length)) {
+			vb_member_give_to_all(joining->member); /* some may have let go of it */
 			return VB_OK;
+		}
 	}
 	return add_place(joining, receive_buffer_length);
 }
@@ -259,6 +261,7 @@ static vb_err find_place_again(struct joining *joining, uint32_t receive_buffer_
 	member->receiver = vb_receivers_fd(member->number);
 	if (member->receiver >= 0) {
 		vb_udp_receiver_adopt(member->receiver, receive_buffer_length);
+		vb_member_give_to_all(member);
 		return VB_OK;
 	}
 	err = open_receiver(joining, receive_buffer_length, &member->receiver);
@@ -267,7 +270,7 @@ static vb_err find_place_again(struct joining *joining, uint32_t receive_buffer_
 
 static vb_err join(struct vb_member *member, uint32_t receive_buffer_length, bool has_number)
 {
-	struct vb_mail_name name = vb_mail_name(member->user, "joining");
+	struct vb_mail_name name = vb_member_joining_name(member->user);
 	struct joining joining = { .member = member,
 				   .fd = vb_mail_open(),
 				   .has_number = has_number };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The name of a member's mailbox. Whoever only writes to members needs no more than this. */
+/* The names of members. Whoever only writes to their mailboxes needs no more than this. */
 #include "host/member_priv.h"
 
 #include <stdio.h>
@@ -10,4 +10,9 @@ struct vb_mail_name vb_member_name(uid_t user, uint32_t number)
 
 	snprintf(text, sizeof(text), "%u", number);
 	return vb_mail_name(user, text);
+}
+
+struct vb_mail_name vb_member_joining_name(uid_t user)
+{
+	return vb_mail_name(user, "joining");
 }

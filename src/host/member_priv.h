@@ -57,6 +57,8 @@ struct vb_member_state {
 
 /* member_name.c */
 struct vb_mail_name vb_member_name(uid_t user, uint32_t number);
+/* Of the lock that who joins has: sockets of the port come and go in no other way, but by death. */
+struct vb_mail_name vb_member_joining_name(uid_t user);
 
 /* member_sockets.c: answers who asks, with what is in the table and he does not have. */
 void vb_member_answer(const struct vb_member *member, const struct vb_mail *ask);

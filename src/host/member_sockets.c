@@ -14,28 +14,37 @@ static void send_sockets(const struct vb_member *member, const struct vb_mail_na
 	(void)vb_mail_send_fds(member->fd, to, &part, fds, sockets->count);
 }
 
-void vb_member_answer(const struct vb_member *member, const struct vb_mail *ask)
+static void send_those_missing(const struct vb_member *member, const struct vb_mail_name *to,
+			       const struct vb_receivers_set *has)
 {
 	struct vb_member_sockets sockets = { .kind = VB_MEMBER_SOCKETS };
 	struct vb_receivers_set held = vb_receivers_held();
-	struct vb_member_asks asks;
 	int fds[VB_MAIL_FDS_MAX];
 
-	if (ask->length != sizeof(asks))
-		return;
-	memcpy(&asks, member->message, sizeof(asks));
 	for (uint32_t i = 0; i < VB_RECEIVERS_MAX; i++) {
-		if (!vb_receivers_set_has(&held, i) || vb_receivers_set_has(&asks.held, i))
+		if (!vb_receivers_set_has(&held, i) || vb_receivers_set_has(has, i))
 			continue;
 		if (sockets.count == VB_MAIL_FDS_MAX) {
-			send_sockets(member, &ask->from, &sockets, fds);
+			send_sockets(member, to, &sockets, fds);
 			sockets.count = 0;
 		}
 		fds[sockets.count] = vb_receivers_fd(i);
 		sockets.numbers[sockets.count++] = (uint8_t)i;
 	}
 	sockets.is_last = true;
-	send_sockets(member, &ask->from, &sockets, fds);
+	send_sockets(member, to, &sockets, fds);
+}
+
+void vb_member_answer(const struct vb_member *member, const struct vb_mail *ask)
+{
+	struct vb_member_asks asks;
+
+	if (ask->length != sizeof(asks))
+		return;
+	memcpy(&asks, member->message, sizeof(asks));
+	vb_receivers_keep();
+	send_those_missing(member, &ask->from, &asks.held);
+	vb_receivers_keep_no_more();
 }
 
 bool vb_member_take_sockets(const void *bytes, struct vb_mail *mail)

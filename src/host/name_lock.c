@@ -63,6 +63,25 @@ static bool wait_for_holder(const struct vb_mail_name *name, uid_t user)
 	return is_hopeful;
 }
 
+static bool take(int fd, const struct vb_mail_name *name)
+{
+	if (vb_sys_bind(fd, &name->address, name->length) < 0)
+		return false;
+	(void)syscall(SYS_listen, fd, WAITING_MAX);
+	return true;
+}
+
+int vb_name_lock_try(const struct vb_mail_name *name)
+{
+	int fd = open_socket();
+
+	if (fd >= 0 && take(fd, name))
+		return fd;
+	if (fd >= 0)
+		vb_fd_close(fd);
+	return -1;
+}
+
 int vb_name_lock_take(const struct vb_mail_name *name, uid_t user)
 {
 	struct timespec start, now;
@@ -72,10 +91,8 @@ int vb_name_lock_take(const struct vb_mail_name *name, uid_t user)
 		return -1;
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	do {
-		if (vb_sys_bind(fd, &name->address, name->length) == 0) {
-			(void)syscall(SYS_listen, fd, WAITING_MAX);
+		if (take(fd, name))
 			return fd;
-		}
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while (wait_for_holder(name, user) && now.tv_sec - start.tv_sec < PATIENCE_S);
 	vb_fd_close(fd);

@@ -13,6 +13,8 @@
  * user, or for more than ten seconds: -1 then, and the caller must get along without.
  */
 int vb_name_lock_take(const struct vb_mail_name *name, uid_t user);
+/* The same without waiting: -1 if anybody has it. */
+int vb_name_lock_try(const struct vb_mail_name *name);
 void vb_name_lock_release(int lock);
 
 #endif

@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Neighbors as a whole: their making, sleeping, and waiting for those who act in our memory. */
+/* Neighbors as a whole: their making, and sleeping. */
 #include "host/neighbor_priv.h"
 
-#include "host/clock.h"
-#include "host/dying.h"
-#include "host/log.h"
 #include "link/fd.h"
 #include "nic/nic.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define PATIENCE_NS 1000000000u /* with somebody who acts in our memory, before the log is told */
-#define SPINS 1000u
-#define DEAD_NS 100000000u
 
 vb_err vb_neighbors_create(struct vb_nic *nic, uint32_t interface_index,
 			   struct vb_neighbors **neighbors_out)
@@ -226,86 +218,4 @@ void vb_neighbors_end_sleep(struct vb_neighbors *neighbors)
 	neighbors->sleeper_count--;
 	if (neighbors->block)
 		show_sleepers(neighbors);
-}
-
-/* --- waiting for those who act in our memory --- */
-
-static uint32_t busy_of(const struct vb_neighbor *neighbor)
-{
-	return atomic_load_explicit(&neighbor->in_memory->busy, memory_order_acquire);
-}
-
-/* The mark tells of one thread, and another may still be in the middle of a copy. */
-static bool has_process_ended(const struct vb_neighbor *neighbor)
-{
-	struct pollfd fd = { .fd = neighbor->pid_fd, .events = POLLIN };
-
-	return syscall(SYS_ppoll, &fd, 1l, &(struct timespec){ 0, 0 }, NULL, 0l) == 1 &&
-	       fd.revents & POLLIN;
-}
-
-/* A process that does not end may have become another program. */
-static enum vb_dying last_acts(const struct vb_neighbor *neighbor)
-{
-	return has_process_ended(neighbor) ? VB_DYING_NONE : vb_dying_threads(neighbor->pid);
-}
-
-bool vb_neighbor_is_gone(const struct vb_neighbor *neighbor)
-{
-	return vb_export_is_dead(neighbor->block) &&
-	       (!neighbor->in_memory || !(busy_of(neighbor) & 1) ||
-		last_acts(neighbor) == VB_DYING_NONE);
-}
-
-/* Whether a dead one is waited for no more. Where nobody can say what it does, not for long. */
-static bool is_over(const struct vb_neighbor *neighbor, uint64_t *dead_ns)
-{
-	if (!vb_export_is_dead(neighbor->block))
-		return false;
-	if (!*dead_ns)
-		*dead_ns = vb_clock_now();
-	switch (last_acts(neighbor)) {
-	case VB_DYING_NONE:
-		return true;
-	case VB_DYING_SOME:
-		return false;
-	case VB_DYING_UNKNOWN:
-		break;
-	}
-	return vb_clock_now() - *dead_ns > DEAD_NS;
-}
-
-static void await(const struct vb_neighbor *neighbor, uint32_t number)
-{
-	uint32_t busy = busy_of(neighbor);
-	uint64_t begin_ns = vb_clock_now();
-	uint64_t dead_ns = 0;
-	bool has_told = false;
-
-	for (uint32_t i = 0; busy & 1 && busy_of(neighbor) == busy; i++) {
-		if (i < SPINS)
-			continue;
-		if (is_over(neighbor, &dead_ns))
-			return;
-		if (!has_told && vb_clock_now() - begin_ns > PATIENCE_NS) {
-			vb_log(VB_LOG_WARN,
-			       "adapter %u was stopped in the middle of an access to this process's memory: waiting for it",
-			       number);
-			has_told = true;
-		}
-		syscall(SYS_sched_yield);
-	}
-}
-
-void vb_neighbors_await(struct vb_neighbors *neighbors)
-{
-	/* Pairs with the fence of who has announced himself: he sees our rows, or we see him. */
-	atomic_thread_fence(memory_order_seq_cst);
-	for (uint32_t i = 0; i < neighbors->open_count; i++) {
-		uint32_t number = neighbors->open[i];
-
-		/* In our own ring nobody is busy but who asks. */
-		if (neighbors->table[number].in_memory != neighbors->table[number].out_memory)
-			await(&neighbors->table[number], number);
-	}
 }

@@ -129,6 +129,20 @@ void vb_neighbors_unshare_conversions(struct vb_neighbors *neighbors, uint64_t a
 /* A row was closed: returns when no neighbor is acting on what it said before. */
 void vb_neighbors_await(struct vb_neighbors *neighbors);
 
+/* One that does not end at once: the same in steps, between which the caller may let go of the engine. */
+struct vb_neighbor_access {
+	uint32_t number; /* whose it is … */
+	uint64_t ring; /* … and by which of its rings it was announced … */
+	uint32_t busy; /* … with this word */
+	uint64_t begin_ns; /* when it was found */
+	bool is_told; /* the log has been told */
+};
+
+/* Any that may be acting on what a row said before; false if there is none. After waiting for it, others are to be looked for again. */
+bool vb_neighbors_find_access(struct vb_neighbors *neighbors,
+			      struct vb_neighbor_access *access_out);
+bool vb_neighbors_has_access(struct vb_neighbors *neighbors, struct vb_neighbor_access *access);
+
 /* Packets, since the beginning. */
 struct vb_neighbor_counts {
 	uint64_t sent;

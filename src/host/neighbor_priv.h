@@ -34,6 +34,7 @@ struct vb_neighbor {
 	int wake_fd;
 	pid_t pid; /* its process … */
 	int pid_fd; /* … and a descriptor of it; -1: there is none to be had */
+	uint64_t dead_ns; /* when somebody who waits for it saw first that it is dead; 0: not yet */
 	uint32_t woken; /* the sleep sequence that it was woken for */
 	struct vb_ring_memory *out_memory; /* ours to write … */
 	int out_fd; /* … to be given to it; -1 when it has it */
@@ -125,7 +126,7 @@ void vb_neighbors_unshare_all(struct vb_neighbors *neighbors);
 /* neighbor_group.c: in a new block */
 void vb_neighbors_show_groups(struct vb_neighbors *neighbors);
 
-/* neighbor.c: it is dead, and nobody of it acts in our memory any more */
+/* neighbor_access.c: it is dead, and nobody of it acts in our memory any more */
 bool vb_neighbor_is_gone(const struct vb_neighbor *neighbor);
 
 /* neighbor_meet.c */

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 static struct {
+	pthread_mutex_t dropping; /* taken before the other one */
 	pthread_mutex_t lock;
 	uint32_t user_count;
 	uint32_t count;
@@ -16,7 +17,7 @@ static struct {
 	int fds[VB_RECEIVERS_MAX]; /* as far as `held` says */
 	struct vb_receivers_set held;
 	bool tells_class;
-} table = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} table = { .dropping = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 bool vb_receivers_set_has(const struct vb_receivers_set *set, uint32_t number)
 {
@@ -26,6 +27,12 @@ bool vb_receivers_set_has(const struct vb_receivers_set *set, uint32_t number)
 void vb_receivers_set_add(struct vb_receivers_set *set, uint32_t number)
 {
 	set->bits[number / 8] |= (uint8_t)(1u << (number % 8));
+}
+
+static void forget(uint32_t number)
+{
+	table.held.bits[number / 8] &= (uint8_t) ~(1u << (number % 8));
+	table.count--;
 }
 
 void vb_receivers_open(void)
@@ -102,18 +109,53 @@ bool vb_receivers_add(uint32_t number, int fd)
 void vb_receivers_drop_lost(void)
 {
 	pthread_mutex_lock(&table.lock);
-	for (uint32_t i = 0; i < VB_RECEIVERS_MAX; i++) {
-		if (!vb_receivers_set_has(&table.held, i) || vb_fd_is_ours(table.fds[i]))
-			continue;
-		table.held.bits[i / 8] &= (uint8_t) ~(1u << (i % 8));
-		table.count--;
-	}
+	for (uint32_t i = 0; i < VB_RECEIVERS_MAX; i++)
+		if (vb_receivers_set_has(&table.held, i) && !vb_fd_is_ours(table.fds[i]))
+			forget(i);
 	pthread_mutex_unlock(&table.lock);
 }
 
-/* Another thread may have had the lock. */
+bool vb_receivers_find_last(uint32_t *number_out)
+{
+	uint32_t count = 0;
+	bool is_found;
+
+	pthread_mutex_lock(&table.lock);
+	while (count < VB_RECEIVERS_MAX && vb_receivers_set_has(&table.held, count))
+		count++;
+	is_found = count && count == table.count;
+	pthread_mutex_unlock(&table.lock);
+	if (is_found)
+		*number_out = count - 1;
+	return is_found;
+}
+
+void vb_receivers_keep(void)
+{
+	pthread_mutex_lock(&table.dropping);
+}
+
+void vb_receivers_keep_no_more(void)
+{
+	pthread_mutex_unlock(&table.dropping);
+}
+
+void vb_receivers_drop(uint32_t number)
+{
+	vb_receivers_keep();
+	pthread_mutex_lock(&table.lock);
+	if (vb_receivers_set_has(&table.held, number)) {
+		forget(number);
+		vb_udp_receiver_close(table.fds[number]);
+	}
+	pthread_mutex_unlock(&table.lock);
+	vb_receivers_keep_no_more();
+}
+
+/* Other threads may have had the locks. */
 void vb_receivers_forget(void)
 {
+	pthread_mutex_init(&table.dropping, NULL);
 	pthread_mutex_init(&table.lock, NULL);
 	table.held = (struct vb_receivers_set){ { 0 } };
 	table.count = 0;

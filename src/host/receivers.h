@@ -36,8 +36,17 @@ bool vb_receivers_add(uint32_t number, int fd);
 /* From now on all of them, also those to come, tell the traffic class and the hop limit of what they receive. */
 void vb_receivers_tell_class(void);
 
-/* The socket of that number, the table's own, for as long as the caller keeps the table open; -1: none. */
+/* The socket of that number, the table's own, until it is dropped; -1: none. */
 int vb_receivers_fd(uint32_t number);
+
+/*
+ * The last number, if the table has sockets of all numbers before it, too. Dropping closes one: between the other two that waits, so that
+ * descriptors may be used.
+ */
+bool vb_receivers_find_last(uint32_t *number_out);
+void vb_receivers_drop(uint32_t number);
+void vb_receivers_keep(void);
+void vb_receivers_keep_no_more(void);
 
 struct vb_receivers_set vb_receivers_held(void);
 uint32_t vb_receivers_count(void);

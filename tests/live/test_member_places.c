@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Members come and go in all orders, killed or of their own will, and still every packet arrives at its owner's socket
- * without being handed over: a member's number is its socket's place, for as long as one member lives.
+ * without being handed over: a member's number is its socket's place, for as long as one member lives. Sockets that nobody needs are
+ * let go of.
  */
 #include "support_link.h"
 
 #include "base/bytes.h"
-#include "host/member.h"
+#include "host/member_priv.h"
 #include "host/name_lock.h"
 #include "wire/flow.h"
 
@@ -63,9 +64,11 @@ static void be_member(int reports, int end)
 		if (fds[0].revents)
 			break;
 		EXPECT_EQ(vb_member_take(member, frames), 0);
-		if (vb_udp_receive(udp, &datagram, 1))
-			tell(reports, (struct report){ vb_member_number(member),
-						       load24(datagram.data + 5) });
+		if (!vb_udp_receive(udp, &datagram, 1))
+			continue;
+		vb_member_let_go(member);
+		tell(reports,
+		     (struct report){ vb_member_number(member), load24(datagram.data + 5) });
 	}
 	vb_udp_close(udp);
 	vb_member_leave(member);
@@ -145,6 +148,17 @@ static void each_gets_its_own(struct group *group)
 			gets_its_own(group, &group->processes[i]);
 }
 
+/* Of members that are gone only those sockets are left that a member behind them needs to keep its place. */
+static void nothing_is_left_behind(const struct group *group)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < MEMBERS; i++)
+		if (group->processes[i].pid && group->processes[i].number >= count)
+			count = group->processes[i].number + 1;
+	EXPECT_EQ(vb_udp_receivers_on(VB_ROCE_PORT), count);
+}
+
 /* Starts with all three, does `step_count` steps that the digits of `plan` choose, and checks after each. */
 static void play(struct group *group, uint32_t plan, uint32_t step_count)
 {
@@ -159,6 +173,7 @@ static void play(struct group *group, uint32_t plan, uint32_t step_count)
 		else
 			start_member(group, process);
 		each_gets_its_own(group);
+		nothing_is_left_behind(group);
 	}
 	for (uint32_t i = 0; i < MEMBERS; i++)
 		if (group->processes[i].pid)
@@ -242,6 +257,11 @@ TEST(a_place_that_only_a_stopped_member_knows_is_not_taken_for_free)
 	start_member(group, &group->processes[2]);
 	EXPECT_EQ(group->processes[2].number, 1);
 	each_gets_its_own(group);
+	end_member(&group->processes[1], true);
+	each_gets_its_own(group); /* … and lets go of the other's */
+	nothing_is_left_behind(group);
+	start_member(group, &group->processes[1]);
+	each_gets_its_own(group);
 	for (uint32_t i = 0; i < MEMBERS; i++)
 		end_member(&group->processes[i], false);
 	vb_udp_close(group->sender);
@@ -250,7 +270,7 @@ TEST(a_place_that_only_a_stopped_member_knows_is_not_taken_for_free)
 /* Holds the lock like somebody who joins, and is stopped. */
 static void take_lock(void *argument)
 {
-	struct vb_mail_name name = vb_mail_name(geteuid(), "joining");
+	struct vb_mail_name name = vb_member_joining_name(geteuid());
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	EXPECT(vb_name_lock_take(&name, geteuid()) >= 0);

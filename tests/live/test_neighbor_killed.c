@@ -81,30 +81,14 @@ static pid_t start_victim(struct board *board, uint32_t round)
 
 /* --- the one that lives on --- */
 
-static uint32_t count_threads(void)
+static uint32_t count_entries(const char *path)
 {
-	DIR *directory = opendir("/proc/self/task");
+	DIR *directory = opendir(path);
 	uint32_t count = 0;
 
 	EXPECT(directory);
 	while (readdir(directory))
 		count++;
-	closedir(directory);
-	return count;
-}
-
-/* Sockets aside: members hold those of places that may be needed again, and on a busy machine get more of them. */
-static uint32_t count_descriptors(void)
-{
-	DIR *directory = opendir("/proc/self/fd");
-	uint32_t count = 0;
-	struct dirent *entry;
-	char target[64] = "";
-
-	EXPECT(directory);
-	while ((entry = readdir(directory)))
-		count += readlinkat(dirfd(directory), entry->d_name, target, sizeof(target)) > 0 &&
-			 strncmp(target, "socket:", 7) != 0;
 	closedir(directory);
 	return count;
 }
@@ -128,7 +112,8 @@ struct holdings {
 
 static struct holdings holdings_now(void)
 {
-	return (struct holdings){ count_descriptors(), count_mappings(), count_threads() };
+	return (struct holdings){ count_entries("/proc/self/fd"), count_mappings(),
+				  count_entries("/proc/self/task") };
 }
 
 /* What is left of the last one is let go of a little later. */

@@ -67,6 +67,17 @@ static bool is_anonymous(const void *address)
 	return mapping.rights[3] == 'p' && !mapping.inode;
 }
 
+static bool has_sanitizer(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+	return true;
+#elif defined(__has_feature)
+	return __has_feature(address_sanitizer);
+#else
+	return false;
+#endif
+}
+
 /* --- memory --- */
 
 static uint8_t *allocate(void)
@@ -279,7 +290,7 @@ TEST(while_memory_is_locked_none_becomes_shared)
 	uint8_t *memory = allocate();
 
 	begin();
-	if (mlock(memory, PAGE))
+	if (syscall(SYS_mlock, memory, PAGE)) /* sanitizers take mlock() for themselves */
 		SKIP("this user may not lock memory");
 	expect_not_shared(memory);
 }
@@ -579,16 +590,38 @@ TEST(what_is_unmapped_and_mapped_again_is_new)
 	EXPECT_EQ(memory[4 * PAGE], 5);
 }
 
-TEST(memory_that_is_locked_later_is_private_again)
+static void expect_private_when_locked(int (*lock)(void *memory))
 {
 	uint8_t *memory;
 
 	begin();
 	register_filled(&memory);
-	if (mlock(memory, PAGE))
+	if (lock(memory))
 		SKIP("this user may not lock memory");
 	EXPECT(is_anonymous(memory));
 	expect_filled(memory);
+}
+
+static int lock_now(void *memory)
+{
+	return mlock(memory, PAGE);
+}
+
+static int lock_when_touched(void *memory)
+{
+	return mlock2(memory, PAGE, MLOCK_ONFAULT);
+}
+
+TEST(memory_that_is_locked_later_is_private_again)
+{
+	if (has_sanitizer())
+		SKIP("the sanitizer takes mlock() for itself, and does nothing");
+	expect_private_when_locked(lock_now);
+}
+
+TEST(memory_that_is_locked_later_by_mlock2_is_private_again)
+{
+	expect_private_when_locked(lock_when_touched);
 }
 
 /* --- two processes --- */

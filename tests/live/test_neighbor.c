@@ -57,16 +57,36 @@ static uint8_t *memory_with_path_wire(void)
 	return private_memory();
 }
 
-TEST(with_path_wire_at_either_end_all_goes_by_packets)
+static uint8_t *memory_with_path_auto(void)
+{
+	setenv("VERBATIM_PATH", "auto", 1);
+	return private_memory();
+}
+
+/* Who would take a line says why not; the other one is not asked. */
+static void expect_packets(const char *own_path, uint8_t *(*allocate)(void))
 {
 	struct end end;
-	pid_t child = begin_with_target(&end, memory_with_path_wire);
+	pid_t child;
 
+	begin();
+	setenv("VERBATIM_PATH", own_path, 1);
+	child = meet_target(&end, allocate);
 	memset(end.memory, 0x5a, LENGTH);
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
 	program_expect_in_log("takes the wire: the peer wants packets");
 	EXPECT(!strstr(program_read_log(), "takes the line"));
 	end_target(child);
+}
+
+TEST(with_path_wire_all_goes_by_packets)
+{
+	expect_packets("wire", memory_with_path_auto);
+}
+
+TEST(with_path_wire_at_the_target_all_goes_by_packets)
+{
+	expect_packets("auto", memory_with_path_wire);
 }
 
 /* The kernel lets nobody into a process that may not be dumped, as Yama does with all. */

@@ -25,13 +25,20 @@ static struct wire *open_express_wire(void)
 		.port = VB_ROCE_PORT, .is_segmenting = true, .is_express_wanted = true });
 }
 
-static void forget_packets(struct wire *wire)
+static void await_packets(struct wire *wire, uint32_t count)
 {
-	struct pollfd wait = { .fd = wire->capture, .events = POLLIN };
-	static uint8_t bytes[FRAME_MAX];
+	for (uint32_t i = 0; i < count; i++)
+		capture(wire->capture, &wire->captured);
+}
 
-	while (poll(&wait, 1, 0) == 1)
-		EXPECT(read(wire->capture, bytes, sizeof(bytes)) > 0);
+/* Returns when it has arrived: on a busy machine packets lie in the kernel for a while, and take room. */
+static void deliver(struct wire *wire, struct vb_udp_message message)
+{
+	uint32_t length = (uint32_t)message.iovecs->iov_len;
+	uint32_t segment = message.segment_length ? message.segment_length : length;
+
+	send_one(wire->a, message);
+	await_packets(wire, (length + segment - 1) / segment);
 }
 
 /* Sends the message until there is an express for its kind; false if that does not happen. */
@@ -39,10 +46,8 @@ static bool reach_express(struct wire *wire, struct vb_udp_message message)
 {
 	uint16_t next;
 
-	for (uint32_t i = 0; i < STREAK_MAX && !vb_udp_express(wire->a, 0, &next); i++) {
-		send_one(wire->a, message);
-		forget_packets(wire);
-	}
+	for (uint32_t i = 0; i < STREAK_MAX && !vb_udp_express(wire->a, 0, &next); i++)
+		deliver(wire, message);
 	return vb_udp_has_express_changed(wire->a) && vb_udp_express(wire->a, 0, &next);
 }
 
@@ -114,6 +119,7 @@ TEST(numbers_are_checked_now_and_then_and_stay_right)
 		}
 		EXPECT_EQ(vb_udp_send(wire->a, batch, 50), 50);
 		changes += vb_udp_has_express_changed(wire->a);
+		await_packets(wire, 50);
 	}
 	EXPECT(changes > 0); /* the questions have numbers, too */
 	expect_count(wire->a, TX_LOST_COUNT, 0);
@@ -182,7 +188,6 @@ TEST(an_express_that_fails_is_closed_and_the_link_goes_on)
 	EXPECT(vb_udp_has_express_changed(wire->a));
 	EXPECT(!vb_udp_express(wire->a, 0, &next));
 	command("ip addr add 10.9.0.1/24 dev va");
-	forget_packets(wire);
 	send_one(wire->a, message);
 	expect_packet(wire, "10.9.0.1", "10.9.0.2", 0, 100);
 	EXPECT(reach_express(wire, message));
@@ -202,6 +207,8 @@ TEST(nobody_at_the_port_is_told_of_an_express_too)
 	EXPECT_EQ(poll(&wait, 1, 5000), 1);
 	EXPECT_EQ(vb_udp_take_unreachable(wire->a, &gone, 1), 1);
 	EXPECT_MEM(gone.ip, message.destination.ip, 16);
+	for (uint32_t i = 0; i < STREAK_MAX && poll(&wait, 1, 0); i++) /* of the last before it */
+		(void)vb_udp_take_unreachable(wire->a, &gone, 1);
 	EXPECT_EQ(poll(&wait, 1, 0), 0);
 	close(wire->capture);
 	vb_udp_close(wire->a);

@@ -50,17 +50,17 @@ static int send_question(int fd, const union vb_udp_name *self, socklen_t self_l
 	return vb_sys_sendmsg(fd, &header, MSG_DONTWAIT);
 }
 
-/* The whole packet comes back, with a link header of some length in front. -1: not as we know it. */
+/* The whole packet comes back, with a link header of some length in front. -ENOMSG: not as we know it. */
 static int id_in(const uint8_t *packet, int length)
 {
 	const uint8_t *ip;
 
 	if (length < (int)(VB_UDP_IPV4_HEADERS + sizeof(question)))
-		return -1;
+		return -ENOMSG;
 	ip = packet + length - sizeof(question) - VB_UDP_IPV4_HEADERS;
 	if (ip[0] != IPV4_VERSION_AND_LENGTH || ip[9] != IPPROTO_UDP ||
 	    memcmp(packet + length - sizeof(question), question, sizeof(question)) != 0)
-		return -1;
+		return -ENOMSG;
 	return load16(ip + 4);
 }
 
@@ -75,35 +75,42 @@ static int take_answer(int fd)
 		int id;
 
 		if (length < 0)
-			return -1;
+			break;
 		id = id_in(packet, length);
 		if (id >= 0)
 			return id;
 	}
-	return -1;
+	return -ENOMSG;
 }
 
-/* The number that the kernel gave last; -1 if it does not say. */
+/* The number that the kernel gave last; a negative errno if it does not say. */
 static int ask_number(int fd)
 {
 	union vb_udp_name self = { 0 };
 	socklen_t length = sizeof(self);
+	int result = vb_sys_getsockname(fd, &self, &length);
 
-	if (vb_sys_getsockname(fd, &self, &length) < 0 || send_question(fd, &self, length) < 0)
-		return -1;
-	return take_answer(fd);
+	if (result >= 0)
+		result = send_question(fd, &self, length);
+	return result < 0 ? result : take_answer(fd);
 }
 
-/* False if the kernel does not number by ones. */
-static bool learn_number(struct vb_udp_express *express)
+/* A negative errno: it is not known, or the kernel does not number by ones. EAGAIN: there is no room for questions now. */
+static int learn_number(struct vb_udp_express *express)
 {
 	int first = ask_number(express->socket.fd);
-	int second = first < 0 ? -1 : ask_number(express->socket.fd);
+	int second;
 
-	if (second < 0 || (uint16_t)second != (uint16_t)(first + 1))
-		return false;
+	if (first < 0)
+		return first;
+	express->next_ip_id = (uint16_t)(first + 1);
+	second = ask_number(express->socket.fd);
+	if (second < 0)
+		return second;
+	if (second != express->next_ip_id)
+		return -EPROTO;
 	express->next_ip_id = (uint16_t)(second + 1);
-	return true;
+	return 0;
 }
 
 /* --- opening and closing ------------------------------------------------------------------------ */
@@ -158,7 +165,7 @@ static bool open_express(struct vb_udp *udp, struct vb_udp_source *source)
 	};
 	if (express->socket.fd < 0)
 		return false;
-	if (vb_udp_address_is_ipv4(&express->way.destination) && !learn_number(express)) {
+	if (vb_udp_address_is_ipv4(&express->way.destination) && learn_number(express) < 0) {
 		vb_fd_close(express->socket.fd);
 		return false;
 	}
@@ -207,12 +214,16 @@ static void count_anew(struct vb_udp *udp, struct vb_udp_source *source)
 {
 	struct vb_udp_express *express = &source->express;
 	uint16_t expected = express->next_ip_id;
+	int result;
 
 	express->sent_since_check = 0;
 	udp->has_express_changed = true;
 	if (!vb_udp_address_is_ipv4(&express->way.destination))
 		return;
-	if (!learn_number(express))
+	result = learn_number(express);
+	if (result == -EAGAIN)
+		express->sent_since_check = CHECKED_AFTER; /* with the next that is sent */
+	else if (result < 0)
 		vb_udp_express_close(udp, source);
 	else if (express->next_ip_id != (uint16_t)(expected + QUESTIONS))
 		udp->counters[VB_UDP_TX_LOST_COUNT]++;

@@ -57,12 +57,20 @@ static enum vb_flaw pick_receive_flaw(struct vb_world *world, const struct vb_ch
 	return chance(world, 1, 2) ? VB_FLAW_SHORT_RECEIVE : VB_FLAW_RECEIVE_LKEY;
 }
 
+/* A QP in error gives receives back at once. A program that is done posts no more of them, however long the other side waits. */
+static bool is_given_up(const struct vb_world *world, const struct vb_channel *channel,
+			const struct vb_channel_end *end)
+{
+	return !channel->operations_left && !end->srq_count &&
+	       vb_qp_state(vb_channel_qp(world, end)) == VB_STATE_ERR;
+}
+
 static void post_receives(struct vb_world *world, struct vb_channel *channel, uint32_t side)
 {
 	struct vb_channel_end *end = &channel->ends[side];
 	uint32_t queues = end->srq_count ? end->srq_count : 1;
 
-	if (!vb_channel_is_alive(world, end) ||
+	if (!vb_channel_is_alive(world, end) || is_given_up(world, channel, end) ||
 	    (is_reliable(channel) && channel->options.type != VB_QP_RC && side == 0))
 		return;
 	for (uint32_t q = 0; q < queues; q++) {

@@ -384,7 +384,8 @@ static bool advance(struct vb_world *world, uint64_t time_ns)
 	if (time_ns > world->now_ns)
 		world->now_ns = time_ns;
 	if (world->now_ns > VB_WORLD_NS_MAX || world->steps > VB_WORLD_STEPS_MAX ||
-	    world->steps_here > STEPS_HERE_MAX)
+	    world->steps_here > STEPS_HERE_MAX ||
+	    world->model.request_count > VB_WORLD_REQUESTS_MAX)
 		vb_model_report(
 			&world->model, VB_MODEL_NONE,
 			"after the faults end the world comes to rest, but this one goes on", 0,

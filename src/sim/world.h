@@ -21,6 +21,7 @@
 #define VB_WORLD_COUNTERS 2 /* for each node: FETCH_ADD, COMPARE_SWAP */
 #define VB_WORLD_NS_MAX 600000000000u /* a world that is not at rest by then never will be */
 #define VB_WORLD_STEPS_MAX 3000000u
+#define VB_WORLD_REQUESTS_MAX 50000u
 
 enum vb_world_item {
 	VB_ITEM_PACKET, /* index: node */

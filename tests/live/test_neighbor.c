@@ -17,17 +17,30 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* A child that lends its memory, and our own end, which has met it. */
+static pid_t meet_target(struct end *end, uint8_t *(*allocate)(void))
+{
+	struct board *board = make_board();
+	pid_t child = start_target(board, IBV_QPT_RC, allocate);
+
+	*end = (struct end){ .type = IBV_QPT_RC };
+	meet_as_parent(end, board, private_memory());
+	return child;
+}
+
+static pid_t begin_with_target(struct end *end, uint8_t *(*allocate)(void))
+{
+	begin();
+	return meet_target(end, allocate);
+}
+
 /* --- ways --- */
 
 TEST(peers_on_one_host_take_a_line_and_need_no_packets_for_one_sided_requests)
 {
-	struct board *board = make_board();
-	struct end end = { 0 };
-	pid_t child;
+	struct end end;
+	pid_t child = begin_with_target(&end, private_memory);
 
-	begin();
-	child = start_target(board, IBV_QPT_RC, private_memory);
-	meet_as_parent(&end, board, private_memory());
 	memset(end.memory, 0x5a, LENGTH);
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
 	memset(end.memory, 0, LENGTH);
@@ -38,22 +51,42 @@ TEST(peers_on_one_host_take_a_line_and_need_no_packets_for_one_sided_requests)
 	end_target(child);
 }
 
-TEST(with_path_wire_at_either_end_all_goes_by_packets)
+static uint8_t *memory_with_path_wire(void)
 {
-	struct board *board = make_board();
-	struct end end = { 0 };
+	setenv("VERBATIM_PATH", "wire", 1);
+	return private_memory();
+}
+
+static uint8_t *memory_with_path_auto(void)
+{
+	setenv("VERBATIM_PATH", "auto", 1);
+	return private_memory();
+}
+
+/* Who would take a line says why not; the other one is not asked. */
+static void expect_packets(const char *own_path, uint8_t *(*allocate)(void))
+{
+	struct end end;
 	pid_t child;
 
 	begin();
-	setenv("VERBATIM_PATH", "wire", 1);
-	child = start_target(board, IBV_QPT_RC, private_memory);
-	setenv("VERBATIM_PATH", "auto", 1);
-	meet_as_parent(&end, board, private_memory());
+	setenv("VERBATIM_PATH", own_path, 1);
+	child = meet_target(&end, allocate);
 	memset(end.memory, 0x5a, LENGTH);
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
 	program_expect_in_log("takes the wire: the peer wants packets");
 	EXPECT(!strstr(program_read_log(), "takes the line"));
 	end_target(child);
+}
+
+TEST(with_path_wire_all_goes_by_packets)
+{
+	expect_packets("wire", memory_with_path_auto);
+}
+
+TEST(with_path_wire_at_the_target_all_goes_by_packets)
+{
+	expect_packets("auto", memory_with_path_wire);
 }
 
 /* The kernel lets nobody into a process that may not be dumped, as Yama does with all. */
@@ -76,15 +109,13 @@ static void be_ordinary(void)
 
 TEST(where_the_kernel_forbids_to_reach_memory_all_goes_by_the_line)
 {
-	struct board *board = make_board();
-	struct end end = { 0 };
+	struct end end;
 	uint64_t word = 0;
 	pid_t child;
 
 	begin();
 	be_ordinary();
-	child = start_target(board, IBV_QPT_RC, memory_behind_a_wall);
-	meet_as_parent(&end, board, private_memory());
+	child = meet_target(&end, memory_behind_a_wall);
 	program_expect_in_log("takes the line, and only memory that is shared");
 	memset(end.memory, 0x5a, LENGTH);
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
@@ -154,13 +185,9 @@ TEST(memory_that_the_target_has_unmapped_is_an_error_at_the_initiator)
 
 TEST(requests_to_a_target_that_was_killed_end_by_their_retries)
 {
-	struct board *board = make_board();
-	struct end end = { 0 };
-	pid_t child;
+	struct end end;
+	pid_t child = begin_with_target(&end, private_memory);
 
-	begin();
-	child = start_target(board, IBV_QPT_RC, private_memory);
-	meet_as_parent(&end, board, private_memory());
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
 	end_target(child);
 	post_at(&end, IBV_WR_RDMA_WRITE, 0, 8);
@@ -170,13 +197,9 @@ TEST(requests_to_a_target_that_was_killed_end_by_their_retries)
 /* More than a line holds is on its way when the target dies. */
 TEST(messages_to_a_target_that_was_killed_with_a_full_line_end_by_their_retries)
 {
-	struct board *board = make_board();
-	struct end end = { 0 };
-	pid_t child;
+	struct end end;
+	pid_t child = begin_with_target(&end, private_memory);
 
-	begin();
-	child = start_target(board, IBV_QPT_RC, private_memory);
-	meet_as_parent(&end, board, private_memory());
 	EXPECT_EQ(kill(child, SIGSTOP), 0);
 	EXPECT_EQ(waitpid(child, NULL, WUNTRACED), child);
 	for (uint32_t i = 0; i < 32; i++)
@@ -191,11 +214,9 @@ TEST(who_comes_after_one_that_was_killed_has_lines_of_its_own)
 {
 	begin();
 	for (uint32_t i = 0; i < 5; i++) {
-		struct board *board = make_board();
-		struct end end = { 0 };
-		pid_t child = start_target(board, IBV_QPT_RC, private_memory);
+		struct end end;
+		pid_t child = meet_target(&end, private_memory);
 
-		meet_as_parent(&end, board, private_memory());
 		do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
 		do_at(&end, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8);
 		end_target(child);
@@ -314,13 +335,10 @@ TEST(datagrams_to_a_group_of_this_host_that_leave_together_all_arrive_in_order)
 
 TEST(a_forked_child_that_closes_what_it_inherited_takes_nothing_from_its_parent)
 {
-	struct board *board = make_board();
-	struct end end = { 0 };
-	pid_t target, child;
+	struct end end;
+	pid_t target = begin_with_target(&end, private_memory);
+	pid_t child;
 
-	begin();
-	target = start_target(board, IBV_QPT_RC, private_memory);
-	meet_as_parent(&end, board, private_memory());
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
 	child = fork();
 	if (!child) {

@@ -158,6 +158,7 @@ bool vb_neighbor_send(struct vb_neighbors *neighbors, uint32_t number, const str
 	if (!neighbor->is_touched)
 		neighbors->touched[neighbors->touched_count++] = (uint8_t)number;
 	neighbor->is_touched = true;
+	neighbor->has_less_room |= !slot->line;
 	if (is_sent)
 		neighbors->counts.sent++;
 	else
@@ -213,8 +214,10 @@ void vb_neighbors_flush(struct vb_neighbors *neighbors)
 		neighbor->is_touched = false;
 		if (neighbor->state == VB_NEIGHBOR_OPEN)
 			wake_sleeper(neighbors, neighbor);
-		if (vb_nic_line_room(neighbors->nic, vb_neighbor_line(number)) < ROOM_LOW)
+		if (neighbor->has_less_room ||
+		    vb_nic_line_room(neighbors->nic, vb_neighbor_line(number)) < ROOM_LOW)
 			vb_neighbor_tell_room(neighbors, number);
+		neighbor->has_less_room = false;
 	}
 	if (!vb_nic_has_waiting_lines(neighbors->nic))
 		return;

@@ -22,7 +22,8 @@ struct vb_neighbor {
 	enum vb_neighbor_state state;
 	enum vb_neighbor_why why; /* as long as it is not open */
 	bool is_known; /* it had a line once: it is offered one again when we have new descriptors */
-	bool is_touched; /* something was sent since the last flush */
+	bool is_touched; /* something was sent since the last flush … */
+	bool has_less_room; /* … that the engine knows nothing of, such as a datagram */
 	bool is_taken; /* something was received and not released */
 	uint64_t asked_ns; /* when the last offer was made */
 	uint64_t incarnation; /* of its export block; 0: none yet */

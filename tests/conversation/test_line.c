@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Lines: what rides on their packets, and what takes no turn of the engine. */
+#include "support_direct.h"
+
+#include "nic/reach.h"
+#include "nic/rings.h"
+
+/* A, whose QP has the line, owes an ACK for B's request 3, and has posted a SEND of its own. */
+static struct pair *owe_and_post(void)
+{
+	struct pair *p = connect_directly(VB_QP_RC);
+
+	post_recv(p, A, 1, 100);
+	post_recv(p, B, 2, 100);
+	post_send(p, B, 3, 8);
+	expect_sent(p, B, "SEND_ONLY psn=5000 len=8 ack");
+	deliver(p);
+	expect_completions(p, A, "wr=1 SUCCESS RECV len=8");
+	post_send(p, A, 4, 8);
+	return p;
+}
+
+static void take_slot(struct pair *p, struct vb_slot *slot)
+{
+	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, slot, 4), 1);
+	EXPECT_EQ(slot->line, LINE);
+	EXPECT(slot->rider.is_there);
+}
+
+static void receive(struct pair *p, const struct vb_slot *slot)
+{
+	uint8_t bytes[256];
+	struct vb_frame frame = {
+		.flow = slot->flow,
+		.flow_mark = vb_flow_mark(&slot->flow),
+		.is_by_line = true,
+		.rider = slot->rider,
+		.head = { bytes, slot->length },
+	};
+
+	EXPECT(vb_slot_gather(slot, bytes));
+	vb_nic_receive(node_of(p, B)->nic, p->now_ns, &frame, 1);
+}
+
+TEST(an_ack_rides_on_a_request_of_a_line)
+{
+	struct pair *p = owe_and_post();
+	struct vb_slot slots[4];
+
+	take_slot(p, slots);
+	EXPECT_EQ(slots[0].rider.psn.v, 5000);
+	EXPECT_EQ(slots[0].rider.aeth.msn, 1);
+	EXPECT_EQ(vb_syndrome_kind(slots[0].rider.aeth.syndrome), VB_SYNDROME_ACK);
+	expect_silence(p, A);
+}
+
+TEST(what_rides_is_taken_before_what_it_rides_on)
+{
+	struct pair *p = owe_and_post();
+	struct vb_slot slots[4];
+
+	take_slot(p, slots);
+	receive(p, &slots[0]);
+	expect_completions(p, B, "wr=3 SUCCESS SEND", "wr=2 SUCCESS RECV len=8");
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=1");
+}
+
+TEST(a_nak_may_ride_too)
+{
+	struct pair *p = owe_and_post();
+	struct vb_slot slots[4];
+
+	take_slot(p, slots);
+	slots[0].rider.aeth.syndrome = VB_SYNDROME_NAK | VB_NAK_REMOTE_ACCESS;
+	receive(p, &slots[0]);
+	expect_state(p, B, VB_STATE_ERR);
+	expect_completions(p, B, "wr=3 REM_ACCESS_ERR", "wr=2 WR_FLUSH_ERR");
+}
+
+TEST(what_rides_acknowledges_nothing_that_was_not_sent)
+{
+	struct pair *p = owe_and_post();
+	struct vb_slot slots[4];
+
+	take_slot(p, slots);
+	slots[0].rider.psn.v = 5005;
+	receive(p, &slots[0]);
+	expect_dropped(p, B, NOT_OUR_RESPONSE, 1);
+	expect_completions(p, B, "wr=2 SUCCESS RECV len=8");
+}
+
+TEST(what_rides_on_a_packet_from_elsewhere_is_refused_with_it)
+{
+	struct pair *p = owe_and_post();
+	struct vb_slot slots[4];
+
+	take_slot(p, slots);
+	slots[0].flow.source.raw[15] ^= 1;
+	receive(p, &slots[0]);
+	expect_dropped(p, B, ADDRESS, 2);
+	expect_no_completion(p, B);
+}
+
+TEST(on_the_wire_an_ack_is_a_packet)
+{
+	struct pair *p = pair_connect_rc(1024);
+	struct vb_slot slots[4];
+
+	post_recv(p, A, 1, 100);
+	post_send(p, B, 3, 8);
+	expect_sent(p, B, "SEND_ONLY psn=5000 len=8 ack");
+	deliver(p);
+	expect_completions(p, A, "wr=1 SUCCESS RECV len=8");
+	post_send(p, A, 4, 8);
+	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, slots, 4), 2);
+	EXPECT(!slots[0].rider.is_there && !slots[1].rider.is_there);
+}
+
+/* Without a doorbell, as an owner posts that can drive. */
+static void post_quietly(struct pair *p, uint64_t wr_id, uint32_t length)
+{
+	struct vb_send_request request = send_request(p, A, wr_id, length);
+
+	EXPECT(vb_qp_post_send(node_of(p, A)->qp, &request) == VB_OK);
+	EXPECT(vb_qp_show_send(node_of(p, A)->qp));
+}
+
+static bool send_at_once(struct pair *p, struct vb_slot *slot)
+{
+	return vb_qp_send_at_once(node_of(p, A)->qp, p->now_ns, slot);
+}
+
+TEST(a_short_send_goes_at_once_and_is_then_out)
+{
+	struct pair *p = connect_directly(VB_QP_RC);
+	struct vb_slot slot;
+
+	post_recv(p, B, 2, 100);
+	post_quietly(p, 4, 8);
+	EXPECT(send_at_once(p, &slot));
+	EXPECT_EQ(slot.line, LINE);
+	EXPECT_EQ(vb_nic_line_room(node_of(p, A)->nic, LINE), ROOM - 1);
+	expect_counter(p, A, TX_PACKETS, 1);
+	EXPECT(!send_at_once(p, &slot));
+	expect_silence(p, A);
+	receive(p, &slot);
+	expect_completions(p, B, "wr=2 SUCCESS RECV len=8");
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=1");
+	deliver(p);
+	expect_completions(p, A, "wr=4 SUCCESS SEND");
+}
+
+TEST(a_send_that_went_at_once_comes_again_if_nobody_answers)
+{
+	struct pair *p = connect_directly(VB_QP_RC);
+	struct vb_slot slot;
+
+	post_quietly(p, 4, 8);
+	EXPECT(send_at_once(p, &slot));
+	wait_ns(p, ACK_TIMEOUT_NS);
+	expect_sent(p, A, "SEND_ONLY psn=0 len=8 ack");
+}
+
+TEST(what_is_long_goes_by_turns)
+{
+	struct pair *p = connect_directly(VB_QP_RC);
+	struct vb_slot slot;
+
+	post_quietly(p, 4, 2000);
+	EXPECT(!send_at_once(p, &slot));
+}
+
+TEST(without_room_nothing_goes_at_once)
+{
+	struct pair *p = connect_directly(VB_QP_RC);
+	struct vb_slot slot;
+
+	vb_nic_set_line_room(node_of(p, A)->nic, LINE, 0);
+	post_quietly(p, 4, 8);
+	EXPECT(!send_at_once(p, &slot));
+}
+
+TEST(behind_another_request_nothing_goes_at_once)
+{
+	struct pair *p = connect_directly(VB_QP_RC);
+	struct vb_slot slot;
+
+	post_quietly(p, 4, 8);
+	EXPECT(send_at_once(p, &slot));
+	post_quietly(p, 5, 8);
+	EXPECT(!send_at_once(p, &slot));
+	vb_qp_ring(node_of(p, A)->qp);
+	expect_sent(p, A, "SEND_ONLY psn=1 len=8 ack");
+}
+
+TEST(with_a_wrong_key_nothing_goes_at_once)
+{
+	struct pair *p = connect_directly(VB_QP_RC);
+	struct vb_send_request request = send_request(p, A, 4, 8);
+	struct vb_sge sge = *request.sges;
+	struct vb_slot slot;
+
+	sge.lkey ^= 0x100;
+	request.sges = &sge;
+	EXPECT(vb_qp_post_send(node_of(p, A)->qp, &request) == VB_OK);
+	EXPECT(vb_qp_show_send(node_of(p, A)->qp));
+	EXPECT(!send_at_once(p, &slot));
+	vb_qp_ring(node_of(p, A)->qp);
+	expect_silence(p, A);
+	expect_completions(p, A, "wr=4 LOC_PROT_ERR");
+}
+
+static struct vb_qp *other_qp(struct pair *p)
+{
+	struct vb_qp *qp = make_qp(p, A);
+
+	bring_up(p, A, qp, vb_qp_number(node_of(p, B)->qp), VB_STATE_RTS);
+	return qp;
+}
+
+TEST(while_others_have_work_nothing_goes_at_once)
+{
+	struct pair *p = connect_directly(VB_QP_RC);
+	struct vb_send_request request = send_request(p, A, 9, 8);
+	struct vb_qp *other = other_qp(p);
+	struct vb_slot slot;
+
+	EXPECT(vb_qp_post_send(other, &request) == VB_OK);
+	vb_qp_ring_send(other);
+	post_quietly(p, 4, 8);
+	EXPECT(!send_at_once(p, &slot));
+}
+
+TEST(a_short_write_is_executed_at_once)
+{
+	struct pair *p = connect_directly(VB_QP_RC);
+	struct vb_send_request request = write_request(p, A, 4, 8);
+
+	expect_silence(p, A); /* it has been told that it has a line */
+	EXPECT(vb_qp_post_send(node_of(p, A)->qp, &request) == VB_OK);
+	EXPECT(vb_qp_show_send(node_of(p, A)->qp));
+	EXPECT(vb_qp_execute_at_once(node_of(p, A)->qp, p->now_ns));
+	expect_completions(p, A, "wr=4 SUCCESS WRITE");
+	expect_copied(p, A, LOCAL, B, TARGET, 8);
+}
+
+TEST(a_write_behind_a_send_is_not_executed_at_once)
+{
+	struct pair *p = connect_directly(VB_QP_RC);
+	struct vb_send_request request = write_request(p, A, 5, 8);
+	struct vb_slot slot;
+
+	post_quietly(p, 4, 8);
+	EXPECT(send_at_once(p, &slot));
+	EXPECT(vb_qp_post_send(node_of(p, A)->qp, &request) == VB_OK);
+	EXPECT(vb_qp_show_send(node_of(p, A)->qp));
+	EXPECT(!vb_qp_execute_at_once(node_of(p, A)->qp, p->now_ns));
+	expect_untouched(p, B, TARGET, 8);
+}

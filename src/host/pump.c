@@ -50,6 +50,8 @@ struct vb_pump {
 	uint32_t handed_count;
 	uint32_t handed_to;
 	bool has_told_of_drops;
+	uint16_t last_port; /* that a packet left from, and its index among the link's sources */
+	uint32_t last_index;
 	uint64_t glanced_ns; /* the time of the last glance, by a clock that stands still for a moment */
 	uint64_t elsewhere_ns; /* when to look beyond the lines */
 	bool has_lines; /* the last packet came by a line */
@@ -234,13 +236,17 @@ static bool receive_from_members(struct vb_pump *pump, uint64_t now_ns)
 
 /* --- sending --- */
 
-static uint32_t source_index_of(const struct vb_pump *pump, uint16_t port)
+static uint32_t source_index_of(struct vb_pump *pump, uint16_t port)
 {
 	uint32_t index = 0;
 
+	if (port == pump->last_port)
+		return pump->last_index;
 	while (index + 1 < vb_udp_source_count(pump->udp) &&
 	       vb_udp_source_port(pump->udp, index) != port)
 		index++;
+	pump->last_port = port;
+	pump->last_index = index;
 	return index;
 }
 
@@ -259,7 +265,7 @@ static struct iovec *add_slot(struct iovec *next, const struct vb_slot *slot)
 	return add_part(next, slot->tail, slot->tail_length);
 }
 
-static void begin_message(const struct vb_pump *pump, struct vb_udp_message *message,
+static void begin_message(struct vb_pump *pump, struct vb_udp_message *message,
 			  const struct vb_slot *slot, const struct iovec *iovecs)
 {
 	*message = (struct vb_udp_message){
@@ -401,16 +407,19 @@ static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)
 
 	for (uint32_t i = 0; i < slot_count; i++) {
 		const struct vb_slot *slot = &pump->slots[i];
-		bool was_begun = is_begun;
+		bool follows = slot->continues && is_begun;
 
 		is_begun = false;
-		if (send_by_line(pump, slot))
-			continue;
-		if (is_for_host(pump, slot)) {
-			hand_over_slot(pump, slot);
-			continue;
+		/* What continues a message goes where that goes; datagrams are for different QPs. */
+		if (!follows || is_datagram(slot)) {
+			if (send_by_line(pump, slot))
+				continue;
+			if (is_for_host(pump, slot)) {
+				hand_over_slot(pump, slot);
+				continue;
+			}
 		}
-		if (slot->continues && was_begun) {
+		if (follows) {
 			pump->messages[count - 1].segment_length = (uint16_t)first->length;
 		} else { /* or what it continues went by a line: neighbors find its ID from the ICRC */
 			first = slot;

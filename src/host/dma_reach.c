@@ -50,9 +50,12 @@ static void announce(struct vb_reach *reach)
 
 static void withdraw(struct vb_reach *reach)
 {
+	uint32_t word;
+
 	if (!reach->busy)
 		return;
-	atomic_fetch_add_explicit(reach->busy, 1, memory_order_release);
+	word = atomic_load_explicit(reach->busy, memory_order_relaxed);
+	atomic_store_explicit(reach->busy, word + 1, memory_order_release);
 }
 
 /* --- the line --- */

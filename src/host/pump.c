@@ -34,6 +34,12 @@
 /* What to wait on. */
 enum { LINK, MEMBER, QP1, NEIGHBORS };
 
+/* A datagram for a neighbor. */
+struct late {
+	const struct vb_slot *slot;
+	uint32_t number;
+};
+
 struct vb_pump {
 	struct vb_nic *nic;
 	struct vb_udp *udp;
@@ -44,6 +50,8 @@ struct vb_pump {
 	struct vb_slot slots[BATCH];
 	struct iovec iovecs[BATCH * PARTS_MAX];
 	struct vb_udp_message messages[BATCH];
+	struct late late[BATCH];
+	uint32_t late_count;
 	struct vb_udp_datagram datagrams[BATCH];
 	struct vb_frame frames[BATCH];
 	struct vb_frame handed[VB_MEMBER_BATCH]; /* to one other process, or from others */
@@ -335,7 +343,7 @@ static void send_datagram(struct vb_pump *pump, uint32_t number, const struct vb
 	}
 }
 
-/* True if the packet is not for the wire: it is on a line, or lost there. */
+/* True if the packet is not for the wire: it is on a line, or lost there, or has its turn later. */
 static bool send_by_line(struct vb_pump *pump, const struct vb_slot *slot)
 {
 	uint32_t number;
@@ -346,8 +354,16 @@ static bool send_by_line(struct vb_pump *pump, const struct vb_slot *slot)
 	}
 	if (!is_datagram(slot) || !is_for_neighbor(pump, slot, &number))
 		return false;
-	send_datagram(pump, number, slot);
+	pump->late[pump->late_count++] = (struct late){ slot, number };
 	return true;
+}
+
+/* Behind the packets that the engine has put on lines, which are as many as it knew of room for. */
+static void send_late(struct vb_pump *pump)
+{
+	for (uint32_t i = 0; i < pump->late_count; i++)
+		send_datagram(pump, pump->late[i].number, pump->late[i].slot);
+	pump->late_count = 0;
 }
 
 /* Who is in a group only each process knows. Those that we have not met yet get it by mail, which holds few. */
@@ -386,7 +402,7 @@ static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
 		vb_member_hand_over(pump->member, owner_of(pump, &frame), &frame, 1);
 }
 
-/* Behind the packets that the engine has put on lines, which are as many as it knew of room for. */
+/* As late. */
 static void send_copies(struct vb_pump *pump, uint32_t slot_count)
 {
 	for (uint32_t i = 0; i < slot_count; i++) {
@@ -493,6 +509,7 @@ static uint32_t send_slots(struct vb_pump *pump, uint32_t slot_count)
 {
 	uint32_t message_count = make_messages(pump, slot_count);
 
+	send_late(pump);
 	if (pump->neighbors && message_count)
 		send_copies(pump, slot_count);
 	if (pump->neighbors)

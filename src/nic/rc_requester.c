@@ -331,7 +331,7 @@ static bool is_plain(const struct vb_qp *qp)
 {
 	const struct vb_requester *requester = &qp->requester;
 
-	return qp->type == VB_QP_RC && vb_qp_state_now(qp) == VB_STATE_RTS &&
+	return vb_qp_state_now(qp) == VB_STATE_RTS &&
 	       requester->send_index == requester->done_index && is_all_acknowledged(requester) &&
 	       vb_psn_equal(requester->next_psn, requester->new_psn) &&
 	       !requester->waits_for_receiver && !requester->has_failed &&
@@ -351,8 +351,8 @@ bool vb_rc_emit_short_send(struct vb_qp *qp, struct vb_slot *slot)
 	struct vb_requester *requester = &qp->requester;
 	struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, requester->send_index);
 
-	if (wqe->opcode != VB_WR_SEND || !is_plain(qp) || !is_short_send(qp, wqe) ||
-	    !vb_request_build_short(qp, wqe, slot))
+	if (wqe->opcode != VB_WR_SEND || qp->type != VB_QP_RC || !is_plain(qp) ||
+	    !is_short_send(qp, wqe) || !vb_request_build_short(qp, wqe, slot))
 		return false;
 	wqe->packet_count = 1;
 	wqe->first_psn = requester->next_psn;
@@ -415,7 +415,7 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 
 bool vb_rc_execute_at_once(struct vb_qp *qp)
 {
-	while (why_held(qp) == NOT_HELD) {
+	while (is_plain(qp)) {
 		const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, qp->requester.send_index);
 
 		if (wqe->progress != VB_WQE_POSTED || needs_receive(wqe) || vb_wqe_is_local(wqe) ||

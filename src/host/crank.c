@@ -53,16 +53,13 @@ static uint64_t begin_drive(struct vb_adapter *adapter)
 	return now_ns;
 }
 
-/* A helper that pauses looks soon enough, and after us: nobody needs to wake it for a deadline. */
 static uint64_t deadline(const struct vb_adapter *adapter)
 {
-	if (atomic_load_explicit(&adapter->helper_wakes_ns, memory_order_relaxed) == HELPER_PAUSES)
-		return VB_NEVER;
 	return adapter->pump ? vb_pump_deadline(adapter->pump) : vb_nic_deadline(adapter->nic);
 }
 
-/* As the owner, when something may have moved. Returns when to look again. */
-static uint64_t settle(struct vb_adapter *adapter, bool has_moved, bool has_more)
+/* As the owner, when something may have moved. */
+static void note_moves(struct vb_adapter *adapter, bool has_moved)
 {
 	if (has_moved) {
 		adapter->moves++;
@@ -70,6 +67,17 @@ static uint64_t settle(struct vb_adapter *adapter, bool has_moved, bool has_more
 	}
 	if (vb_nic_has_events(adapter->nic))
 		tell_events(adapter);
+}
+
+/*
+ * The same, for who posts or polls. Returns when the helper is to look at the latest: one that pauses looks soon enough, and after us, so
+ * that nobody needs to ask for the deadline.
+ */
+static uint64_t settle(struct vb_adapter *adapter, bool has_moved, bool has_more)
+{
+	note_moves(adapter, has_moved);
+	if (atomic_load_explicit(&adapter->helper_wakes_ns, memory_order_relaxed) == HELPER_PAUSES)
+		return VB_NEVER;
 	return has_more ? 0 : deadline(adapter);
 }
 
@@ -90,7 +98,8 @@ uint64_t vb_adapter_drive(struct vb_adapter *adapter)
 {
 	uint32_t turns = vb_adapter_move(adapter);
 
-	return settle(adapter, turns, turns == TURNS_AT_ONCE);
+	note_moves(adapter, turns);
+	return turns == TURNS_AT_ONCE ? 0 : deadline(adapter);
 }
 
 /* He looks for completions; but if he streamed he goes on to, while packets are on their way. */

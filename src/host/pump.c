@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One round carries at most a batch each way. Slots that continue each other become one message, which the kernel
- * cuts up again. When the kernel has no room, the rest of the batch is lost, as on any wire: the transports
- * repeat it.
+ * One round carries at most a batch each way.
  */
-#include "host/pump.h"
+#include "host/pump_priv.h"
 
-#include "base/bytes.h"
 #include "host/log.h"
 #include "host/member.h"
 #include "host/neighbor.h"
@@ -17,11 +14,6 @@
 #include "nic/nic.h"
 #include "nic/reach.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#define BATCH 64u
-#define PARTS_MAX (VB_SGE_MAX + 2) /* of a slot */
 #define UNREACHABLE_AT_ONCE 16u
 #define GLANCES_WITHOUT_MEMBERS \
 	32u /* packets by way of another process are few: most looks are for the wire's */
@@ -29,46 +21,9 @@
 	20000u /* so often a program that polls looks beyond the lines, when the last packet came by one */
 #define GLANCES_WITHOUT_QP1 64u
 #define GLANCES_A_TURN 16u
-#define DATAGRAM_TRIES 32u
 
 /* What to wait on. */
 enum { LINK, MEMBER, QP1, NEIGHBORS };
-
-/* A datagram for a neighbor. */
-struct late {
-	const struct vb_slot *slot;
-	uint32_t number;
-};
-
-struct vb_pump {
-	struct vb_nic *nic;
-	struct vb_udp *udp;
-	struct vb_member *member;
-	struct vb_neighbors *neighbors;
-	struct vb_qp1 *qp1;
-	const struct vb_gid *host_gid;
-	struct vb_slot slots[BATCH];
-	struct iovec iovecs[BATCH * PARTS_MAX];
-	struct vb_udp_message messages[BATCH];
-	struct late late[BATCH];
-	uint32_t late_count;
-	struct vb_udp_datagram datagrams[BATCH];
-	struct vb_frame frames[BATCH];
-	struct vb_frame handed[VB_MEMBER_BATCH]; /* to one other process, or from others */
-	uint32_t handed_count;
-	uint32_t handed_to;
-	bool has_told_of_drops;
-	uint16_t last_port; /* that a packet left from, and its index among the link's sources */
-	uint32_t last_index;
-	uint64_t glanced_ns; /* the time of the last glance, by a clock that stands still for a moment */
-	uint64_t elsewhere_ns; /* when to look beyond the lines */
-	bool has_lines; /* the last packet came by a line */
-	uint64_t direct_parts; /* that the engine had executed when it was last asked to send */
-	struct vb_gid asked_address; /* the last that a datagram went to … */
-	bool is_own_address; /* … and whether it is one of ours */
-	uint32_t glances; /* since we last looked for packets from other processes */
-	uint32_t glances_without_qp1; /* the same for what they have for QP 1 */
-};
 
 vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *member,
 		      struct vb_neighbors *neighbors, struct vb_qp1 *qp1,
@@ -97,14 +52,6 @@ void vb_pump_destroy(struct vb_pump *pump)
 
 /* --- receiving --- */
 
-static struct vb_gid gid_of(const struct vb_udp_address *address)
-{
-	struct vb_gid gid;
-
-	memcpy(gid.raw, address->ip, sizeof(gid.raw));
-	return gid;
-}
-
 static void fill_frame(struct vb_frame *frame, const struct vb_udp_datagram *datagram)
 {
 	*frame = (struct vb_frame){
@@ -121,8 +68,7 @@ static void fill_frame(struct vb_frame *frame, const struct vb_udp_datagram *dat
 	       sizeof(frame->flow.destination.raw));
 }
 
-/* Whose packet it is. Where that cannot be said, ours: the engine has a reason to refuse it. */
-static uint32_t owner_of(const struct vb_pump *pump, const struct vb_frame *frame)
+uint32_t vb_pump_owner_of(const struct vb_pump *pump, const struct vb_frame *frame)
 {
 	vb_qpn qpn;
 	uint32_t owner;
@@ -158,7 +104,7 @@ static bool receive_from_lines(struct vb_pump *pump, uint64_t now_ns)
 	uint32_t count = 0;
 
 	if (pump->neighbors)
-		count = vb_neighbors_receive(pump->neighbors, pump->frames, BATCH);
+		count = vb_neighbors_receive(pump->neighbors, pump->frames, VB_PUMP_BATCH);
 	if (!count)
 		return false;
 	pump->has_lines = true;
@@ -169,7 +115,7 @@ static bool receive_from_lines(struct vb_pump *pump, uint64_t now_ns)
 
 static bool is_multicast(const struct vb_udp_datagram *datagram)
 {
-	struct vb_gid gid = gid_of(&datagram->destination);
+	struct vb_gid gid = vb_pump_gid_of(&datagram->destination);
 
 	return vb_gid_is_multicast(&gid);
 }
@@ -180,7 +126,7 @@ static bool is_multicast(const struct vb_udp_datagram *datagram)
  */
 static void prepare_for_multicast(struct vb_pump *pump, uint64_t now_ns, uint32_t count)
 {
-	uint32_t batches = vb_neighbors_packets_max(pump->neighbors) / BATCH;
+	uint32_t batches = vb_neighbors_packets_max(pump->neighbors) / VB_PUMP_BATCH;
 	struct vb_frame frame;
 
 	for (uint32_t i = 0; i < batches && receive_from_lines(pump, now_ns); i++)
@@ -193,7 +139,7 @@ static void prepare_for_multicast(struct vb_pump *pump, uint64_t now_ns, uint32_
 
 static bool receive_from_wire(struct vb_pump *pump, uint64_t now_ns)
 {
-	uint32_t count = vb_udp_receive(pump->udp, pump->datagrams, BATCH);
+	uint32_t count = vb_udp_receive(pump->udp, pump->datagrams, VB_PUMP_BATCH);
 	uint32_t ours = 0;
 
 	if (count)
@@ -209,7 +155,7 @@ static bool receive_from_wire(struct vb_pump *pump, uint64_t now_ns)
 			vb_qp1_receive(pump->qp1, now_ns, frame);
 			continue;
 		}
-		owner = owner_of(pump, frame);
+		owner = vb_pump_owner_of(pump, frame);
 		if (owner == vb_member_number(pump->member))
 			ours++;
 		else
@@ -243,211 +189,6 @@ static bool receive_from_members(struct vb_pump *pump, uint64_t now_ns)
 }
 
 /* --- sending --- */
-
-static uint32_t source_index_of(struct vb_pump *pump, uint16_t port)
-{
-	uint32_t index = 0;
-
-	if (port == pump->last_port)
-		return pump->last_index;
-	while (index + 1 < vb_udp_source_count(pump->udp) &&
-	       vb_udp_source_port(pump->udp, index) != port)
-		index++;
-	pump->last_port = port;
-	pump->last_index = index;
-	return index;
-}
-
-static struct iovec *add_part(struct iovec *next, const void *bytes, size_t length)
-{
-	*next = (struct iovec){ (void *)(uintptr_t)bytes, length };
-	return next + (length != 0);
-}
-
-static struct iovec *add_slot(struct iovec *next, const struct vb_slot *slot)
-{
-	next = add_part(next, slot->head, slot->head_length);
-	for (uint32_t i = 0; i < slot->span_count; i++)
-		next = add_part(next, (const void *)(uintptr_t)slot->spans[i].address,
-				slot->spans[i].length);
-	return add_part(next, slot->tail, slot->tail_length);
-}
-
-static void begin_message(struct vb_pump *pump, struct vb_udp_message *message,
-			  const struct vb_slot *slot, const struct iovec *iovecs)
-{
-	*message = (struct vb_udp_message){
-		.source_index = source_index_of(pump, slot->flow.source_port),
-		.traffic_class = slot->flow.traffic_class,
-		.hop_limit = slot->flow.hop_limit,
-		.is_express = slot->is_numbered,
-		.ip_id = slot->ip_id,
-		.iovecs = iovecs,
-	};
-	memcpy(message->destination.ip, slot->flow.destination.raw,
-	       sizeof(message->destination.ip));
-	memcpy(message->source.ip, slot->flow.source.raw, sizeof(message->source.ip));
-}
-
-static bool is_host_gid(const struct vb_pump *pump, const struct vb_gid *gid)
-{
-	return pump->host_gid && vb_gid_equal(gid, pump->host_gid);
-}
-
-/* The kernel sends nothing from what is no address, and has no route from ::1 to a group. */
-static bool is_for_host(const struct vb_pump *pump, const struct vb_slot *slot)
-{
-	static const struct vb_gid loopback = { .raw = { [15] = 1 } };
-	const struct vb_flow *flow = &slot->flow;
-
-	return is_host_gid(pump, &flow->destination) ||
-	       (vb_gid_is_multicast(&flow->destination) &&
-		(is_host_gid(pump, &flow->source) || vb_gid_equal(&flow->source, &loopback)));
-}
-
-static bool is_datagram(const struct vb_slot *slot)
-{
-	return vb_opcode_service(vb_bth_load(slot->head).opcode) == VB_SERVICE_UD;
-}
-
-static bool is_own(struct vb_pump *pump, const struct vb_gid *gid)
-{
-	if (vb_gid_equal(gid, &pump->asked_address))
-		return pump->is_own_address;
-	pump->asked_address = *gid;
-	pump->is_own_address = vb_nic_has_gid(pump->nic, gid);
-	return pump->is_own_address;
-}
-
-/* Whether a datagram goes to a neighbor, who is then given the first of them by the wire while we meet. */
-static bool is_for_neighbor(struct vb_pump *pump, const struct vb_slot *slot, uint32_t *number_out)
-{
-	vb_qpn qpn = vb_bth_load(slot->head).destination;
-	uint32_t number = vb_member_of_qpn(qpn);
-
-	if (!pump->neighbors || qpn.v <= 1 || number >= VB_MEMBER_COUNT)
-		return false;
-	*number_out = number;
-	return is_own(pump, &slot->flow.destination) &&
-	       vb_neighbor_meet(pump->neighbors, number) == VB_NEIGHBOR_OPEN;
-}
-
-/* Datagrams have no window: who sends them faster than his neighbor takes them waits for it a little. */
-static void send_datagram(struct vb_pump *pump, uint32_t number, const struct vb_slot *slot)
-{
-	for (uint32_t i = 0; i < DATAGRAM_TRIES; i++) {
-		if (vb_neighbor_send(pump->neighbors, number, slot))
-			return;
-		vb_neighbors_flush(pump->neighbors);
-		syscall(SYS_sched_yield);
-	}
-}
-
-/* True if the packet is not for the wire: it is on a line, or lost there, or has its turn later. */
-static bool send_by_line(struct vb_pump *pump, const struct vb_slot *slot)
-{
-	uint32_t number;
-
-	if (slot->line) {
-		(void)vb_neighbor_send(pump->neighbors, vb_neighbor_of_line(slot->line), slot);
-		return true;
-	}
-	if (!is_datagram(slot) || !is_for_neighbor(pump, slot, &number))
-		return false;
-	pump->late[pump->late_count++] = (struct late){ slot, number };
-	return true;
-}
-
-/* Behind the packets that the engine has put on lines, which are as many as it knew of room for. */
-static void send_late(struct vb_pump *pump)
-{
-	for (uint32_t i = 0; i < pump->late_count; i++)
-		send_datagram(pump, pump->late[i].number, pump->late[i].slot);
-	pump->late_count = 0;
-}
-
-/* Who is in a group only each process knows. Those that we have not met yet get it by mail, which holds few. */
-static void hand_to_all(struct vb_pump *pump, const struct vb_slot *slot,
-			const struct vb_frame *frame)
-{
-	if (pump->neighbors) /* ourselves we need not wait for */
-		(void)vb_neighbor_meet(pump->neighbors, vb_member_number(pump->member));
-	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
-		if (pump->neighbors && vb_neighbor_is_open(pump->neighbors, number))
-			send_datagram(pump, number, slot);
-		else if (vb_member_hand_over(pump->member, number, frame, 1) && pump->neighbors)
-			(void)vb_neighbor_meet(pump->neighbors, number);
-	}
-}
-
-/* To its owner on this host, which may be ourselves. */
-static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
-{
-	struct vb_bytes rest[VB_SGE_MAX + 1];
-	struct vb_frame frame = {
-		.flow = slot->flow,
-		.ip_id = slot->ip_id,
-		.head = { slot->head, slot->head_length },
-		.rest = rest,
-	};
-
-	for (uint32_t i = 0; i < slot->span_count; i++)
-		rest[frame.rest_count++] =
-			(struct vb_bytes){ (const uint8_t *)(uintptr_t)slot->spans[i].address,
-					   slot->spans[i].length };
-	rest[frame.rest_count++] = (struct vb_bytes){ slot->tail, slot->tail_length };
-	if (vb_gid_is_multicast(&slot->flow.destination))
-		hand_to_all(pump, slot, &frame);
-	else
-		vb_member_hand_over(pump->member, owner_of(pump, &frame), &frame, 1);
-}
-
-/* As late. */
-static void send_copies(struct vb_pump *pump, uint32_t slot_count)
-{
-	for (uint32_t i = 0; i < slot_count; i++) {
-		const struct vb_slot *slot = &pump->slots[i];
-
-		if (!slot->line && vb_gid_is_multicast(&slot->flow.destination) &&
-		    !is_for_host(pump, slot))
-			vb_neighbors_send_copies(pump->neighbors, slot);
-	}
-}
-
-static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)
-{
-	struct iovec *next = pump->iovecs;
-	const struct vb_slot *first = NULL; /* of a message */
-	uint32_t count = 0;
-	bool is_begun = false; /* the last slot is in a message */
-
-	for (uint32_t i = 0; i < slot_count; i++) {
-		const struct vb_slot *slot = &pump->slots[i];
-		bool follows = slot->continues && is_begun;
-
-		is_begun = false;
-		/* What continues a message goes where that goes; datagrams are for different QPs. */
-		if (!follows || is_datagram(slot)) {
-			if (send_by_line(pump, slot))
-				continue;
-			if (is_for_host(pump, slot)) {
-				hand_over_slot(pump, slot);
-				continue;
-			}
-		}
-		if (follows) {
-			pump->messages[count - 1].segment_length = (uint16_t)first->length;
-		} else { /* or what it continues went by a line: neighbors find its ID from the ICRC */
-			first = slot;
-			begin_message(pump, &pump->messages[count++], slot, next);
-		}
-		is_begun = true;
-		next = add_slot(next, slot);
-		pump->messages[count - 1].iovec_count =
-			(uint32_t)(next - pump->messages[count - 1].iovecs);
-	}
-	return count;
-}
 
 /* Once: the program will hear it by time-outs. */
 static void tell_of_drops(struct vb_pump *pump)
@@ -483,46 +224,6 @@ static void look_for_room(struct vb_pump *pump)
 		vb_neighbors_flush(pump->neighbors);
 }
 
-/* The engine must know the numbers that packets will have when it computes their ICRCs. */
-static void number_flow(struct vb_pump *pump, uint32_t source_index)
-{
-	uint16_t next_ip_id;
-	const struct vb_udp_way *way = vb_udp_express(pump->udp, source_index, &next_ip_id);
-	struct vb_flow flow;
-
-	if (!way) {
-		vb_nic_number_flow(pump->nic, source_index, NULL, 0);
-		return;
-	}
-	flow = (struct vb_flow){
-		.source = gid_of(&way->source),
-		.destination = gid_of(&way->destination),
-		.source_port = vb_udp_source_port(pump->udp, source_index),
-		.traffic_class = way->traffic_class,
-		.hop_limit = way->hop_limit,
-	};
-	vb_nic_number_flow(pump->nic, source_index, &flow, next_ip_id);
-}
-
-/* Returns how many messages there were for the wire. */
-static uint32_t send_slots(struct vb_pump *pump, uint32_t slot_count)
-{
-	uint32_t message_count = make_messages(pump, slot_count);
-
-	send_late(pump);
-	if (pump->neighbors && message_count)
-		send_copies(pump, slot_count);
-	if (pump->neighbors)
-		vb_neighbors_flush(pump->neighbors);
-	if (!message_count)
-		return 0;
-	vb_udp_send(pump->udp, pump->messages, message_count);
-	if (vb_udp_has_express_changed(pump->udp))
-		for (uint32_t i = 0; i < vb_udp_source_count(pump->udp); i++)
-			number_flow(pump, i);
-	return message_count;
-}
-
 static bool transmit(struct vb_pump *pump, uint64_t now_ns)
 {
 	uint32_t slot_count = 0;
@@ -530,10 +231,10 @@ static bool transmit(struct vb_pump *pump, uint64_t now_ns)
 	look_for_segments(pump, now_ns);
 	look_for_room(pump);
 	if (vb_nic_has_work(pump->nic))
-		slot_count = vb_nic_transmit(pump->nic, now_ns, pump->slots, BATCH);
+		slot_count = vb_nic_transmit(pump->nic, now_ns, pump->slots, VB_PUMP_BATCH);
 	if (!slot_count)
 		return has_moved_directly(pump);
-	if (!send_slots(pump, slot_count))
+	if (!vb_pump_send_slots(pump, slot_count))
 		return true;
 	tell_of_drops(pump);
 	pump->glances = GLANCES_WITHOUT_MEMBERS; /* the next: no answer can have come yet */
@@ -575,7 +276,7 @@ static void take_unreachable(struct vb_pump *pump, uint64_t now_ns)
 	do {
 		count = vb_udp_take_unreachable(pump->udp, unreachable, UNREACHABLE_AT_ONCE);
 		for (uint32_t i = 0; i < count; i++) {
-			struct vb_gid gid = gid_of(&unreachable[i]);
+			struct vb_gid gid = vb_pump_gid_of(&unreachable[i]);
 
 			vb_qp1_on_unreachable(pump->qp1, now_ns, &gid);
 		}
@@ -617,10 +318,10 @@ static bool drive_qp1(struct vb_pump *pump, uint64_t now_ns)
 	if (vb_qp1_deadline(pump->qp1) > now_ns)
 		return false;
 	vb_qp1_expire(pump->qp1, now_ns);
-	count = vb_qp1_transmit(pump->qp1, now_ns, pump->slots, BATCH);
+	count = vb_qp1_transmit(pump->qp1, now_ns, pump->slots, VB_PUMP_BATCH);
 	steer_if_heir(pump);
 	if (count)
-		send_slots(pump, count);
+		vb_pump_send_slots(pump, count);
 	return count;
 }
 

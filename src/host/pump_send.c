@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which way each packet takes: a line, another process, or the wire. Slots that continue each other become one message, which the kernel
+ * cuts up again. When the kernel has no room, the rest of the batch is lost, as on any wire: the transports repeat it.
+ */
+#include "host/pump_priv.h"
+
+#include "host/member.h"
+#include "host/neighbor.h"
+#include "nic/nic.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define DATAGRAM_TRIES 32u
+
+static uint32_t source_index_of(struct vb_pump *pump, uint16_t port)
+{
+	uint32_t index = 0;
+
+	if (port == pump->last_port)
+		return pump->last_index;
+	while (index + 1 < vb_udp_source_count(pump->udp) &&
+	       vb_udp_source_port(pump->udp, index) != port)
+		index++;
+	pump->last_port = port;
+	pump->last_index = index;
+	return index;
+}
+
+static struct iovec *add_part(struct iovec *next, const void *bytes, size_t length)
+{
+	*next = (struct iovec){ (void *)(uintptr_t)bytes, length };
+	return next + (length != 0);
+}
+
+static struct iovec *add_slot(struct iovec *next, const struct vb_slot *slot)
+{
+	next = add_part(next, slot->head, slot->head_length);
+	for (uint32_t i = 0; i < slot->span_count; i++)
+		next = add_part(next, (const void *)(uintptr_t)slot->spans[i].address,
+				slot->spans[i].length);
+	return add_part(next, slot->tail, slot->tail_length);
+}
+
+static void begin_message(struct vb_pump *pump, struct vb_udp_message *message,
+			  const struct vb_slot *slot, const struct iovec *iovecs)
+{
+	*message = (struct vb_udp_message){
+		.source_index = source_index_of(pump, slot->flow.source_port),
+		.traffic_class = slot->flow.traffic_class,
+		.hop_limit = slot->flow.hop_limit,
+		.is_express = slot->is_numbered,
+		.ip_id = slot->ip_id,
+		.iovecs = iovecs,
+	};
+	memcpy(message->destination.ip, slot->flow.destination.raw,
+	       sizeof(message->destination.ip));
+	memcpy(message->source.ip, slot->flow.source.raw, sizeof(message->source.ip));
+}
+
+static bool is_host_gid(const struct vb_pump *pump, const struct vb_gid *gid)
+{
+	return pump->host_gid && vb_gid_equal(gid, pump->host_gid);
+}
+
+/* The kernel sends nothing from what is no address, and has no route from ::1 to a group. */
+static bool is_for_host(const struct vb_pump *pump, const struct vb_slot *slot)
+{
+	static const struct vb_gid loopback = { .raw = { [15] = 1 } };
+	const struct vb_flow *flow = &slot->flow;
+
+	return is_host_gid(pump, &flow->destination) ||
+	       (vb_gid_is_multicast(&flow->destination) &&
+		(is_host_gid(pump, &flow->source) || vb_gid_equal(&flow->source, &loopback)));
+}
+
+static bool is_datagram(const struct vb_slot *slot)
+{
+	return vb_opcode_service(vb_bth_load(slot->head).opcode) == VB_SERVICE_UD;
+}
+
+static bool is_own(struct vb_pump *pump, const struct vb_gid *gid)
+{
+	if (vb_gid_equal(gid, &pump->asked_address))
+		return pump->is_own_address;
+	pump->asked_address = *gid;
+	pump->is_own_address = vb_nic_has_gid(pump->nic, gid);
+	return pump->is_own_address;
+}
+
+/* Whether a datagram goes to a neighbor, who is then given the first of them by the wire while we meet. */
+static bool is_for_neighbor(struct vb_pump *pump, const struct vb_slot *slot, uint32_t *number_out)
+{
+	vb_qpn qpn = vb_bth_load(slot->head).destination;
+	uint32_t number = vb_member_of_qpn(qpn);
+
+	if (!pump->neighbors || qpn.v <= 1 || number >= VB_MEMBER_COUNT)
+		return false;
+	*number_out = number;
+	return is_own(pump, &slot->flow.destination) &&
+	       vb_neighbor_meet(pump->neighbors, number) == VB_NEIGHBOR_OPEN;
+}
+
+/* Datagrams have no window: who sends them faster than his neighbor takes them waits for it a little. */
+static void send_datagram(struct vb_pump *pump, uint32_t number, const struct vb_slot *slot)
+{
+	for (uint32_t i = 0; i < DATAGRAM_TRIES; i++) {
+		if (vb_neighbor_send(pump->neighbors, number, slot))
+			return;
+		vb_neighbors_flush(pump->neighbors);
+		syscall(SYS_sched_yield);
+	}
+}
+
+/* True if the packet is not for the wire: it is on a line, or lost there, or has its turn later. */
+static bool send_by_line(struct vb_pump *pump, const struct vb_slot *slot)
+{
+	uint32_t number;
+
+	if (slot->line) {
+		(void)vb_neighbor_send(pump->neighbors, vb_neighbor_of_line(slot->line), slot);
+		return true;
+	}
+	if (!is_datagram(slot) || !is_for_neighbor(pump, slot, &number))
+		return false;
+	pump->late[pump->late_count++] = (struct vb_pump_late){ slot, number };
+	return true;
+}
+
+/* Behind the packets that the engine has put on lines, which are as many as it knew of room for. */
+static void send_late(struct vb_pump *pump)
+{
+	for (uint32_t i = 0; i < pump->late_count; i++)
+		send_datagram(pump, pump->late[i].number, pump->late[i].slot);
+	pump->late_count = 0;
+}
+
+/* Who is in a group only each process knows. Those that we have not met yet get it by mail, which holds few. */
+static void hand_to_all(struct vb_pump *pump, const struct vb_slot *slot,
+			const struct vb_frame *frame)
+{
+	if (pump->neighbors) /* ourselves we need not wait for */
+		(void)vb_neighbor_meet(pump->neighbors, vb_member_number(pump->member));
+	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
+		if (pump->neighbors && vb_neighbor_is_open(pump->neighbors, number))
+			send_datagram(pump, number, slot);
+		else if (vb_member_hand_over(pump->member, number, frame, 1) && pump->neighbors)
+			(void)vb_neighbor_meet(pump->neighbors, number);
+	}
+}
+
+/* To its owner on this host, which may be ourselves. */
+static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
+{
+	struct vb_bytes rest[VB_SGE_MAX + 1];
+	struct vb_frame frame = {
+		.flow = slot->flow,
+		.ip_id = slot->ip_id,
+		.head = { slot->head, slot->head_length },
+		.rest = rest,
+	};
+
+	for (uint32_t i = 0; i < slot->span_count; i++)
+		rest[frame.rest_count++] =
+			(struct vb_bytes){ (const uint8_t *)(uintptr_t)slot->spans[i].address,
+					   slot->spans[i].length };
+	rest[frame.rest_count++] = (struct vb_bytes){ slot->tail, slot->tail_length };
+	if (vb_gid_is_multicast(&slot->flow.destination))
+		hand_to_all(pump, slot, &frame);
+	else
+		vb_member_hand_over(pump->member, vb_pump_owner_of(pump, &frame), &frame, 1);
+}
+
+/* As late. */
+static void send_copies(struct vb_pump *pump, uint32_t slot_count)
+{
+	for (uint32_t i = 0; i < slot_count; i++) {
+		const struct vb_slot *slot = &pump->slots[i];
+
+		if (!slot->line && vb_gid_is_multicast(&slot->flow.destination) &&
+		    !is_for_host(pump, slot))
+			vb_neighbors_send_copies(pump->neighbors, slot);
+	}
+}
+
+static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)
+{
+	struct iovec *next = pump->iovecs;
+	const struct vb_slot *first = NULL; /* of a message */
+	uint32_t count = 0;
+	bool is_begun = false; /* the last slot is in a message */
+
+	for (uint32_t i = 0; i < slot_count; i++) {
+		const struct vb_slot *slot = &pump->slots[i];
+		bool follows = slot->continues && is_begun;
+
+		is_begun = false;
+		/* What continues a message goes where that goes; datagrams are for different QPs. */
+		if (!follows || is_datagram(slot)) {
+			if (send_by_line(pump, slot))
+				continue;
+			if (is_for_host(pump, slot)) {
+				hand_over_slot(pump, slot);
+				continue;
+			}
+		}
+		if (follows) {
+			pump->messages[count - 1].segment_length = (uint16_t)first->length;
+		} else { /* or what it continues went by a line: neighbors find its ID from the ICRC */
+			first = slot;
+			begin_message(pump, &pump->messages[count++], slot, next);
+		}
+		is_begun = true;
+		next = add_slot(next, slot);
+		pump->messages[count - 1].iovec_count =
+			(uint32_t)(next - pump->messages[count - 1].iovecs);
+	}
+	return count;
+}
+
+/* The engine must know the numbers that packets will have when it computes their ICRCs. */
+static void number_flow(struct vb_pump *pump, uint32_t source_index)
+{
+	uint16_t next_ip_id;
+	const struct vb_udp_way *way = vb_udp_express(pump->udp, source_index, &next_ip_id);
+	struct vb_flow flow;
+
+	if (!way) {
+		vb_nic_number_flow(pump->nic, source_index, NULL, 0);
+		return;
+	}
+	flow = (struct vb_flow){
+		.source = vb_pump_gid_of(&way->source),
+		.destination = vb_pump_gid_of(&way->destination),
+		.source_port = vb_udp_source_port(pump->udp, source_index),
+		.traffic_class = way->traffic_class,
+		.hop_limit = way->hop_limit,
+	};
+	vb_nic_number_flow(pump->nic, source_index, &flow, next_ip_id);
+}
+
+uint32_t vb_pump_send_slots(struct vb_pump *pump, uint32_t slot_count)
+{
+	uint32_t message_count = make_messages(pump, slot_count);
+
+	send_late(pump);
+	if (pump->neighbors && message_count)
+		send_copies(pump, slot_count);
+	if (pump->neighbors)
+		vb_neighbors_flush(pump->neighbors);
+	if (!message_count)
+		return 0;
+	vb_udp_send(pump->udp, pump->messages, message_count);
+	if (vb_udp_has_express_changed(pump->udp))
+		for (uint32_t i = 0; i < vb_udp_source_count(pump->udp); i++)
+			number_flow(pump, i);
+	return message_count;
+}

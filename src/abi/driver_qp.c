@@ -387,18 +387,16 @@ int vb_abi_qp_detach(struct ibv_qp *qp, const union ibv_gid *group, uint16_t lid
 
 /* --- posting --- */
 
+/* Only what its opcode needs, and the QP's type: to clear the rest would take longer than all else. */
 static void fill_request(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
 			 struct vb_send_request *request)
 {
-	*request = (struct vb_send_request){
-		.wr_id = wr->wr_id,
-		.opcode = (enum vb_wr_opcode)wr->opcode,
-		.flags = wr->send_flags &
-			 (VB_SEND_FENCE | VB_SEND_SIGNALED | VB_SEND_SOLICITED | VB_SEND_INLINE),
-		.sges = (const struct vb_sge *)(const void *)wr->sg_list,
-		.sge_count = (uint32_t)wr->num_sge,
-		.remote_srqn = wr->qp_type.xrc.remote_srqn,
-	};
+	request->wr_id = wr->wr_id;
+	request->opcode = (enum vb_wr_opcode)wr->opcode;
+	request->flags = wr->send_flags &
+			 (VB_SEND_FENCE | VB_SEND_SIGNALED | VB_SEND_SOLICITED | VB_SEND_INLINE);
+	request->sges = (const struct vb_sge *)(const void *)wr->sg_list;
+	request->sge_count = (uint32_t)wr->num_sge;
 
 	switch (wr->opcode) {
 	case IBV_WR_SEND_WITH_INV:
@@ -406,6 +404,7 @@ static void fill_request(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
 		request->imm = wr->invalidate_rkey;
 		break;
 	case IBV_WR_BIND_MW:
+		request->imm = 0;
 		request->bind = (struct vb_bind){
 			.mw = VB_CONTAINER(wr->bind_mw.mw, struct vb_abi_mw, verbs)->mw,
 			.mr = wr->bind_mw.bind_info.mr ? VB_CONTAINER(wr->bind_mw.bind_info.mr,
@@ -427,8 +426,10 @@ static void fill_request(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
 					   : NULL;
 		request->remote_qpn = wr->wr.ud.remote_qpn;
 		request->remote_qkey = wr->wr.ud.remote_qkey;
-	} else if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-		   wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		return;
+	}
+	request->remote_srqn = wr->qp_type.xrc.remote_srqn;
+	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		request->remote_address = wr->wr.atomic.remote_addr;
 		request->rkey = wr->wr.atomic.rkey;
 		request->compare_add = wr->wr.atomic.compare_add;
@@ -439,25 +440,38 @@ static void fill_request(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
 	}
 }
 
+/* It is filled in anew: one that is shown to others cannot stay in the CPU's registers. */
+static int refuse_send(struct vb_abi_qp *qp, const struct ibv_send_wr *wr, vb_err err)
+{
+	struct vb_send_request request;
+
+	fill_request(&qp->verbs, wr, &request);
+	return vb_abi_refuse_send("ibv_post_send", qp, &request, err);
+}
+
 int vb_abi_qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct vb_abi_qp *own = vb_abi_qp_of(qp);
-	bool has_posted;
+	struct vb_adapter *adapter = vb_abi_context_of(qp->context)->adapter;
+	bool is_single, has_posted;
 	int error = 0;
 
-	if (!vb_adapter_is_usable(vb_abi_context_of(qp->context)->adapter)) {
+	if (!vb_adapter_is_usable(adapter)) {
 		*bad_wr = wr;
 		return EIO;
 	}
+	is_single = wr && !wr->next;
 	vb_lock_take(&own->send_lock);
 	for (; wr; wr = wr->next) {
 		struct vb_send_request request;
 		vb_err err;
 
 		fill_request(qp, wr, &request);
+		if (is_single && vb_adapter_write_at_once(adapter, own->qp, &request))
+			break;
 		err = vb_qp_post_send(own->qp, &request);
 		if (err) {
-			error = vb_abi_refuse_send("ibv_post_send", own, &request, err);
+			error = refuse_send(own, wr, err);
 			break;
 		}
 	}
@@ -466,7 +480,7 @@ int vb_abi_qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 	if (error)
 		*bad_wr = wr;
 	if (has_posted)
-		vb_adapter_kick_qp(vb_abi_context_of(qp->context)->adapter, own->qp);
+		vb_adapter_kick_qp(adapter, own->qp);
 	return error;
 }
 

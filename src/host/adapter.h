@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "nic/nic.h"
+#include "nic/request.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -86,6 +87,13 @@ void vb_adapter_poll(struct vb_adapter *adapter, const struct vb_cq *cq);
 /* Something was posted; and the same for requests that the send queue of a QP shows, of which the engine was not told. */
 void vb_adapter_kick(struct vb_adapter *adapter);
 void vb_adapter_kick_qp(struct vb_adapter *adapter, struct vb_qp *qp);
+
+/*
+ * A request that is about to be posted, by whoever holds the lock of the QP's send queue. True: it is executed already, and need not be posted (see
+ * vb_qp_write_at_once() in nic/reach.h).
+ */
+bool vb_adapter_write_at_once(struct vb_adapter *adapter, struct vb_qp *qp,
+			      const struct vb_send_request *request);
 
 /* Something was posted that a peer waits for: no company is waited for. */
 void vb_adapter_kick_now(struct vb_adapter *adapter);

@@ -316,6 +316,11 @@ void vb_adapter_poll(struct vb_adapter *adapter, const struct vb_cq *cq)
  * Who posts on and on without looking for completions streams: his packets wait for company, until there are enough of
  * them or he polls. If he does neither, the helper finds them; so they wait only while it pauses, which is not for long.
  */
+static bool may_wait(uint32_t posts_in_row)
+{
+	return posts_in_row > POSTS_AT_ONCE && posts_in_row % POSTS_TOGETHER;
+}
+
 /* True if what is posted may wait. */
 static bool count_post(struct vb_adapter *adapter)
 {
@@ -323,7 +328,7 @@ static bool count_post(struct vb_adapter *adapter)
 	uint32_t count = atomic_load_explicit(&adapter->posts_in_row, memory_order_relaxed) + 1;
 
 	atomic_store_explicit(&adapter->posts_in_row, count, memory_order_relaxed);
-	return count > POSTS_AT_ONCE && count % POSTS_TOGETHER;
+	return may_wait(count);
 }
 
 /* The doorbell has been rung. */
@@ -357,6 +362,33 @@ void vb_adapter_kick_qp(struct vb_adapter *adapter, struct vb_qp *qp)
 	vb_adapter_wake_helper_before(adapter, deadline_ns);
 	if (vb_nic_is_rung(adapter->nic))
 		try_drive(adapter, false, NULL);
+}
+
+bool vb_adapter_write_at_once(struct vb_adapter *adapter, struct vb_qp *qp,
+			      const struct vb_send_request *request)
+{
+	uint32_t count = atomic_load_explicit(&adapter->posts_in_row, memory_order_relaxed) + 1;
+	uint64_t deadline_ns = VB_NEVER;
+	uint64_t now_ns;
+	bool is_done;
+
+	if (!vb_qp_may_write_at_once(qp, request) || may_wait(count) ||
+	    !vb_lock_try(&adapter->owner))
+		return false;
+	now_ns = begin_drive(adapter);
+	is_done = vb_qp_write_at_once(qp, now_ns, request);
+	vb_dma_end();
+	if (is_done) {
+		atomic_store_explicit(&adapter->posts_in_row, count, memory_order_relaxed);
+		note_post(adapter, now_ns);
+		note_row(adapter);
+		deadline_ns = settle(adapter, true, false);
+	}
+	vb_lock_give(&adapter->owner);
+	vb_adapter_wake_helper_before(adapter, deadline_ns);
+	if (vb_nic_is_rung(adapter->nic))
+		try_drive(adapter, false, NULL);
+	return is_done;
 }
 
 void vb_adapter_kick_now(struct vb_adapter *adapter)

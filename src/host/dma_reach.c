@@ -104,10 +104,11 @@ static bool find_here(struct vb_reach *reach, const struct vb_key_row *row, uint
 }
 
 /* False if it may not be reached. */
-static bool resolve(struct vb_reach *reach, const struct vb_reach_request *request,
-		    struct place *place)
+static inline __attribute__((always_inline)) bool resolve(struct vb_reach *reach,
+							  const struct vb_reach_request *request,
+							  struct place *place)
 {
-	struct vb_key_row row;
+	const struct vb_key_row *row;
 	uint64_t address;
 
 	if (reach->mark && !vb_dma_reach_is_alive(reach->mark))
@@ -115,12 +116,13 @@ static bool resolve(struct vb_reach *reach, const struct vb_reach_request *reque
 	/* Pairs with the store that opens it again: rows are at least as new. */
 	if (reach->is_closed && atomic_load_explicit(reach->is_closed, memory_order_acquire))
 		return false;
-	if (!vb_reach_check(&reach->tables, request, &row))
+	row = vb_reach_check(&reach->tables, request);
+	if (!row)
 		return false;
-	address = row.address + (request->address - row.iova) + request->offset;
+	address = row->address + (request->address - row->iova) + request->offset;
 	place->address = address;
 	place->is_here = reach->way == VB_REACH_OWN || !request->length ||
-			 find_here(reach, &row, address, request->part_length, &place->address);
+			 find_here(reach, row, address, request->part_length, &place->address);
 	return true;
 }
 

@@ -188,7 +188,8 @@ static void init_reach(struct vb_neighbors *neighbors, struct vb_neighbor *neigh
 	neighbor->reach = (struct vb_reach){
 		.pid = pid,
 		.tables = { neighbor->block->key_rows, neighbor->block->qp_rows,
-			    neighbor->block->srq_rows, VB_EXPORT_KEY_ROWS, VB_EXPORT_QP_ROWS },
+			    neighbor->block->srq_rows, VB_EXPORT_KEY_ROWS, VB_EXPORT_QP_ROWS,
+			    ++neighbors->epoch },
 		.line = &neighbor->out,
 		.line_before = neighbor->out_before,
 		.busy = &neighbor->out_memory->busy,

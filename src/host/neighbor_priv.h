@@ -84,6 +84,7 @@ struct vb_neighbors {
 	struct vb_neighbor_counts counts;
 	struct vb_neighbor table[VB_MEMBER_COUNT];
 	uint32_t last_segment;
+	uint32_t epoch; /* of the rows that were reached last */
 	bool wants_segment; /* one of them has a segment that we do not have and have not asked for */
 	uint32_t segment_looks; /* how often more the mailbox is looked into for one that was asked for */
 	struct vb_own_segment segments[VB_OWN_SEGMENTS_MAX];

@@ -30,6 +30,26 @@ static uint8_t completion_opcode(enum vb_wr_opcode opcode)
 	return VB_COMPLETION_SEND;
 }
 
+void vb_qp_complete_write(struct vb_qp *qp, uint32_t index, uint64_t wr_id, uint32_t length)
+{
+	struct vb_completion *entry = vb_cq_claim(qp->send_cq, qp);
+
+	if (!entry)
+		return;
+	*entry = (struct vb_completion){
+		.wr_id = wr_id,
+		.status = VB_STATUS_SUCCESS,
+		.opcode = VB_COMPLETION_WRITE,
+		.byte_length = length,
+		.qpn = qp->number.v,
+		.qp = qp,
+		.slot_end = index + 1,
+		.frees_slot = true,
+		.timestamp_ns = qp->nic->now_ns,
+	};
+	vb_cq_show(qp->send_cq, false);
+}
+
 void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status)
 {
 	const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, index);

@@ -14,7 +14,6 @@
 
 #define SKIP_FIRST 8u
 #define REFUSALS_MAX 8u
-#define SHORT_MAX 4096u /* bytes of a WRITE that goes together with others */
 
 _Static_assert(VB_REACH_WRITES_MAX <= VB_SGE_MAX, "one span for each of them");
 
@@ -146,15 +145,11 @@ static void advance(struct vb_qp *qp, const struct vb_reach_request *request, en
 }
 
 /* Field by field: a struct that is made and then copied makes the CPU wait for its own stores. fill_part() does the rest. */
-static void init_request(struct vb_reach_request *request, const struct vb_qp *qp,
+static void init_request(struct vb_reach_request *request, struct vb_qp *qp,
 			 const struct vb_wqe *wqe)
 {
-	request->service = qp->service;
+	request->asker = &qp->asker;
 	request->srqn = wqe->rdma.srqn;
-	request->target = qp->peer;
-	request->initiator = qp->number;
-	request->target_gid = &qp->flow.destination;
-	request->initiator_gid = &qp->flow.source;
 	request->right = right_of((enum vb_wr_opcode)wqe->opcode);
 	request->rkey = wqe->rdma.rkey;
 	request->address = wqe->rdma.remote_address;
@@ -165,7 +160,7 @@ static void init_request(struct vb_reach_request *request, const struct vb_qp *q
 
 static bool is_short(const struct vb_wqe *wqe)
 {
-	return wqe->opcode == VB_WR_WRITE && wqe->length && wqe->length <= SHORT_MAX &&
+	return wqe->opcode == VB_WR_WRITE && wqe->length && wqe->length <= VB_DIRECT_SHORT_MAX &&
 	       wqe->sge_count <= 1;
 }
 

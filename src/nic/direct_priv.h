@@ -7,6 +7,8 @@
 
 #define VB_DIRECT_TURN (128u << 10) /* bytes that may be moved in one turn */
 #define VB_DIRECT_PART_MIN 4096u /* less than that is not worth a part */
+#define VB_DIRECT_SHORT_MAX \
+	4096u /* bytes of a request that whoever posts it executes at once, or together with others */
 
 enum vb_direct {
 	VB_DIRECT_REFUSED, /* it must go out in packets */

@@ -20,6 +20,14 @@ void vb_qp_set_line(struct vb_qp *qp, uint32_t line, struct vb_reach *reach)
 	}
 	qp->line = (uint16_t)line;
 	qp->reach = line ? reach : NULL;
+	atomic_store_explicit(&qp->has_reach, qp->reach != NULL, memory_order_relaxed);
+	qp->asker = (struct vb_reach_asker){
+		.service = qp->service,
+		.target = qp->peer,
+		.initiator = qp->number,
+		.target_gid = &qp->flow.destination,
+		.initiator_gid = &qp->flow.source,
+	};
 	qp->requester.direct_offset = 0; /* what was begun begins anew */
 }
 

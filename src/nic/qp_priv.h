@@ -11,6 +11,7 @@
 #include "nic/nic_priv.h"
 #include "nic/qp.h"
 #include "nic/queue_priv.h"
+#include "nic/reach.h"
 #include "nic/rings.h"
 #include "wire/packet.h"
 
@@ -131,6 +132,7 @@ struct vb_qp {
 	_Atomic uint8_t state; /* enum vb_qp_state; read by posting threads */
 	_Atomic uint8_t
 		has_told_no_credits; /* the peer waits for receives; read by posting threads */
+	_Atomic uint8_t has_reach; /* `reach` is not NULL; read by posting threads */
 	uint8_t mtu_shift;
 	bool signal_all;
 	bool has_replied; /* the last packet was a reply: a request's turn */
@@ -144,7 +146,8 @@ struct vb_qp {
 	uint32_t packet_bytes; /* … in packets of so much */
 	uint32_t flight_packets_max; /* how many it may have out by itself, if they are full */
 	uint16_t line; /* that its packets take; 0: the wire */
-	struct vb_reach *reach; /* memory of its peer that it may reach by itself, or NULL */
+	struct vb_reach *reach; /* memory of its peer that it may reach by itself, or NULL … */
+	struct vb_reach_asker asker; /* … and it, as who asks to */
 
 	struct vb_queue sq;
 	struct vb_requester requester;
@@ -259,6 +262,8 @@ void vb_qp_flush_recv(struct vb_qp *qp);
 /* complete.c */
 void vb_qp_complete_current(struct vb_qp *qp); /* the request at send_index, the oldest, is done */
 void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status);
+/* The same for a WRITE that succeeded and wants a completion, though it has no slot. */
+void vb_qp_complete_write(struct vb_qp *qp, uint32_t index, uint64_t wr_id, uint32_t length);
 void vb_qp_complete_receive(struct vb_qp *qp, enum vb_status status, const struct vb_packet *packet,
 			    uint32_t byte_length);
 

@@ -110,6 +110,13 @@ static inline uint32_t vb_queue_posted(const struct vb_queue *queue)
 	return atomic_load_explicit(&queue->posted, memory_order_acquire);
 }
 
+/* For who posts. */
+static inline bool vb_queue_is_full(const struct vb_queue *queue)
+{
+	return queue->staged - atomic_load_explicit(&queue->freed, memory_order_acquire) >=
+	       queue->depth;
+}
+
 struct vb_cq {
 	struct vb_nic *nic;
 	struct vb_completion *entries;

@@ -17,6 +17,9 @@ static inline bool vb_rc_owes_reply(const struct vb_responder *responder)
 	return responder->reply != VB_REPLY_NONE || responder->resources_pending;
 }
 
+/* Nothing of what was posted is out, or was held up. */
+bool vb_rc_is_idle(const struct vb_qp *qp);
+
 /* And nothing that is more urgent. */
 static inline bool vb_rc_owes_mere_ack(const struct vb_responder *responder)
 {

@@ -67,6 +67,16 @@ static bool is_all_acknowledged(const struct vb_requester *requester)
 	return vb_psn_equal(requester->unacked, requester->new_psn);
 }
 
+bool vb_rc_is_idle(const struct vb_qp *qp)
+{
+	const struct vb_requester *requester = &qp->requester;
+
+	return vb_qp_state_now(qp) == VB_STATE_RTS &&
+	       requester->send_index == requester->done_index && is_all_acknowledged(requester) &&
+	       vb_psn_equal(requester->next_psn, requester->new_psn) &&
+	       !requester->waits_for_receiver && !requester->has_failed;
+}
+
 /*
  * Without credits a message waits until all before it is acknowledged and a while beyond, for the peer tells of new receives. Then
  * its first packet goes out to ask, and the answer tells: an RNR NAK, or an ACK, which means that the message has its
@@ -326,16 +336,10 @@ static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *sl
 
 /* --- a short SEND when nothing else is on the QP's mind --- */
 
-/* Nothing is out, and nothing was held up. */
+/* Nothing is out, nothing was held up, and something is posted. */
 static bool is_plain(const struct vb_qp *qp)
 {
-	const struct vb_requester *requester = &qp->requester;
-
-	return vb_qp_state_now(qp) == VB_STATE_RTS &&
-	       requester->send_index == requester->done_index && is_all_acknowledged(requester) &&
-	       vb_psn_equal(requester->next_psn, requester->new_psn) &&
-	       !requester->waits_for_receiver && !requester->has_failed &&
-	       requester->send_index != vb_queue_posted(&qp->sq);
+	return vb_rc_is_idle(qp) && qp->requester.send_index != vb_queue_posted(&qp->sq);
 }
 
 /* Whether a SEND takes one packet, which can be made without asking for anything but its memory. */
@@ -410,16 +414,14 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 	return false;
 }
 
-/* In a post there is no time for more. */
-#define AT_ONCE_MAX 4096u
-
 bool vb_rc_execute_at_once(struct vb_qp *qp)
 {
 	while (is_plain(qp)) {
 		const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, qp->requester.send_index);
 
 		if (wqe->progress != VB_WQE_POSTED || needs_receive(wqe) || vb_wqe_is_local(wqe) ||
-		    wqe->length > AT_ONCE_MAX || vb_qp_execute_directly(qp, wqe) != VB_DIRECT_DONE)
+		    wqe->length > VB_DIRECT_SHORT_MAX ||
+		    vb_qp_execute_directly(qp, wqe) != VB_DIRECT_DONE)
 			return false;
 	}
 	return qp->requester.send_index == vb_queue_posted(&qp->sq);

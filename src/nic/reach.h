@@ -8,6 +8,7 @@
 #define VB_NIC_REACH_H
 
 #include "nic/frame.h"
+#include "nic/request.h"
 #include "nic/tables.h"
 
 struct vb_nic;
@@ -21,16 +22,33 @@ struct vb_reach_tables {
 	const struct vb_srq_row *srq_rows;
 	uint32_t key_row_count;
 	uint32_t qp_row_count;
+	uint32_t epoch; /* another one for other rows, though they lie where those lay */
 };
 
-/* One WRITE, READ or atomic, and the part of it that is to be executed now. */
-struct vb_reach_request {
+/* What rows said to a request, which they say again while they are the same. */
+struct vb_reach_memo {
+	uint32_t right; /* one of enum vb_access that was granted; 0: nothing is remembered */
+	uint32_t epoch;
+	uint32_t qp_generation;
+	const struct vb_qp_row *qp_row; /* the target's, to see whether they are the same … */
+	const struct vb_key_row *key_row;
+	struct vb_key_row key; /* … and what was found there */
+};
+
+/* The QP that asks. */
+struct vb_reach_asker {
 	uint32_t service; /* enum vb_service */
-	uint32_t srqn; /* XRC */
 	vb_qpn target;
 	vb_qpn initiator;
 	const struct vb_gid *target_gid;
 	const struct vb_gid *initiator_gid;
+	struct vb_reach_memo memo;
+};
+
+/* One WRITE, READ or atomic, and the part of it that is to be executed now. */
+struct vb_reach_request {
+	struct vb_reach_asker *asker;
+	uint32_t srqn; /* XRC */
 	uint32_t right; /* one of enum vb_access */
 	uint32_t rkey;
 	uint64_t address; /* of the whole request … */
@@ -50,11 +68,11 @@ struct vb_reach_atomic {
 };
 
 /*
- * Whether the rows permit the request, and the row of its key; one of length 0 needs none. They may hold anything, and change at any time: whoever acts
- * on the answer has announced himself before he asked, and the target waits for him.
+ * The row of the request's key, until the QP asks again; NULL if the rows do not permit it. One of length 0 needs no key, and gets an empty row. They
+ * may hold anything, and change at any time: whoever acts on the answer has announced himself before he asked, and the target waits for him.
  */
-bool vb_reach_check(const struct vb_reach_tables *tables, const struct vb_reach_request *request,
-		    struct vb_key_row *key_out);
+const struct vb_key_row *vb_reach_check(const struct vb_reach_tables *tables,
+					const struct vb_reach_request *request);
 
 #define VB_REACH_WRITES_MAX 32
 
@@ -92,6 +110,14 @@ void vb_nic_show(struct vb_nic *nic, const struct vb_shown *shown);
  * a doorbell and vb_nic_transmit(), as ever.
  */
 bool vb_qp_execute_at_once(struct vb_qp *qp, uint64_t now_ns);
+
+/*
+ * The same for a WRITE that is about to be posted, by whoever may post to the QP: it is as if it had been posted, executed and completed, but no slot is
+ * written for it. False: it is to be posted.
+ */
+bool vb_qp_write_at_once(struct vb_qp *qp, uint64_t now_ns, const struct vb_send_request *request);
+/* Whether that is worth a try; to be asked by anybody. */
+bool vb_qp_may_write_at_once(const struct vb_qp *qp, const struct vb_send_request *request);
 
 /* True if the last vb_nic_transmit() ended because so much was moved directly: there is more, but others may want a turn, too. */
 bool vb_nic_has_moved_enough(const struct vb_nic *nic);

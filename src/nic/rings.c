@@ -37,12 +37,6 @@ void vb_queue_reset(struct vb_queue *queue)
 	atomic_store_explicit(&queue->freed, 0, memory_order_release);
 }
 
-static bool is_full(const struct vb_queue *queue)
-{
-	return queue->staged - atomic_load_explicit(&queue->freed, memory_order_acquire) >=
-	       queue->depth;
-}
-
 /* --- which operations there are: sets of opcodes, for every request is held against them --- */
 
 #define SET(opcode) (1u << VB_WR_##opcode)
@@ -188,8 +182,10 @@ static void copy_operands(const struct vb_qp *qp, struct vb_wqe *wqe,
 		return;
 	}
 	wqe->rdma.remote_address = request->remote_address;
-	wqe->rdma.compare_add = request->compare_add;
-	wqe->rdma.swap = request->swap;
+	if (is_in(SET(COMPARE_SWAP) | SET(FETCH_ADD), request->opcode)) {
+		wqe->rdma.compare_add = request->compare_add;
+		wqe->rdma.swap = request->swap;
+	}
 	wqe->rdma.rkey = request->rkey;
 	wqe->rdma.srqn = request->remote_srqn & 0xffffff;
 }
@@ -203,7 +199,7 @@ vb_err vb_qp_post_send(struct vb_qp *qp, const struct vb_send_request *request)
 
 	if (refusal)
 		return refusal == VB_POST_SERVICE ? VB_EOPNOTSUPP : VB_EINVAL;
-	if (is_full(&qp->sq))
+	if (vb_queue_is_full(&qp->sq))
 		return VB_ENOMEM;
 	wqe = vb_queue_wqe(&qp->sq, qp->sq.staged);
 	wqe->sge_count = 0;
@@ -276,7 +272,7 @@ static vb_err post_recv(struct vb_queue *queue, const struct vb_recv_request *re
 
 	if (check_recv(queue, request, &length))
 		return VB_EINVAL;
-	if (is_full(queue))
+	if (vb_queue_is_full(queue))
 		return VB_ENOMEM;
 	rwqe = vb_queue_slot(queue, queue->staged);
 	rwqe->wr_id = request->wr_id;

@@ -61,11 +61,13 @@ static inline bool read_row(void *row_out, const void *shown, uint32_t size)
 
 static bool is_qp_right(const struct vb_qp_row *row, const struct vb_reach_request *request)
 {
-	if (row->qpn != request->target.v || row->peer_qpn != request->initiator.v ||
-	    row->service != request->service || !row->is_direct)
+	const struct vb_reach_asker *asker = request->asker;
+
+	if (row->qpn != asker->target.v || row->peer_qpn != asker->initiator.v ||
+	    row->service != asker->service || !row->is_direct)
 		return false;
-	if (!vb_gid_equal(&row->peer, request->initiator_gid) ||
-	    !vb_gid_equal(&row->local, request->target_gid))
+	if (!vb_gid_equal(&row->peer, asker->initiator_gid) ||
+	    !vb_gid_equal(&row->local, asker->target_gid))
 		return false;
 	if (request->right != VB_ACCESS_REMOTE_WRITE && !row->reads_in)
 		return false;
@@ -75,11 +77,14 @@ static bool is_qp_right(const struct vb_qp_row *row, const struct vb_reach_reque
 static bool is_key_right(const struct vb_key_row *row, const struct vb_reach_request *request,
 			 uint32_t pd)
 {
+	return row->key == request->rkey && row->kind == VB_KEY_REGION && row->pd == pd &&
+	       row->access & request->right;
+}
+
+static bool is_range_right(const struct vb_key_row *row, const struct vb_reach_request *request)
+{
 	uint64_t offset = request->address - row->iova;
 
-	if (row->key != request->rkey || row->kind != VB_KEY_REGION || row->pd != pd ||
-	    !(row->access & request->right))
-		return false;
 	return offset <= row->length && request->length <= row->length - offset;
 }
 
@@ -90,7 +95,7 @@ static bool find_pd(const struct vb_reach_tables *tables, const struct vb_reach_
 	struct vb_srq_row srq;
 
 	*pd_out = domain;
-	if (request->service != VB_SERVICE_XRC)
+	if (request->asker->service != VB_SERVICE_XRC)
 		return true;
 	if (!read_row(&srq, &tables->srq_rows[request->srqn % VB_SRQ_ROWS], sizeof(srq)))
 		return false;
@@ -98,24 +103,59 @@ static bool find_pd(const struct vb_reach_tables *tables, const struct vb_reach_
 	return srq.number && srq.number == request->srqn && srq.domain == domain;
 }
 
-bool vb_reach_check(const struct vb_reach_tables *tables, const struct vb_reach_request *request,
-		    struct vb_key_row *key_out)
+/* Fills in the memo, as far as it will hold. */
+VB_SELDOM static bool ask(const struct vb_reach_tables *tables,
+			  const struct vb_reach_request *request)
 {
+	const struct vb_reach_asker *asker = request->asker;
+	struct vb_reach_memo *memo = &request->asker->memo;
 	struct vb_qp_row qp;
 	uint32_t pd;
 
-	if (!read_row(&qp, &tables->qp_rows[request->target.v & (tables->qp_row_count - 1)],
-		      sizeof(qp)) ||
-	    !is_qp_right(&qp, request) || !find_pd(tables, request, qp.domain, &pd))
+	memo->right = 0;
+	memo->epoch = tables->epoch;
+	memo->qp_row = &tables->qp_rows[asker->target.v & (tables->qp_row_count - 1)];
+	memo->key_row = &tables->key_rows[request->rkey >> 8 & (tables->key_row_count - 1)];
+	if (!read_row(&qp, memo->qp_row, sizeof(qp)) || !is_qp_right(&qp, request) ||
+	    !find_pd(tables, request, qp.domain, &pd))
 		return false;
+	memo->qp_generation = qp.generation;
 	if (!request->length) {
-		*key_out = (struct vb_key_row){ 0 };
+		memo->key = (struct vb_key_row){ 0 };
 		return true;
 	}
-	return read_row(key_out,
-			&tables->key_rows[request->rkey >> 8 & (tables->key_row_count - 1)],
-			sizeof(*key_out)) &&
-	       is_key_right(key_out, request, pd);
+	if (!read_row(&memo->key, memo->key_row, sizeof(memo->key)) ||
+	    !is_key_right(&memo->key, request, pd))
+		return false;
+	if (asker->service != VB_SERVICE_XRC) /* there an SRQ's row counts, too */
+		memo->right = request->right;
+	return true;
+}
+
+static bool is_same(const uint32_t *shown, uint32_t generation)
+{
+	return __atomic_load_n(shown, __ATOMIC_ACQUIRE) == generation;
+}
+
+static bool is_remembered(const struct vb_reach_tables *tables,
+			  const struct vb_reach_request *request)
+{
+	const struct vb_reach_memo *memo = &request->asker->memo;
+
+	return memo->right == request->right && memo->key.key == request->rkey &&
+	       memo->epoch == tables->epoch && request->length &&
+	       is_same(&memo->qp_row->generation, memo->qp_generation) &&
+	       is_same(&memo->key_row->generation, memo->key.generation);
+}
+
+const struct vb_key_row *vb_reach_check(const struct vb_reach_tables *tables,
+					const struct vb_reach_request *request)
+{
+	const struct vb_key_row *row = &request->asker->memo.key;
+
+	if (!is_remembered(tables, request) && !ask(tables, request))
+		return NULL;
+	return !request->length || is_range_right(row, request) ? row : NULL;
 }
 
 static void show_all(const struct vb_nic *nic)

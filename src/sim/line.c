@@ -53,7 +53,7 @@ void vb_lines_show(struct vb_world *world, struct vb_node *node)
 	node->shown = shown;
 	world->lines.targets[node->index] = (struct vb_target){
 		.tables = { shown.key_rows, shown.qp_rows, shown.srq_rows, VB_NODE_KEY_ROWS,
-			    VB_NODE_QP_ROWS },
+			    VB_NODE_QP_ROWS, ++world->lines.epoch },
 		.is_open = true,
 		.has_pages = vb_dice_chance(&world->lines.prng, 2, 3),
 	};
@@ -263,11 +263,14 @@ bool vb_dma_reach_has_read(const struct vb_reach *reach, uint64_t line_end)
 static bool resolve(const struct vb_reach *reach, const struct vb_reach_request *request,
 		    uint64_t *address_out)
 {
-	struct vb_key_row row;
+	const struct vb_key_row *row;
 
-	if (!reach->target->is_open || !vb_reach_check(&reach->target->tables, request, &row))
+	if (!reach->target->is_open)
 		return false;
-	*address_out = row.address + (request->address - row.iova) + request->offset;
+	row = vb_reach_check(&reach->target->tables, request);
+	if (!row)
+		return false;
+	*address_out = row->address + (request->address - row->iova) + request->offset;
 	return true;
 }
 
@@ -285,9 +288,9 @@ static bool copy(uint64_t to, uint64_t from, uint32_t length)
 /* On UC nobody else would notice: the packets may as well be lost. */
 static void check_order(const struct vb_reach *reach, const struct vb_reach_request *request)
 {
-	uint32_t count = *uc_count_of(reach->line, request->target);
+	uint32_t count = *uc_count_of(reach->line, request->asker->target);
 
-	if (request->service == VB_SERVICE_UC && count)
+	if (request->asker->service == VB_SERVICE_UC && count)
 		vb_model_report(&reach->world->model, VB_MODEL_NONE,
 				"no request overtakes those on the line before it", 0, count);
 }
@@ -296,7 +299,7 @@ static void note_executed(const struct vb_reach *reach, const struct vb_reach_re
 {
 	uint64_t *flaws = reach->world->coverage.flaws;
 
-	switch ((enum vb_service)request->service) {
+	switch ((enum vb_service)request->asker->service) {
 	case VB_SERVICE_RC:
 		flaws[VB_FLAW_DIRECT_RC]++;
 		break;

@@ -42,6 +42,7 @@ struct vb_lines {
 	struct vb_prng prng;
 	struct vb_line lines[VB_FABRIC_NODES_MAX][VB_FABRIC_NODES_MAX]; /* from, to */
 	struct vb_target targets[VB_FABRIC_NODES_MAX];
+	uint32_t epoch; /* of the rows that were shown last */
 	struct vb_reach reaches[VB_FABRIC_NODES_MAX][VB_FABRIC_NODES_MAX]; /* from, to; lent to QPs */
 };
 

@@ -16,11 +16,12 @@ static struct vb_ring_writer line = { .memory = &line_memory };
 
 static void show(struct pair *p, uint32_t time)
 {
+	static uint32_t epoch;
 	struct vb_shown shown = { key_rows[time], qp_rows[time], srq_rows[time] };
 
 	vb_nic_show(node_of(p, B)->nic, &shown);
 	direct_reach.tables = (struct vb_reach_tables){
-		shown.key_rows, shown.qp_rows, shown.srq_rows, ROWS, ROWS,
+		shown.key_rows, shown.qp_rows, shown.srq_rows, ROWS, ROWS, ++epoch,
 	};
 }
 

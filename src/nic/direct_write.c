@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A short WRITE to memory of a peer on this host, executed while it is being posted: what programs do that wait for a word in their own memory and
+ * answer with one. It does what nic/direct.c would do with the same request, without a slot in the send queue: nobody else would ever look at it.
+ */
+#include "nic/direct_priv.h"
+
+#include "nic/rc_priv.h"
+#include "nic/reach.h"
+
+bool vb_qp_may_write_at_once(const struct vb_qp *qp, const struct vb_send_request *request)
+{
+	return request->opcode == VB_WR_WRITE && request->sge_count == 1 &&
+	       atomic_load_explicit(&qp->has_reach, memory_order_relaxed);
+}
+
+/* Whether it would be the only thing to do: for the QP, and for all others. */
+static bool is_only_work(const struct vb_qp *qp)
+{
+	return qp->type == VB_QP_RC && vb_rc_is_idle(qp) &&
+	       qp->requester.send_index == qp->sq.staged && !vb_nic_has_work(qp->nic);
+}
+
+/* Inline data are where the program says, and need no key. */
+static bool find_data(const struct vb_qp *qp, const struct vb_send_request *request,
+		      struct vb_span *span)
+{
+	const struct vb_sge sge = request->sges[0];
+	struct vb_memory_request wanted = {
+		.key = sge.lkey,
+		.pd = qp->pd_number,
+		.address = sge.address,
+		.length = sge.length,
+	};
+	struct vb_memory memory;
+
+	*span = (struct vb_span){ sge.address, sge.length };
+	if (!sge.length || sge.length > VB_DIRECT_SHORT_MAX)
+		return false;
+	if (request->flags & VB_SEND_INLINE)
+		return sge.length <= qp->inline_max;
+	if (!qp->sq.sge_max || vb_memory_resolve(qp->nic, &wanted, &memory) != VB_PASS ||
+	    memory.is_null)
+		return false;
+	span->address = memory.address;
+	return true;
+}
+
+static bool execute(struct vb_qp *qp, const struct vb_send_request *request,
+		    const struct vb_span *span)
+{
+	struct vb_reach_request reach;
+
+	reach.asker = &qp->asker;
+	reach.right = VB_ACCESS_REMOTE_WRITE;
+	reach.rkey = request->rkey;
+	reach.address = request->remote_address;
+	reach.length = reach.part_length = span->length;
+	reach.offset = 0;
+	reach.bytes = NULL;
+	reach.spans = span;
+	reach.span_count = 1;
+	return vb_dma_reach_write(qp->reach, &reach, 1);
+}
+
+/* As if it had gone through the send queue. */
+static void complete(struct vb_qp *qp, const struct vb_send_request *request, uint32_t length)
+{
+	uint32_t index = qp->sq.staged++;
+
+	atomic_store_explicit(&qp->sq.posted, index + 1, memory_order_relaxed);
+	qp->requester.send_index = qp->requester.done_index = index + 1;
+	vb_nic_count(qp->nic, VB_COUNTER_DIRECT_PARTS);
+	if (qp->signal_all || request->flags & VB_SEND_SIGNALED)
+		vb_qp_complete_write(qp, index, request->wr_id, length);
+	vb_nic_settle(qp->nic);
+}
+
+bool vb_qp_write_at_once(struct vb_qp *qp, uint64_t now_ns, const struct vb_send_request *request)
+{
+	struct vb_span span;
+
+	if (!qp->reach || qp->requester.direct_refusals || !is_only_work(qp) ||
+	    vb_queue_is_full(&qp->sq) || !find_data(qp, request, &span))
+		return false;
+	qp->nic->now_ns = now_ns;
+	if (!execute(qp, request, &span))
+		return false;
+	complete(qp, request, span.length);
+	return true;
+}

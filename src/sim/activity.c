@@ -176,6 +176,7 @@ static void post_sends(struct vb_world *world, struct vb_channel *channel)
 	uint32_t side = vb_channel_can_send(channel, 1) ? (uint32_t)vb_prng_below(&world->prng, 2)
 							: 0;
 	uint32_t count = (uint32_t)vb_dice_between(&world->prng, 1, 4);
+	bool is_terse = vb_choice_is_terse(world, channel);
 
 	if (!can_post(world, channel, side)) {
 		if (channel->operations_left)
@@ -191,7 +192,9 @@ static void post_sends(struct vb_world *world, struct vb_channel *channel)
 			break;
 		}
 		channel->operations_left--;
-		post_one(world, channel, side, i + 1 < count);
+		post_one(world, channel, side, !is_terse && i + 1 < count);
+		if (is_terse)
+			vb_world_pump(world, world->nodes[channel->ends[side].node]);
 	}
 	vb_qp_ring_send(vb_channel_qp(world, &channel->ends[side]));
 }

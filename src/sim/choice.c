@@ -4,9 +4,17 @@
 
 #include "sim/dice.h"
 
+#define SHORT_MAX 64u /* bytes */
+
 static bool chance(struct vb_world *world, uint32_t count, uint32_t of)
 {
 	return vb_dice_chance(&world->prng, count, of);
+}
+
+bool vb_choice_is_terse(const struct vb_world *world, const struct vb_channel *channel)
+{
+	return world->lines.depth && channel->options.type == VB_QP_RC &&
+	       (world->options.seed + channel->index) % 3 == 0;
 }
 
 static enum vb_wr_opcode pick_opcode(struct vb_world *world, const struct vb_channel *channel)
@@ -206,9 +214,10 @@ struct vb_draft vb_choice_request(struct vb_world *world, struct vb_channel *cha
 {
 	struct vb_channel_end *end = &channel->ends[side];
 	struct vb_draft draft = { .channel = channel->index, .side = side };
+	bool is_short = vb_choice_is_terse(world, channel) && chance(world, 3, 4);
 	uint32_t right;
 
-	draft.opcode = pick_opcode(world, channel);
+	draft.opcode = is_short ? VB_WR_WRITE : pick_opcode(world, channel);
 	right = vb_draft_right(draft.opcode);
 	if (right & ~channel->options.access[1 - side]) {
 		if (channel->options.is_clean || !chance(world, 1, 12))
@@ -218,6 +227,10 @@ struct vb_draft vb_choice_request(struct vb_world *world, struct vb_channel *cha
 	}
 	pick_size(world, channel, &draft);
 	draft.sge_count = (uint32_t)vb_dice_between(&world->prng, 1, channel->options.sge_max);
+	if (is_short) {
+		draft.length = draft.length < SHORT_MAX ? draft.length : SHORT_MAX;
+		draft.sge_count = 1;
+	}
 	draft.srq = (uint32_t)vb_prng_below(&world->prng, VB_CHANNEL_SRQS_MAX);
 	draft.local_region = pick_local_region(world, draft.opcode);
 	draft.remote_region = pick_remote_region(world, draft.opcode);

@@ -5,6 +5,11 @@
 
 #include "sim/draft.h"
 
+/*
+ * Programs of one host that write word after word into each other's memory: mostly short WRITEs, each posted when the one before has had its chance.
+ */
+bool vb_choice_is_terse(const struct vb_world *world, const struct vb_channel *channel);
+
 struct vb_draft vb_choice_request(struct vb_world *world, struct vb_channel *channel,
 				  uint32_t side);
 

@@ -3,6 +3,7 @@
 #include "sim/draft.h"
 
 #include "base/err.h"
+#include "nic/reach.h"
 #include "sim/dice.h"
 #include "sim/draft_priv.h"
 
@@ -355,11 +356,24 @@ static void note_post(const struct vb_draft_build *b)
 	b->world->coverage.flaws[b->draft->flaw]++;
 }
 
+/* As programs' posts do with a single request, if nobody else drives their adapter just then. */
+static bool write_at_once(const struct vb_draft_build *b)
+{
+	struct vb_qp *qp = vb_channel_qp(b->world, b->end);
+
+	return !b->draft->is_held_back && vb_qp_may_write_at_once(qp, &b->request) &&
+	       vb_dice_chance(&b->world->lines.prng, 1, 2) &&
+	       vb_qp_write_at_once(qp, b->world->now_ns, &b->request);
+}
+
 static enum vb_draft_result post(struct vb_draft_build *b)
 {
 	bool is_full = vb_model_is_full(&b->world->model, b->end->model, false);
-	vb_err err = vb_qp_post_send(vb_channel_qp(b->world, b->end), &b->request);
+	vb_err err = VB_OK;
 
+	b->is_executed = write_at_once(b);
+	if (!b->is_executed)
+		err = vb_qp_post_send(vb_channel_qp(b->world, b->end), &b->request);
 	if (is_full && err == VB_ENOMEM) {
 		b->world->coverage.flaws[VB_FLAW_FULL_QUEUE]++;
 		return VB_DRAFT_QUEUE_FULL;
@@ -418,6 +432,10 @@ enum vb_draft_result vb_draft_send(struct vb_world *world, const struct vb_draft
 		take_over_pieces(&b);
 	vb_model_on_post(&world->model, &b.model);
 	b.end->silent_run = is_signaled ? 0 : b.end->silent_run + 1;
+	if (b.is_executed) {
+		world->coverage.flaws[VB_FLAW_AT_ONCE]++;
+		vb_world_take_events(world, b.node);
+	}
 	if (!draft->is_held_back)
 		vb_qp_ring_send(vb_channel_qp(world, b.end));
 	vb_world_plan_pump(world, b.node->index,

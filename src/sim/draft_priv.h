@@ -16,6 +16,7 @@ struct vb_draft_build {
 	struct vb_send_request request;
 	struct vb_sge sges[VB_MODEL_PIECES_MAX];
 	struct vb_model_request model;
+	bool is_executed; /* while it was posted */
 };
 
 static inline bool vb_draft_is_atomic(enum vb_wr_opcode opcode)

@@ -8,6 +8,7 @@
 #include "namespace.h"
 
 #include "host/adapter.h"
+#include "host/adapter_priv.h"
 #include "host/config.h"
 #include "host/device.h"
 #include "nic/cq.h"
@@ -31,7 +32,8 @@
 
 enum { OWN_ADDRESS = 1, BLACK_HOLE = 2 }; /* the last number of 10.0.0.x */
 enum { SEND_DEPTH = 16 };
-enum { TIMEOUT_1_MS = 8, TIMEOUT_NEVER = 0 };
+enum { TIMEOUT_1_MS = 8, TIMEOUT_275_S = 26, TIMEOUT_NEVER = 0 };
+enum { ROUNDS_OF_POLLING = 30 };
 
 static struct vb_config config;
 static struct vb_device *devices;
@@ -207,6 +209,15 @@ static double now_seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+/* The helper pauses then. */
+static void poll_for_a_while(void)
+{
+	double end_seconds = now_seconds() + 0.003;
+
+	while (now_seconds() < end_seconds)
+		vb_adapter_poll(adapter, NULL);
+}
+
 /* --- deadlines ---------------------------------------------------------------------------------- */
 
 TEST(a_deadline_that_comes_up_while_a_thread_waits_is_kept)
@@ -242,6 +253,59 @@ TEST(a_deadline_is_kept_when_nobody_polls_or_waits)
 	post(&lost);
 	EXPECT_EQ(poll(&event, 1, WAIT_S * 1000), 1);
 	expect_completion(&lost, "RETRY_EXC_ERR");
+	close_line(&lost);
+	end();
+}
+
+/* Unless it pauses the helper says when it looks next, and nobody else sees to what is to be done before. */
+static void expect_helper_in_time(void)
+{
+	uint64_t wakes_ns, deadline_ns;
+
+	vb_lock_take(&adapter->owner);
+	wakes_ns = atomic_load(&adapter->helper_wakes_ns);
+	deadline_ns = vb_nic_deadline(adapter->nic);
+	vb_lock_give(&adapter->owner);
+	EXPECT(wakes_ns == HELPER_PAUSES || wakes_ns <= deadline_ns);
+}
+
+TEST(a_deadline_is_kept_when_a_program_has_just_stopped_polling)
+{
+	begin();
+	for (uint32_t i = 0; i < ROUNDS_OF_POLLING; i++) {
+		double end_seconds = now_seconds() + WAIT_S;
+		struct line lost;
+
+		open_line(&lost, BLACK_HOLE, TIMEOUT_1_MS);
+		poll_for_a_while();
+		post(&lost);
+		while (!vb_cq_waiting(lost.cq)) {
+			expect_helper_in_time();
+			nanosleep(&(struct timespec){ 0, 200000 }, NULL);
+			if (now_seconds() > end_seconds)
+				FAIL("round %u: the request has not ended", i);
+		}
+		expect_completion(&lost, "RETRY_EXC_ERR");
+		close_line(&lost);
+	}
+	end();
+}
+
+TEST(who_drives_and_then_sleeps_hears_of_the_deadline_though_the_helper_pauses)
+{
+	struct line lost;
+	uint64_t deadline_ns;
+
+	begin();
+	open_line(&lost, BLACK_HOLE, TIMEOUT_275_S); /* which does not pass meanwhile */
+	post(&lost);
+	vb_lock_take(&adapter->owner);
+	deadline_ns = vb_nic_deadline(adapter->nic);
+	EXPECT(deadline_ns != VB_NEVER);
+	atomic_store(&adapter->helper_wakes_ns, HELPER_PAUSES);
+	EXPECT(vb_adapter_drive(adapter) <= deadline_ns);
+	vb_lock_give(&adapter->owner);
+	vb_adapter_end_pause(adapter);
 	close_line(&lost);
 	end();
 }
@@ -357,11 +421,9 @@ TEST(what_a_program_posted_before_it_stopped_polling_is_sent)
 	open_line(&line, OWN_ADDRESS, TIMEOUT_NEVER);
 	for (uint32_t i = 0; i < 50; i++) {
 		double end_seconds = now_seconds() + WAIT_S;
-		double polled_seconds = now_seconds() + 0.003;
 		uint32_t done = 0;
 
-		while (now_seconds() < polled_seconds) /* the helper pauses now */
-			vb_adapter_poll(adapter, NULL);
+		poll_for_a_while();
 		for (uint32_t k = 0; k < SEND_DEPTH; k++)
 			post(&line);
 		while (done < SEND_DEPTH) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A table by number. A row belongs to whoever has the descriptor, so it needs no lock; rows are looked at together only in a
- * forked child, which has one thread.
+ * A table by number. A row belongs to whoever has the descriptor, so it needs no lock: a number passes from one thread to another by way of the
+ * kernel. Rows are looked at together only in a forked child, which has one thread.
  */
 #include "link/fd.h"
 
@@ -9,6 +9,7 @@
 #include "link/sys.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/resource.h>
 
@@ -16,9 +17,19 @@
 #define HIGH_MAX 4096 /* the kernel's own table grows with the highest number */
 
 static struct row {
-	uint64_t identity; /* 0: not ours */
-	bool is_known_to_program;
+	_Atomic uint64_t identity; /* 0: not ours */
+	_Atomic bool is_known_to_program;
 } rows[ROWS];
+
+static uint64_t identity_of(int fd)
+{
+	return atomic_load_explicit(&rows[fd].identity, memory_order_relaxed);
+}
+
+static void set_identity(int fd, uint64_t identity)
+{
+	atomic_store_explicit(&rows[fd].identity, identity, memory_order_relaxed);
+}
 
 /* The last quarter of what the process may have. */
 static int high_number(void)
@@ -35,7 +46,9 @@ static void remember(int fd, bool is_known_to_program)
 {
 	if (fd < 0 || fd >= ROWS)
 		return;
-	rows[fd] = (struct row){ vb_descriptor_identity(fd), is_known_to_program };
+	atomic_store_explicit(&rows[fd].is_known_to_program, is_known_to_program,
+			      memory_order_relaxed);
+	set_identity(fd, vb_descriptor_identity(fd));
 	vb_descriptor_protect(fd);
 }
 
@@ -47,7 +60,7 @@ static int copy_high(int fd)
 	do {
 		int copy = vb_sys_result(syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, high + 1));
 
-		if (copy < 0 || copy >= ROWS || !rows[copy].identity)
+		if (copy < 0 || copy >= ROWS || !identity_of(copy))
 			return copy;
 		vb_sys_close(copy);
 		high = copy;
@@ -78,7 +91,7 @@ bool vb_fd_is_ours(int fd)
 {
 	uint64_t identity = fd < 0 ? 0 : vb_descriptor_identity(fd);
 
-	return identity && (fd >= ROWS || rows[fd].identity == identity);
+	return identity && (fd >= ROWS || identity_of(fd) == identity);
 }
 
 void vb_fd_close(int fd)
@@ -87,8 +100,8 @@ void vb_fd_close(int fd)
 
 	if (fd < 0)
 		return;
-	if (fd < ROWS && rows[fd].identity) {
-		rows[fd].identity = 0;
+	if (fd < ROWS && identity_of(fd)) {
+		set_identity(fd, 0);
 		vb_descriptor_release(fd);
 	}
 	if (is_ours)
@@ -98,6 +111,7 @@ void vb_fd_close(int fd)
 void vb_fd_close_inherited(void)
 {
 	for (int fd = 0; fd < ROWS; fd++)
-		if (rows[fd].identity && !rows[fd].is_known_to_program)
+		if (identity_of(fd) &&
+		    !atomic_load_explicit(&rows[fd].is_known_to_program, memory_order_relaxed))
 			vb_fd_close(fd);
 }

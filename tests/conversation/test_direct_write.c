@@ -86,6 +86,17 @@ TEST(psn_and_msn_do_not_move_with_it)
 	expect_completions(p, A, "wr=1 SUCCESS WRITE", "wr=2 SUCCESS SEND");
 }
 
+TEST(its_completion_has_the_time_at_which_it_was_posted)
+{
+	struct pair *p = connect_idle();
+	struct vb_completion completion;
+
+	wait_ns(p, 5 * MS);
+	expect_written(p, 1, 8);
+	EXPECT_EQ(vb_cq_poll(node_of(p, A)->send_cq, &completion, 1), 1);
+	EXPECT_EQ(completion.timestamp_ns, p->now_ns);
+}
+
 TEST(inline_data_are_written_without_a_key)
 {
 	struct pair *p = connect_idle();

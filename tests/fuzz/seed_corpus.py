@@ -341,11 +341,16 @@ def line_words(consumed=0):
 
 
 def line_seeds():
-    mapped = OFFER + ROWS + line_post(LINE_WRITE) + SEND_OUT + RECEIVE + GIVE_SEGMENT
+    mapped = OFFER + ROWS + line_post(LINE_WRITE) + SEND_OUT + GIVE_SEGMENT + line_record(ACK, 2, bytes(8)) + RECEIVE
+    at_once = mapped + line_post(LINE_WRITE, 1) + SEND_OUT + line_post(LINE_WRITE) * 2
     for opcode in range(5):
         yield f'direct-{opcode}', mapped + line_post(opcode) + SEND_OUT
         yield f'direct-beyond-{opcode}', mapped + line_post(opcode, 8190) + SEND_OUT
     yield 'direct-long', mapped + line_post(LINE_WRITE, 0, 8000) + line_post(LINE_READ, 100, 8000) + SEND_OUT
+    yield 'at-once', at_once + line_post(LINE_WRITE, 8190) + line_post(LINE_WRITE, 2, 200)
+    yield 'at-once-other-rows', at_once + bytes([7, 1, 0, 0, 4, 1, 0, 0, 0]) + line_post(LINE_WRITE) + \
+        bytes([7, 0, 0, 0, 4, 1, 0, 0, 0]) + line_post(LINE_WRITE) + ROWS + line_post(LINE_WRITE)
+    yield 'at-once-renewed', at_once + OFFER[:2] + bytes([0, 1, 2, 3, 4, 5, 6, 7, 8]) + OFFER[3:] + line_post(LINE_WRITE)
     yield 'small-file', mapped.replace(GIVE_SEGMENT, bytes([2, 0, 1, 1, 1, 1, 1, 1])) + line_post(LINE_WRITE) + SEND_OUT
     yield 'renewed', OFFER + line_post(LINE_SEND) + SEND_OUT + OFFER[:4] + bytes([0]) + bytes(8) + OFFER[5:] + OFFER + RECEIVE
     yield 'other-incarnation', OFFER + OFFER[:2] + bytes([0, 1, 2, 3, 4, 5, 6, 7, 8]) + OFFER[3:] + RECEIVE

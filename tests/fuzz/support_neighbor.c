@@ -13,6 +13,7 @@
 #include "nic/nic.h"
 #include "nic/pd.h"
 #include "nic/qp.h"
+#include "nic/reach.h"
 #include "nic/rings.h"
 #include "wire/header.h"
 
@@ -390,6 +391,10 @@ void neighbor_post(enum vb_wr_opcode opcode, uint64_t offset, uint32_t length)
 
 	if (opcode == VB_WR_FETCH_ADD || opcode == VB_WR_COMPARE_SWAP)
 		sge.length = 8;
+	/* Every other one while it is posted, if it can be. */
+	if (!(offset & 1) && vb_qp_may_write_at_once(ours.qp, &request) &&
+	    vb_qp_write_at_once(ours.qp, ours.now_ns, &request))
+		return;
 	if (vb_qp_post_send(ours.qp, &request) == VB_OK)
 		vb_qp_ring_send(ours.qp);
 }
@@ -409,6 +414,7 @@ void neighbor_transmit(void)
 	} while (count);
 	vb_neighbors_flush(ours.neighbors);
 	vb_nic_expire(ours.nic, ours.now_ns += 100000000);
+	(void)vb_neighbors_ask_for_segments(ours.neighbors);
 	poll_all();
 }
 
@@ -428,6 +434,7 @@ void neighbor_look(bool buries)
 
 void neighbor_begin(void)
 {
+	MUST(vb_dma_install()); /* a segment may be shorter than it is said to be */
 	make_engine();
 	make_region();
 	make_qp();

@@ -9,9 +9,9 @@
 #include "host/conversion.h"
 #include "host/file.h"
 #include "host/mapping.h"
+#include "host/numbers.h"
 #include "link/sys.h"
 
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,43 +63,19 @@ static bool is_helper(int thread)
 	return false;
 }
 
-struct entry {
-	uint64_t inode;
-	int64_t offset;
-	unsigned short length;
-	unsigned char type;
-	char name[];
-};
-
 /* A helper that ends after it was listed is taken for the program's: better than the other way round. */
-static bool has_others(const char *bytes, long length, int own)
-{
-	for (long at = 0; at < length;) {
-		const struct entry *entry = (const void *)(bytes + at);
-		int thread = atoi(entry->name);
-
-		if (entry->name[0] != '.' && thread != own && !is_helper(thread))
-			return true;
-		at += entry->length;
-	}
-	return false;
-}
-
 bool vb_conversion_is_alone(void)
 {
-	_Alignas(8) char bytes[4096];
-	int own = (int)syscall(SYS_gettid);
-	int folder = vb_sys_result(syscall(SYS_openat, AT_FDCWD, "/proc/self/task",
-					   O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	bool is_alone = folder >= 0 && !is_helper(own);
-	long length = 0;
+	int own = (int)syscall(SYS_gettid), thread;
+	bool is_alone = !is_helper(own);
+	struct vb_numbers threads;
 
-	if (folder < 0)
+	if (!vb_numbers_open(&threads, "/proc/self/task"))
 		return false;
-	while (is_alone && (length = syscall(SYS_getdents64, folder, bytes, sizeof(bytes))) > 0)
-		is_alone = !has_others(bytes, length, own);
-	vb_sys_close(folder);
-	return is_alone && length == 0;
+	while (is_alone && vb_numbers_next(&threads, &thread))
+		is_alone = thread == own || is_helper(thread);
+	vb_numbers_close(&threads);
+	return is_alone && !threads.has_failed;
 }
 
 /* --- the process --- */

@@ -6,12 +6,11 @@
 #include "host/shared.h"
 
 #include "host/mapping.h"
+#include "host/numbers.h"
 #include "link/fd.h"
 #include "link/sys.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -56,41 +55,18 @@ static bool is_writable(int fd)
 	return (syscall(SYS_fcntl, fd, F_GETFL) & O_ACCMODE) == O_RDWR;
 }
 
-struct entry {
-	uint64_t inode;
-	int64_t offset;
-	unsigned short length;
-	unsigned char type;
-	char name[];
-};
-
 /* Among the descriptors of the process. */
-static int find_in(const char *bytes, long length, const struct vb_mapping *mapping)
-{
-	for (long at = 0; at < length;) {
-		const struct entry *entry = (const void *)(bytes + at);
-		int fd = atoi(entry->name);
-
-		if (entry->name[0] != '.' && is_same_file(fd, mapping) && is_writable(fd))
-			return vb_sys_result(syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0));
-		at += entry->length;
-	}
-	return -1;
-}
-
 static int open_by_descriptor(const struct vb_mapping *mapping)
 {
-	_Alignas(8) char bytes[4096];
-	int folder = vb_sys_result(
-		syscall(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	int fd = -1;
-	long length;
+	struct vb_numbers descriptors;
+	int fd = -1, candidate;
 
-	if (folder < 0)
+	if (!vb_numbers_open(&descriptors, "/proc/self/fd"))
 		return -1;
-	while (fd < 0 && (length = syscall(SYS_getdents64, folder, bytes, sizeof(bytes))) > 0)
-		fd = find_in(bytes, length, mapping);
-	vb_sys_close(folder);
+	while (fd < 0 && vb_numbers_next(&descriptors, &candidate))
+		if (is_same_file(candidate, mapping) && is_writable(candidate))
+			fd = vb_sys_result(syscall(SYS_fcntl, candidate, F_DUPFD_CLOEXEC, 0));
+	vb_numbers_close(&descriptors);
 	return fd;
 }
 

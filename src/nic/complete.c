@@ -108,6 +108,37 @@ static void describe_message(struct vb_completion *completion, const struct vb_p
 		completion->opcode = VB_COMPLETION_RECV_WRITE_IMM;
 }
 
+/* The rest is what describe_message() adds. */
+static inline void fill_receive(struct vb_completion *entry, struct vb_qp *qp,
+				const struct vb_receive *receive, enum vb_status status,
+				uint32_t byte_length)
+{
+	*entry = (struct vb_completion){
+		.wr_id = receive->wr_id,
+		.status = (uint8_t)status,
+		.opcode = VB_COMPLETION_RECV,
+		.byte_length = byte_length,
+		.qpn = qp->number.v,
+		.pkey_index = qp->attr.pkey_index,
+		.is_receive = true,
+		.qp = qp,
+		.slot_end = receive->slot_end,
+		.frees_slot = !receive->srq,
+		.timestamp_ns = qp->nic->now_ns,
+	};
+}
+
+void vb_qp_complete_taken(struct vb_qp *qp, uint64_t wr_id, uint32_t byte_length, bool is_solicited)
+{
+	const struct vb_receive receive = { .wr_id = wr_id, .slot_end = qp->rq.taken };
+	struct vb_completion *entry = vb_cq_claim(qp->recv_cq, qp);
+
+	if (!entry)
+		return;
+	fill_receive(entry, qp, &receive, VB_STATUS_SUCCESS, byte_length);
+	vb_cq_show(qp->recv_cq, is_solicited);
+}
+
 void vb_qp_complete_receive(struct vb_qp *qp, enum vb_status status, const struct vb_packet *packet,
 			    uint32_t byte_length)
 {
@@ -125,19 +156,7 @@ void vb_qp_complete_receive(struct vb_qp *qp, enum vb_status status, const struc
 		receive->srq = NULL;
 		return;
 	}
-	*entry = (struct vb_completion){
-		.wr_id = receive->wr_id,
-		.status = (uint8_t)status,
-		.opcode = VB_COMPLETION_RECV,
-		.byte_length = byte_length,
-		.qpn = qp->number.v,
-		.pkey_index = qp->attr.pkey_index,
-		.is_receive = true,
-		.qp = qp,
-		.slot_end = receive->slot_end,
-		.frees_slot = !receive->srq,
-		.timestamp_ns = qp->nic->now_ns,
-	};
+	fill_receive(entry, qp, receive, status, byte_length);
 	receive->srq = NULL;
 	if (packet)
 		describe_message(entry, packet);

@@ -266,6 +266,9 @@ void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status
 void vb_qp_complete_write(struct vb_qp *qp, uint32_t index, uint64_t wr_id, uint32_t length);
 void vb_qp_complete_receive(struct vb_qp *qp, enum vb_status status, const struct vb_packet *packet,
 			    uint32_t byte_length);
+/* The same for a plain message that went into the newest receive taken from the QP's own queue, which was never in use. */
+void vb_qp_complete_taken(struct vb_qp *qp, uint64_t wr_id, uint32_t byte_length,
+			  bool is_solicited);
 
 /* receive_queue.c: makes the next receive the one in use; VB_NOT_READY when there is none */
 enum vb_verdict vb_qp_take_receive(struct vb_qp *qp, uint32_t srqn);

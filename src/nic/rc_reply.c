@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RC, answering. Replies leave in the order of their PSNs: READ and atomic responses first, then the one
- * acknowledgement for everything else that was executed. A refusal is the last word: the QP enters ERR with it.
+ * RC, answering. Replies leave in the order of their PSNs: READ and atomic responses, and the one acknowledgement for
+ * everything else that was executed, which is nearly always behind them. A refusal is the last word: the QP enters ERR with it.
  */
 #include "nic/payload_priv.h"
 #include "nic/rc_priv.h"
@@ -175,13 +175,24 @@ static void conclude_refusal(struct vb_qp *qp)
 	vb_qp_enter_error(qp);
 }
 
+/* What is to be answered before an acknowledgement. That of an earlier request, which came again, comes first: IBA C9-110. */
+static struct vb_resource *next_response(struct vb_responder *responder)
+{
+	struct vb_resource *resource = vb_rc_next_pending(responder);
+
+	if (resource && responder->reply == VB_REPLY_ACK &&
+	    vb_psn_diff(responder->plain_psn, resource->next_psn) < 0)
+		return NULL;
+	return resource;
+}
+
 bool vb_rc_emit_reply(struct vb_qp *qp, struct vb_slot *slot)
 {
 	struct vb_responder *responder = &qp->responder;
-	struct vb_resource *resource = vb_rc_next_pending(responder);
+	struct vb_resource *resource = next_response(responder);
 	enum vb_reply reply;
 
-	for (; resource; resource = vb_rc_next_pending(responder))
+	for (; resource; resource = next_response(responder))
 		if (emit_response(qp, resource, slot))
 			return true;
 	reply = (enum vb_reply)responder->reply;

@@ -383,28 +383,6 @@ static bool place_in_receive(const struct vb_qp *qp, const struct vb_rwqe *rwqe,
 	       vb_dma_write(memory.address, frame->head.data + VB_BTH_SIZE, length);
 }
 
-static void complete_expected(struct vb_qp *qp, uint64_t wr_id, uint32_t length, bool solicited)
-{
-	struct vb_completion *entry = vb_cq_claim(qp->recv_cq, qp);
-
-	if (!entry)
-		return;
-	*entry = (struct vb_completion){
-		.wr_id = wr_id,
-		.status = VB_STATUS_SUCCESS,
-		.opcode = VB_COMPLETION_RECV,
-		.byte_length = length,
-		.qpn = qp->number.v,
-		.pkey_index = qp->attr.pkey_index,
-		.is_receive = true,
-		.qp = qp,
-		.slot_end = qp->rq.taken,
-		.frees_slot = true,
-		.timestamp_ns = qp->nic->now_ns,
-	};
-	vb_cq_show(qp->recv_cq, solicited);
-}
-
 bool vb_rc_take_expected_send(struct vb_qp *qp, const struct vb_frame *frame,
 			      const struct vb_bth *bth)
 {
@@ -428,6 +406,6 @@ bool vb_rc_take_expected_send(struct vb_qp *qp, const struct vb_frame *frame,
 	responder->plain_psn = bth->psn;
 	if (bth->ack_request)
 		owe_ack(qp);
-	complete_expected(qp, rwqe->wr_id, length, bth->solicited);
+	vb_qp_complete_taken(qp, rwqe->wr_id, length, bth->solicited);
 	return true;
 }

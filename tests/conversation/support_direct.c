@@ -52,6 +52,14 @@ struct pair *connect_directly(enum vb_qp_type type)
 	return connect_directly_as(setup_of(type, 1024));
 }
 
+struct pair *connect_directly_to_rtr(enum vb_qp_type type)
+{
+	struct setup setup = setup_of(type, 1024);
+
+	setup.state[B] = VB_STATE_RTR;
+	return connect_directly_as(setup);
+}
+
 void write_line(void)
 {
 	line.produced += RECORD;
@@ -88,6 +96,18 @@ struct vb_send_request write_to_region(struct pair *p, uint64_t wr_id, uint32_t 
 
 	*mr_out = make_mr(p, B, &init);
 	request.rkey = vb_mr_key(*mr_out);
+	return request;
+}
+
+struct vb_send_request write_to_dropped_region(struct pair *p)
+{
+	struct vb_mr *mr;
+	struct vb_send_request request = write_to_region(p, 1, 10, &mr);
+
+	post(p, A, request);
+	expect_executed(p, "wr=1 SUCCESS WRITE");
+	set_bytes(p, B, TARGET, 0x55, 10);
+	EXPECT_EQ(drop_mr(p, B, mr), VB_OK);
 	return request;
 }
 

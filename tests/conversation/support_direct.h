@@ -17,6 +17,7 @@ extern _Atomic uint32_t direct_busy;
 
 struct pair *connect_directly(enum vb_qp_type type);
 struct pair *connect_directly_as(struct setup setup);
+struct pair *connect_directly_to_rtr(enum vb_qp_type type); /* B's QP has had no request yet */
 /* B shows its tables in other memory. */
 void show_anew(struct pair *p);
 
@@ -29,6 +30,8 @@ void renew_line(void);
 struct vb_send_request write_to_window(struct pair *p, uint64_t wr_id, uint32_t length);
 struct vb_send_request write_to_region(struct pair *p, uint64_t wr_id, uint32_t length,
 				       struct vb_mr **mr_out);
+/* A WRITE of 10 bytes that was executed once. Then B dropped its region, in whose memory is 0x55 now. */
+struct vb_send_request write_to_dropped_region(struct pair *p);
 /* The first part of a WRITE that is longer than a turn. */
 void begin_long_write(struct pair *p, struct vb_send_request request);
 

@@ -189,6 +189,8 @@ struct vb_send_request bind_request(struct pair *p, enum side side, uint64_t wr_
 				    struct vb_mw *mw, uint32_t offset, uint32_t length,
 				    uint32_t access);
 struct vb_send_request invalidate_request(uint64_t wr_id, uint32_t key);
+/* The same from one buffer whose key opens nothing. */
+struct vb_send_request with_wrong_lkey(struct pair *p, struct vb_send_request request);
 
 void post(struct pair *p, enum side side, struct vb_send_request request);
 vb_err try_post(struct pair *p, enum side side, struct vb_send_request request);

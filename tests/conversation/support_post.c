@@ -113,6 +113,15 @@ struct vb_send_request invalidate_request(uint64_t wr_id, uint32_t key)
 	};
 }
 
+struct vb_send_request with_wrong_lkey(struct pair *p, struct vb_send_request request)
+{
+	struct vb_sge sge = *request.sges;
+
+	sge.lkey ^= 0x100;
+	request.sges = keep_sge(p, sge);
+	return request;
+}
+
 /* Posting */
 
 vb_err try_post(struct pair *p, enum side side, struct vb_send_request request)

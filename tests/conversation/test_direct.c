@@ -196,9 +196,7 @@ TEST(a_target_without_resources_for_reads_refuses_them_itself)
 
 TEST(a_qp_in_rtr_gets_its_first_request_in_a_packet_and_its_event)
 {
-	struct setup setup = setup_of(VB_QP_RC, 1024);
-	setup.state[B] = VB_STATE_RTR;
-	struct pair *p = connect_directly_as(setup);
+	struct pair *p = connect_directly_to_rtr(VB_QP_RC);
 
 	post_write(p, A, 1, 10);
 	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack");
@@ -213,14 +211,8 @@ TEST(a_qp_in_rtr_gets_its_first_request_in_a_packet_and_its_event)
 TEST(a_region_that_was_deregistered_is_not_reached)
 {
 	struct pair *p = connect_directly(VB_QP_RC);
-	struct vb_mr *mr;
-	struct vb_send_request request = write_to_region(p, 1, 10, &mr);
 
-	post(p, A, request);
-	expect_executed(p, "wr=1 SUCCESS WRITE");
-	set_bytes(p, B, TARGET, 0x55, 10);
-	EXPECT_EQ(drop_mr(p, B, mr), VB_OK);
-	post(p, A, request);
+	post(p, A, write_to_dropped_region(p));
 	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack");
 	EXPECT_EQ(node_of(p, B)->memory[TARGET], 0x55);
 }
@@ -351,12 +343,8 @@ TEST(sqd_finishes_a_long_write_that_is_begun_and_then_raises_its_event)
 TEST(local_memory_that_is_not_there_ends_as_it_does_on_the_wire)
 {
 	struct pair *p = connect_directly(VB_QP_RC);
-	struct vb_send_request request = write_request(p, A, 1, 10);
-	struct vb_sge sge = sge_at(p, A, LOCAL, 10);
 
-	sge.lkey ^= 0x100;
-	request.sges = &sge;
-	post(p, A, request);
+	post(p, A, with_wrong_lkey(p, write_request(p, A, 1, 10)));
 	expect_executed(p, "wr=1 LOC_PROT_ERR");
 }
 

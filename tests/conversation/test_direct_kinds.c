@@ -137,14 +137,8 @@ TEST(uc_a_wrong_key_is_dropped_by_the_target_and_a_success_at_the_initiator)
 TEST(uc_a_region_that_was_deregistered_is_not_reached)
 {
 	struct pair *p = connect_directly(VB_QP_UC);
-	struct vb_mr *mr;
-	struct vb_send_request request = write_to_region(p, 1, 10, &mr);
 
-	post(p, A, request);
-	expect_executed(p, "wr=1 SUCCESS WRITE");
-	set_bytes(p, B, TARGET, 0x55, 10);
-	EXPECT_EQ(drop_mr(p, B, mr), VB_OK);
-	post(p, A, request);
+	post(p, A, write_to_dropped_region(p));
 	expect_sent(p, A, "UC WRITE_ONLY psn=0 len=10");
 	deliver(p);
 	expect_completions(p, A, "wr=1 SUCCESS WRITE");
@@ -167,12 +161,8 @@ TEST(uc_a_qp_in_error_is_not_reached)
 TEST(uc_a_qp_whose_send_queue_has_failed_is_reached)
 {
 	struct pair *p = connect_directly(VB_QP_UC);
-	struct vb_send_request request = send_request(p, B, 9, 10);
-	struct vb_sge sge = sge_at(p, B, LOCAL, 10);
 
-	sge.lkey ^= 0x100;
-	request.sges = &sge;
-	post(p, B, request);
+	post(p, B, with_wrong_lkey(p, send_request(p, B, 9, 10)));
 	expect_silence(p, B);
 	expect_state(p, B, VB_STATE_SQE);
 	post_write(p, A, 1, 10);
@@ -182,9 +172,7 @@ TEST(uc_a_qp_whose_send_queue_has_failed_is_reached)
 
 TEST(uc_a_qp_in_rtr_gets_its_first_request_in_a_packet_and_its_event)
 {
-	struct setup setup = setup_of(VB_QP_UC, 1024);
-	setup.state[B] = VB_STATE_RTR;
-	struct pair *p = connect_directly_as(setup);
+	struct pair *p = connect_directly_to_rtr(VB_QP_UC);
 
 	post_write(p, A, 1, 10);
 	expect_sent(p, A, "UC WRITE_ONLY psn=0 len=10");
@@ -198,26 +186,31 @@ TEST(uc_a_qp_in_rtr_gets_its_first_request_in_a_packet_and_its_event)
 TEST(uc_local_memory_that_is_not_there_ends_as_it_does_on_the_wire)
 {
 	struct pair *p = connect_directly(VB_QP_UC);
-	struct vb_send_request request = write_request(p, A, 1, 10);
-	struct vb_sge sge = sge_at(p, A, LOCAL, 10);
 
-	sge.lkey ^= 0x100;
-	request.sges = &sge;
-	post(p, A, request);
+	post(p, A, with_wrong_lkey(p, write_request(p, A, 1, 10)));
 	expect_executed(p, "wr=1 LOC_PROT_ERR");
 	expect_state(p, A, VB_STATE_SQE);
+}
+
+/* The same of two packets, and the second one's memory is not there. */
+static struct vb_send_request fail_in_the_middle(struct pair *p, struct vb_send_request request)
+{
+	static struct vb_sge sges[2];
+
+	sges[0] = sge_at(p, A, LOCAL, 1024);
+	sges[1] = sge_at(p, A, LOCAL, 10);
+	sges[1].lkey ^= 0x100;
+	request.sges = sges;
+	request.sge_count = 2;
+	return request;
 }
 
 /* Of a message that fails in the middle, the peer has yet to read the beginning. */
 TEST(uc_a_write_after_a_message_that_failed_half_sent_is_not_executed_before_it)
 {
 	struct pair *p = connect_directly(VB_QP_UC);
-	struct vb_sge sges[2] = { sge_at(p, A, LOCAL, 1024), sge_at(p, A, LOCAL, 10) };
-	struct vb_send_request request = write_request(p, A, 1, 1034);
+	struct vb_send_request request = fail_in_the_middle(p, write_request(p, A, 1, 1034));
 
-	sges[1].lkey ^= 0x100;
-	request.sges = sges;
-	request.sge_count = 2;
 	request.remote_address -= 1024; /* no memory of the region: it goes out in packets */
 	request.rkey ^= 1;
 	post(p, A, request);
@@ -234,14 +227,9 @@ TEST(uc_a_write_after_a_message_that_failed_half_sent_is_not_executed_before_it)
 TEST(uc_a_message_that_fails_in_the_turn_that_began_it_is_not_overtaken)
 {
 	struct pair *p = connect_directly(VB_QP_UC);
-	struct vb_sge sges[2] = { sge_at(p, A, LOCAL, 1024), sge_at(p, A, LOCAL, 10) };
-	struct vb_send_request request = send_request(p, A, 1, 1034);
 	struct vb_slot slots[2];
 
-	sges[1].lkey ^= 0x100;
-	request.sges = sges;
-	request.sge_count = 2;
-	post(p, A, request);
+	post(p, A, fail_in_the_middle(p, send_request(p, A, 1, 1034)));
 	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, slots, 2), 1);
 	write_line();
 	expect_completions(p, A, "wr=1 LOC_PROT_ERR");
@@ -339,13 +327,8 @@ TEST(xrc_a_wrong_key_is_refused_by_the_target_itself)
 TEST(xrc_a_region_that_was_deregistered_is_not_reached)
 {
 	struct pair *p = connect_directly(VB_QP_XRC_SEND);
-	struct vb_mr *mr;
-	struct vb_send_request request = write_to_region(p, 1, 10, &mr);
 
-	post(p, A, request);
-	expect_executed(p, "wr=1 SUCCESS WRITE");
-	EXPECT_EQ(drop_mr(p, B, mr), VB_OK);
-	post(p, A, request);
+	post(p, A, write_to_dropped_region(p));
 	settle(p);
 	expect_completions(p, A, "wr=1 REM_ACCESS_ERR");
 	expect_counter(p, A, DIRECT_PARTS, 1);
@@ -458,9 +441,7 @@ TEST(xrc_a_target_that_shows_its_tables_anew_is_reached_by_them)
 
 TEST(xrc_a_qp_in_rtr_gets_its_first_request_in_a_packet_and_its_event)
 {
-	struct setup setup = setup_of(VB_QP_XRC_SEND, 1024);
-	setup.state[B] = VB_STATE_RTR;
-	struct pair *p = connect_directly_as(setup);
+	struct pair *p = connect_directly_to_rtr(VB_QP_XRC_SEND);
 
 	post_write(p, A, 1, 10);
 	expect_sent(p, A, "XRC WRITE_ONLY psn=0 len=10 ack");

@@ -196,12 +196,9 @@ TEST(behind_another_request_nothing_goes_at_once)
 TEST(with_a_wrong_key_nothing_goes_at_once)
 {
 	struct pair *p = connect_directly(VB_QP_RC);
-	struct vb_send_request request = send_request(p, A, 4, 8);
-	struct vb_sge sge = *request.sges;
+	struct vb_send_request request = with_wrong_lkey(p, send_request(p, A, 4, 8));
 	struct vb_slot slot;
 
-	sge.lkey ^= 0x100;
-	request.sges = &sge;
 	EXPECT(vb_qp_post_send(node_of(p, A)->qp, &request) == VB_OK);
 	EXPECT(vb_qp_show_send(node_of(p, A)->qp));
 	EXPECT(!send_at_once(p, &slot));

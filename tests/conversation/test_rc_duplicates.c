@@ -132,6 +132,87 @@ TEST(rc_a_part_of_a_read_does_not_cut_the_answer_that_is_under_way)
 	expect_dropped(p, B, OLD_DUPLICATE, 1);
 }
 
+/* IBA C9-110. Who lost the first answer asks for the second one again, too; to who did not, it is still owed. */
+TEST(rc_an_earlier_read_that_comes_again_is_answered_before_the_rest_of_a_later_one)
+{
+	struct pair *p = pair_connect_rc(256);
+
+	inject(p, B, "READ_REQUEST psn=0 dma=300");
+	send_all(p, B);
+	lose(p);
+	inject(p, B, "READ_REQUEST psn=2 dma=600");
+	wait_until_work(p, B);
+	inject(p, B, "READ_REQUEST psn=0 dma=300");
+	expect_sent(p, B, "READ_RESPONSE_FIRST psn=2 len=256 msn=2",
+		    "READ_RESPONSE_FIRST psn=0 len=256 msn=1",
+		    "READ_RESPONSE_LAST psn=1 len=44 msn=1", "READ_RESPONSE_MIDDLE psn=3 len=256",
+		    "READ_RESPONSE_LAST psn=4 len=88 msn=2");
+}
+
+TEST(rc_an_answer_that_an_earlier_one_interrupted_begins_anew_when_it_is_asked_for_again)
+{
+	struct pair *p = pair_connect_rc(256);
+
+	inject(p, B, "READ_REQUEST psn=0 dma=300");
+	send_all(p, B);
+	lose(p);
+	inject(p, B, "READ_REQUEST psn=2 dma=600");
+	wait_until_work(p, B);
+	inject(p, B, "READ_REQUEST psn=0 dma=300");
+	inject(p, B, "READ_REQUEST psn=2 dma=600");
+	expect_sent(p, B, "READ_RESPONSE_FIRST psn=2 len=256 msn=2",
+		    "READ_RESPONSE_FIRST psn=0 len=256 msn=1",
+		    "READ_RESPONSE_LAST psn=1 len=44 msn=1",
+		    "READ_RESPONSE_FIRST psn=2 len=256 msn=2", "READ_RESPONSE_MIDDLE psn=3 len=256",
+		    "READ_RESPONSE_LAST psn=4 len=88 msn=2");
+}
+
+TEST(rc_an_earlier_write_that_comes_again_is_acknowledged_before_the_rest_of_a_later_read)
+{
+	struct pair *p = pair_connect_rc(256);
+
+	inject(p, B, "WRITE_ONLY psn=0 len=8 ack");
+	send_all(p, B);
+	lose(p);
+	inject(p, B, "READ_REQUEST psn=1 dma=600");
+	wait_until_work(p, B);
+	inject(p, B, "WRITE_ONLY psn=0 len=8 ack");
+	expect_sent(p, B, "READ_RESPONSE_FIRST psn=1 len=256 msn=2", "ACKNOWLEDGE psn=0 msn=2",
+		    "READ_RESPONSE_MIDDLE psn=2 len=256", "READ_RESPONSE_LAST psn=3 len=88 msn=2");
+}
+
+TEST(rc_a_later_write_is_acknowledged_behind_an_earlier_read_that_comes_again)
+{
+	struct pair *p = pair_connect_rc(256);
+
+	inject(p, B, "READ_REQUEST psn=0 dma=300");
+	send_all(p, B);
+	lose(p);
+	inject(p, B, "WRITE_ONLY psn=2 len=8 ack");
+	inject(p, B, "READ_REQUEST psn=0 dma=300");
+	expect_sent(p, B, "READ_RESPONSE_FIRST psn=0 len=256 msn=1",
+		    "READ_RESPONSE_LAST psn=1 len=44 msn=1", "ACKNOWLEDGE psn=2 msn=2");
+}
+
+TEST(rc_duplicates_are_answered_in_the_order_of_their_psns)
+{
+	struct pair *p = pair_connect_rc(256);
+
+	set_word(p, B, TARGET, 7);
+	inject(p, B, "READ_REQUEST psn=0 dma=300");
+	inject(p, B, "FETCH_ADD psn=2 add=1");
+	inject(p, B, "READ_REQUEST psn=3 dma=8");
+	send_all(p, B);
+	lose(p);
+	inject(p, B, "READ_REQUEST psn=3 dma=8");
+	inject(p, B, "FETCH_ADD psn=2 add=1");
+	inject(p, B, "READ_REQUEST psn=0 dma=300");
+	expect_sent(p, B, "READ_RESPONSE_FIRST psn=0 len=256 msn=1",
+		    "READ_RESPONSE_LAST psn=1 len=44 msn=1",
+		    "ATOMIC_ACKNOWLEDGE psn=2 msn=2 orig=0x7",
+		    "READ_RESPONSE_ONLY psn=3 len=8 msn=3");
+}
+
 TEST(rc_a_late_copy_of_a_read_whose_key_is_gone_is_dropped_and_no_reason_to_fail)
 {
 	struct pair *p = pair_connect_rc(1024);

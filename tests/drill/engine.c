@@ -18,7 +18,7 @@
 
 #include <stdlib.h>
 
-enum { TABLE_ROWS = 1 << 10, PAGE = 4096, SENT_MAX = 64 };
+enum { TABLE_ROWS = 1 << 10, PAGE = 4096, SENT_MAX = 64, HELD_MAX = 8 };
 
 #define SILENCE_NS 1000000000ull
 #define ACCESS_ALL                                                                \
@@ -39,6 +39,9 @@ static struct vb_ah *ah; /* to the drill */
 static uint64_t now_ns = 1000000000;
 static struct made_packet sent[SENT_MAX]; /* by the engine, not taken by the script yet */
 static uint32_t sent_first, sent_end;
+static struct made_packet held[HELD_MAX]; /* by the drill, not received by the engine yet */
+static uint32_t held_count;
+static bool is_held;
 
 const char *peer_kind(void)
 {
@@ -84,16 +87,40 @@ static void drive(void)
 	} while (vb_nic_has_work(nic));
 }
 
+static void receive(const struct made_packet *made, uint32_t count)
+{
+	struct vb_frame frames[HELD_MAX];
+
+	for (uint32_t i = 0; i < count; i++)
+		frames[i] = (struct vb_frame){
+			.flow = made[i].flow,
+			.ip_id = made[i].ip_id,
+			.head = { made[i].bytes, made[i].length },
+		};
+	vb_nic_receive(nic, now_ns, frames, count);
+	drive();
+}
+
 void peer_send(const struct made_packet *packet)
 {
-	struct vb_frame frame = {
-		.flow = packet->flow,
-		.ip_id = packet->ip_id,
-		.head = { packet->bytes, packet->length },
-	};
+	if (!is_held) {
+		receive(packet, 1);
+		return;
+	}
+	EXPECT(held_count < HELD_MAX);
+	held[held_count++] = *packet;
+}
 
-	vb_nic_receive(nic, now_ns, &frame, 1);
-	drive();
+void peer_hold(void)
+{
+	is_held = true;
+}
+
+void peer_release(void)
+{
+	is_held = false;
+	receive(held, held_count);
+	held_count = 0;
 }
 
 /* To the next deadline, or to the end of the time; false if that was reached. */

@@ -23,6 +23,10 @@ const char *peer_order(const char *order);
 
 void peer_send(const struct made_packet *packet);
 
+/* It stands still; when it is released, it finds all that was sent meanwhile at once. The kernel is never held. */
+void peer_hold(void);
+void peer_release(void);
+
 /* The next packet that it sends; false if it sends none in this time. Says whether made->ip_id is known or a guess. */
 bool peer_receive(struct made_packet *made, bool *is_id_known, uint64_t ns);
 

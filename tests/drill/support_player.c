@@ -30,6 +30,7 @@ static const char *path;
 static uint32_t line_number;
 static struct packet_usual usual;
 static bool is_open;
+static bool is_held; /* the peer stands still */
 static bool has_reason; /* says how the peers differ */
 static bool has_difference; /* has lines for one kind of peer */
 static bool has_timeout; /* the QP has an ACK timeout */
@@ -111,6 +112,20 @@ static void play_send(char *words)
 	packet_from_words(words, &usual, &last_sent);
 	mark_ns = peer_now_ns();
 	peer_send(&last_sent);
+}
+
+static void play_hold(char *words)
+{
+	(void)words;
+	is_held = true;
+	peer_hold();
+}
+
+static void play_release(char *words)
+{
+	(void)words;
+	is_held = false;
+	peer_release();
 }
 
 static void check_time(uint64_t least_us)
@@ -336,6 +351,8 @@ static const struct {
 } verbs[] = {
 	{ ">", play_send, false },
 	{ "<", play_receive, false },
+	{ "hold", play_hold, false },
+	{ "release", play_release, false },
 	{ "silence", play_silence, false },
 	{ "setup", play_setup, false },
 	{ "post", play_order, true },
@@ -427,6 +444,8 @@ static void play_script(void)
 		STOP("a script without a line to play");
 	if (has_reason != has_difference)
 		STOP("lines for one peer and a line \"differs:\" belong together");
+	if (is_held)
+		STOP("what is held must be released");
 	expect_silence(peer_silence_ns());
 	expect_no_completion();
 }

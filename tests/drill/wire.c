@@ -14,10 +14,12 @@
 #include "harness.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <netinet/udp.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,9 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { FILLERS = 8 };
+
+static struct vb_gid peer_address;
 static int packets; /* the UDP socket */
 static int orders; /* the TCP connection */
 static char answer[ORDER_MAX];
@@ -123,6 +128,71 @@ void peer_send(const struct made_packet *packet)
 		FAIL("a packet could not be sent: %m");
 }
 
+static bool is_stopped(const char *process, const char *thread)
+{
+	char path[64], line[256] = "", state = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%.10s/task/%.10s/stat", process, thread);
+	file = fopen(path, "r");
+	EXPECT(file && fgets(line, sizeof(line), file));
+	fclose(file);
+	return sscanf(strrchr(line, ')'), ") %c", &state) == 1 && state == 'T';
+}
+
+/* Threads stop one by one. */
+static bool have_all_stopped(const char *process)
+{
+	char path[64];
+	struct dirent *entry;
+	bool all = true;
+	DIR *threads;
+
+	snprintf(path, sizeof(path), "/proc/%.10s/task", process);
+	threads = opendir(path);
+	EXPECT(threads);
+	while (all && (entry = readdir(threads)))
+		all = entry->d_name[0] == '.' || is_stopped(process, entry->d_name);
+	closedir(threads);
+	return all;
+}
+
+/* Set by the runner if the dummy is a process of this machine, whose adapter stops with it. */
+static const char *dummy_process(void)
+{
+	return getenv("DRILL_PROCESS");
+}
+
+/*
+ * Our adapter takes more packets at once the more it finds. So there are some that are none, too short for that, before those
+ * of the script; each is longer than the one before, or the kernel might merge them into one.
+ */
+static void send_fillers(void)
+{
+	struct sockaddr_in6 to = address_of(&peer_address, VB_ROCE_PORT);
+	const uint8_t bytes[FILLERS] = { 0 };
+
+	for (size_t length = 1; length <= FILLERS; length++)
+		EXPECT_EQ(sendto(packets, bytes, length, 0, (struct sockaddr *)&to, sizeof(to)),
+			  length);
+}
+
+void peer_hold(void)
+{
+	if (!dummy_process())
+		return;
+	EXPECT_EQ(kill(atoi(dummy_process()), SIGSTOP), 0);
+	while (!have_all_stopped(dummy_process()))
+		peer_wait(1000000);
+	send_fillers();
+}
+
+void peer_release(void)
+{
+	if (dummy_process())
+		kill(atoi(dummy_process()), SIGCONT);
+}
+
 bool peer_receive(struct made_packet *made, bool *is_id_known, uint64_t ns)
 {
 	struct pollfd waiting = { .fd = packets, .events = POLLIN };
@@ -199,7 +269,8 @@ static struct vb_gid gid_of(const char *text)
 void peer_open(struct vb_gid *drill, struct vb_gid *peer)
 {
 	*drill = gid_of(setting("DRILL_OWN"));
-	*peer = gid_of(setting("DRILL_PEER"));
+	*peer = peer_address = gid_of(setting("DRILL_PEER"));
+	atexit(peer_release); /* also if the script fails */
 	open_packets();
 	open_orders(peer);
 }

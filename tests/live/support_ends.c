@@ -313,6 +313,22 @@ pid_t start_target(struct board *board, enum ibv_qp_type type, uint8_t *(*alloca
 		pause();
 }
 
+pid_t meet_target(struct end *end, enum ibv_qp_type type, uint8_t *(*allocate)(void))
+{
+	struct board *board = make_board();
+	pid_t child = start_target(board, type, allocate);
+
+	*end = (struct end){ .type = type };
+	meet_as_parent(end, board, private_memory());
+	return child;
+}
+
+pid_t begin_with_target(struct end *end, enum ibv_qp_type type, uint8_t *(*allocate)(void))
+{
+	begin();
+	return meet_target(end, type, allocate);
+}
+
 pid_t start_writer(struct board *board, enum ibv_qp_type type)
 {
 	pid_t child = fork_end();
@@ -335,4 +351,17 @@ void end_target(pid_t child)
 {
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
+}
+
+void deregister(struct end *end)
+{
+	EXPECT_EQ(ibv_dereg_mr(end->mr), 0);
+	end->mr = NULL;
+}
+
+void reset(struct end *end)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	EXPECT_EQ(ibv_modify_qp(end->qp, &attr, IBV_QP_STATE), 0);
 }

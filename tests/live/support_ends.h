@@ -70,8 +70,15 @@ pid_t fork_end(void);
 void expect_child_success(pid_t child);
 /* A child that only lends its memory, to an end of that type, until it is killed. */
 pid_t start_target(struct board *board, enum ibv_qp_type type, uint8_t *(*allocate)(void));
+/* The same, which our own end meets; all but the target's is private memory. The second begins before. */
+pid_t meet_target(struct end *end, enum ibv_qp_type type, uint8_t *(*allocate)(void));
+pid_t begin_with_target(struct end *end, enum ibv_qp_type type, uint8_t *(*allocate)(void));
 /* A child that writes as fast as it can, each time a step, until it is refused or killed. */
 pid_t start_writer(struct board *board, enum ibv_qp_type type);
 void end_target(pid_t child);
+
+/* Takes from the peer what it writes to. */
+void deregister(struct end *end);
+void reset(struct end *end);
 
 #endif

@@ -17,29 +17,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A child that lends its memory, and our own end, which has met it. */
-static pid_t meet_target(struct end *end, uint8_t *(*allocate)(void))
-{
-	struct board *board = make_board();
-	pid_t child = start_target(board, IBV_QPT_RC, allocate);
-
-	*end = (struct end){ .type = IBV_QPT_RC };
-	meet_as_parent(end, board, private_memory());
-	return child;
-}
-
-static pid_t begin_with_target(struct end *end, uint8_t *(*allocate)(void))
-{
-	begin();
-	return meet_target(end, allocate);
-}
-
 /* --- ways --- */
 
 TEST(peers_on_one_host_take_a_line_and_need_no_packets_for_one_sided_requests)
 {
 	struct end end;
-	pid_t child = begin_with_target(&end, private_memory);
+	pid_t child = begin_with_target(&end, IBV_QPT_RC, private_memory);
 
 	memset(end.memory, 0x5a, LENGTH);
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
@@ -71,7 +54,7 @@ static void expect_packets(const char *own_path, uint8_t *(*allocate)(void))
 
 	begin();
 	setenv("VERBATIM_PATH", own_path, 1);
-	child = meet_target(&end, allocate);
+	child = meet_target(&end, IBV_QPT_RC, allocate);
 	memset(end.memory, 0x5a, LENGTH);
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
 	program_expect_in_log("takes the wire: the peer wants packets");
@@ -115,7 +98,7 @@ TEST(where_the_kernel_forbids_to_reach_memory_all_goes_by_the_line)
 
 	begin();
 	be_ordinary();
-	child = meet_target(&end, memory_behind_a_wall);
+	child = meet_target(&end, IBV_QPT_RC, memory_behind_a_wall);
 	program_expect_in_log("takes the line, and only memory that is shared");
 	memset(end.memory, 0x5a, LENGTH);
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
@@ -186,7 +169,7 @@ TEST(memory_that_the_target_has_unmapped_is_an_error_at_the_initiator)
 TEST(requests_to_a_target_that_was_killed_end_by_their_retries)
 {
 	struct end end;
-	pid_t child = begin_with_target(&end, private_memory);
+	pid_t child = begin_with_target(&end, IBV_QPT_RC, private_memory);
 
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
 	end_target(child);
@@ -198,7 +181,7 @@ TEST(requests_to_a_target_that_was_killed_end_by_their_retries)
 TEST(messages_to_a_target_that_was_killed_with_a_full_line_end_by_their_retries)
 {
 	struct end end;
-	pid_t child = begin_with_target(&end, private_memory);
+	pid_t child = begin_with_target(&end, IBV_QPT_RC, private_memory);
 
 	EXPECT_EQ(kill(child, SIGSTOP), 0);
 	EXPECT_EQ(waitpid(child, NULL, WUNTRACED), child);
@@ -215,7 +198,7 @@ TEST(who_comes_after_one_that_was_killed_has_lines_of_its_own)
 	begin();
 	for (uint32_t i = 0; i < 5; i++) {
 		struct end end;
-		pid_t child = meet_target(&end, private_memory);
+		pid_t child = meet_target(&end, IBV_QPT_RC, private_memory);
 
 		do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
 		do_at(&end, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8);
@@ -336,7 +319,7 @@ TEST(datagrams_to_a_group_of_this_host_that_leave_together_all_arrive_in_order)
 TEST(a_forked_child_that_closes_what_it_inherited_takes_nothing_from_its_parent)
 {
 	struct end end;
-	pid_t target = begin_with_target(&end, private_memory);
+	pid_t target = begin_with_target(&end, IBV_QPT_RC, private_memory);
 	pid_t child;
 
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);

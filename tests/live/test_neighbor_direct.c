@@ -39,13 +39,9 @@ static uint8_t byte_of(const struct end *end, pid_t child, uint32_t offset)
 
 static void expect_writes_while_stopped(enum ibv_qp_type type, uint8_t *(*allocate)(void))
 {
-	struct board *board = make_board();
-	struct end end = { .type = type };
-	pid_t child;
+	struct end end;
+	pid_t child = begin_with_target(&end, type, allocate);
 
-	begin();
-	child = start_target(board, type, allocate);
-	meet_as_parent(&end, board, private_memory());
 	stop(child);
 	for (uint32_t i = 1; i <= ROUNDS; i++) {
 		memset(end.memory, (int)i, LENGTH);
@@ -80,13 +76,9 @@ TEST(xrc_writes_to_a_target_that_is_stopped)
 
 static void expect_reads_while_stopped(enum ibv_qp_type type)
 {
-	struct board *board = make_board();
-	struct end end = { .type = type };
-	pid_t child;
+	struct end end;
+	pid_t child = begin_with_target(&end, type, private_memory);
 
-	begin();
-	child = start_target(board, type, private_memory);
-	meet_as_parent(&end, board, private_memory());
 	stop(child);
 	for (uint32_t i = 0; i < ROUNDS; i++) {
 		memset(end.memory, (int)i, LENGTH);
@@ -111,14 +103,10 @@ TEST(xrc_reads_from_a_target_that_is_stopped)
 
 static void expect_atomics_while_stopped(enum ibv_qp_type type)
 {
-	struct board *board = make_board();
-	struct end end = { .type = type };
+	struct end end;
+	pid_t child = begin_with_target(&end, type, shared_memory);
 	uint64_t word = 0;
-	pid_t child;
 
-	begin();
-	child = start_target(board, type, shared_memory);
-	meet_as_parent(&end, board, private_memory());
 	do_at(&end, IBV_WR_RDMA_WRITE, 8, 8); /* asks for the mapping */
 	for (uint32_t i = 0; i < 100; i++) { /* until it is there they go by packets */
 		do_at(&end, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8);
@@ -146,13 +134,9 @@ TEST(xrc_atomics_on_shared_memory_of_a_target_that_is_stopped)
 /* A message that the target has not read keeps its place: the write behind it is out, and complete, but not there. */
 TEST(uc_a_write_behind_a_message_to_a_target_that_is_stopped_follows_it)
 {
-	struct board *board = make_board();
-	struct end end = { .type = IBV_QPT_UC };
-	pid_t child;
+	struct end end;
+	pid_t child = begin_with_target(&end, IBV_QPT_UC, private_memory);
 
-	begin();
-	child = start_target(board, IBV_QPT_UC, private_memory);
-	meet_as_parent(&end, board, private_memory());
 	stop(child);
 	memset(end.memory, 0x5a, LENGTH);
 	do_at(&end, IBV_WR_SEND, 0, 8); /* for which it has no receive */
@@ -166,6 +150,36 @@ TEST(uc_a_write_behind_a_message_to_a_target_that_is_stopped_follows_it)
 
 /* --- order --- */
 
+/* A request for a part of the memory. */
+struct part {
+	enum ibv_wr_opcode opcode;
+	uint32_t offset;
+	uint32_t length;
+};
+
+/* A child that posts two requests in each round, for which it waits, and fills its memory with the round's number before. */
+static pid_t start_rounds(struct board *board, enum ibv_qp_type type, struct part first,
+			  struct part second)
+{
+	pid_t child = fork_end();
+
+	if (child)
+		return child;
+	struct end end = { .type = type };
+
+	meet_as_child(&end, board, private_memory());
+	for (uint32_t i = 1; i <= ROUNDS; i++) {
+		await_step(board, 2 + i);
+		memset(end.memory, (int)i, LENGTH);
+		post_at(&end, first.opcode, first.offset, first.length);
+		post_at(&end, second.opcode, second.offset, second.length);
+		EXPECT_STR(poll_status(&end), "success");
+		EXPECT_STR(poll_status(&end), "success");
+	}
+	for (;;)
+		pause();
+}
+
 /* The message says what was written before it, by a request of its own that the initiator executes itself. */
 static void expect_written_before(struct end *end, uint32_t round)
 {
@@ -178,26 +192,12 @@ static void expect_written_before(struct end *end, uint32_t round)
 static void expect_order(enum ibv_qp_type type, uint8_t *(*allocate)(void))
 {
 	struct board *board = make_board();
-	struct end end = { 0 };
+	struct end end = { .type = peer_type(type) };
 	pid_t child;
 
 	begin();
-	child = fork_end();
-	if (!child) {
-		end.type = type;
-		meet_as_child(&end, board, private_memory());
-		for (uint32_t i = 1; i <= ROUNDS; i++) {
-			await_step(board, 2 + i);
-			memset(end.memory, (int)i, LENGTH);
-			post_at(&end, IBV_WR_RDMA_WRITE, 8, LENGTH - 8);
-			post_at(&end, IBV_WR_SEND, 0, 8);
-			EXPECT_STR(poll_status(&end), "success");
-			EXPECT_STR(poll_status(&end), "success");
-		}
-		for (;;)
-			pause();
-	}
-	end.type = peer_type(type);
+	child = start_rounds(board, type, (struct part){ IBV_WR_RDMA_WRITE, 8, LENGTH - 8 },
+			     (struct part){ IBV_WR_SEND, 0, 8 });
 	meet_as_parent(&end, board, allocate());
 	for (uint32_t i = 1; i <= ROUNDS; i++) {
 		receive_at(&end, 0, 8);
@@ -242,20 +242,8 @@ TEST(uc_a_write_is_never_seen_before_the_message_before_it)
 	pid_t child;
 
 	begin();
-	child = fork_end();
-	if (!child) {
-		meet_as_child(&end, board, private_memory());
-		for (uint32_t i = 1; i <= ROUNDS; i++) {
-			await_step(board, 2 + i);
-			memset(end.memory, (int)i, 64);
-			post_at(&end, IBV_WR_SEND, 0, 8);
-			post_at(&end, IBV_WR_RDMA_WRITE, 32, 8);
-			EXPECT_STR(poll_status(&end), "success");
-			EXPECT_STR(poll_status(&end), "success");
-		}
-		for (;;)
-			pause();
-	}
+	child = start_rounds(board, IBV_QPT_UC, (struct part){ IBV_WR_SEND, 0, 8 },
+			     (struct part){ IBV_WR_RDMA_WRITE, 32, 8 });
 	meet_as_parent(&end, board, shared_memory());
 	written = end.memory + 32;
 	for (uint32_t i = 1; i <= ROUNDS; i++) {
@@ -280,19 +268,6 @@ static void expect_unchanged(const uint8_t *memory)
 		usleep(1000);
 		EXPECT_MEM(memory, copy, LENGTH);
 	}
-}
-
-static void deregister(struct end *end)
-{
-	EXPECT_EQ(ibv_dereg_mr(end->mr), 0);
-	end->mr = NULL;
-}
-
-static void reset(struct end *end)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
-
-	EXPECT_EQ(ibv_modify_qp(end->qp, &attr, IBV_QP_STATE), 0);
 }
 
 static void destroy_srq(struct end *end)
@@ -365,14 +340,10 @@ TEST(xrc_no_access_happens_after_the_shared_receive_queue_is_destroyed)
 
 static const char *write_with_wrong_key(enum ibv_qp_type type)
 {
-	struct board *board = make_board();
-	struct end end = { .type = type };
+	struct end end;
+	pid_t child = begin_with_target(&end, type, private_memory);
 	const char *status;
-	pid_t child;
 
-	begin();
-	child = start_target(board, type, private_memory);
-	meet_as_parent(&end, board, private_memory());
 	memset(end.memory, 0x5a, LENGTH);
 	end.peer.rkey ^= 1;
 	post_at(&end, IBV_WR_RDMA_WRITE, 0, 100);

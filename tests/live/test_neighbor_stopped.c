@@ -63,22 +63,9 @@ static void *close_it(void *argument)
 	return NULL;
 }
 
-static void deregister(struct end *end)
-{
-	EXPECT_EQ(ibv_dereg_mr(end->mr), 0);
-	end->mr = NULL;
-}
-
 static void reregister(struct end *end)
 {
 	EXPECT_EQ(ibv_rereg_mr(end->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), 0);
-}
-
-static void reset(struct end *end)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
-
-	EXPECT_EQ(ibv_modify_qp(end->qp, &attr, IBV_QP_STATE), 0);
 }
 
 static void destroy(struct end *end)

@@ -253,7 +253,7 @@ void vb_adapter_give_up_qp1(struct vb_adapter *adapter)
 	if (!adapter->pump)
 		return;
 	vb_qp1_hold_no_more(adapter->qp1);
-	(void)vb_adapter_move(adapter);
+	vb_adapter_move(adapter);
 }
 
 vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **adapter_out)

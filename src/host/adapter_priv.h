@@ -53,6 +53,7 @@ struct vb_adapter {
 	pthread_t helper;
 	_Atomic bool is_closing;
 	_Atomic bool is_marked; /* neighbors see that the helper lives */
+	_Atomic bool is_helped; /* it is the helper that owns the engine */
 	_Atomic uint64_t helper_wakes_ns; /* when the helper will look by itself; or HELPER_PAUSES */
 
 	struct vb_link link; /* in the list of all that are open */
@@ -93,8 +94,8 @@ struct vb_adapter {
  * or 0 if there was no end.
  */
 uint64_t vb_adapter_drive(struct vb_adapter *adapter);
-/* The same, but nobody is told of events: at the end, when whoever holds their locks may be this very thread. Returns in how many turns. */
-uint32_t vb_adapter_move(struct vb_adapter *adapter);
+/* The same, but nobody is told of events: at the end, when whoever holds their locks may be this very thread. */
+void vb_adapter_move(struct vb_adapter *adapter);
 
 /* As the owner: sends what the last poll left to the program's next call. */
 void vb_adapter_send_put_off(struct vb_adapter *adapter);
@@ -123,6 +124,9 @@ void vb_adapter_wake_helper_before(struct vb_adapter *adapter, uint64_t deadline
 
 /* Makes a helper that pauses look now. */
 void vb_adapter_end_pause(struct vb_adapter *adapter);
+
+/* Whether some thread polls: it drives, and nobody needs to do so for it. */
+bool vb_adapter_is_polled(const struct vb_adapter *adapter);
 
 /* --- follow.c --- */
 

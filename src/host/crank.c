@@ -25,6 +25,7 @@
 #define POSTS_AT_ONCE 8u /* in a row: so many are sent one by one */
 #define POSTS_TOGETHER 32u
 #define IDLE_POLLS_MAX 128u
+#define REST_NS 1000000u
 #define POLLS_BEFORE_ANSWER \
 	2u /* that find something: a program may look at two CQs before it posts */
 #define STREAMS_NS 10000000u /* between two polls of a program that posts meanwhile */
@@ -81,25 +82,35 @@ static uint64_t settle(struct vb_adapter *adapter, bool has_moved, bool has_more
 	return has_more ? 0 : deadline(adapter);
 }
 
-uint32_t vb_adapter_move(struct vb_adapter *adapter)
+/* Up to TURNS_AT_ONCE turns; returns how many moved something. If so told it leaves the rest to a thread that polls, which may be waiting for us. */
+static uint32_t take_turns(struct vb_adapter *adapter, bool leaves_rest, bool *has_more)
 {
 	uint32_t turns = 0;
 
 	begin_drive(adapter);
 	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
-	while (turns < TURNS_AT_ONCE && adapter->pump &&
-	       vb_pump_turn(adapter->pump, vb_clock_now()))
-		turns++;
+	do {
+		*has_more = adapter->pump && vb_pump_turn(adapter->pump, vb_clock_now());
+		turns += *has_more;
+	} while (*has_more && turns < TURNS_AT_ONCE &&
+		 !(leaves_rest && vb_adapter_is_polled(adapter)));
 	vb_dma_end();
 	return turns;
 }
 
+void vb_adapter_move(struct vb_adapter *adapter)
+{
+	bool has_more;
+
+	(void)take_turns(adapter, false, &has_more);
+}
+
 uint64_t vb_adapter_drive(struct vb_adapter *adapter)
 {
-	uint32_t turns = vb_adapter_move(adapter);
+	bool has_more;
 
-	note_moves(adapter, turns);
-	return turns == TURNS_AT_ONCE ? 0 : deadline(adapter);
+	note_moves(adapter, take_turns(adapter, true, &has_more));
+	return has_more ? 0 : deadline(adapter);
 }
 
 /* He looks for completions; but if he streamed he goes on to, while packets are on their way. */
@@ -302,14 +313,27 @@ static void count_vain_poll(struct vb_adapter *adapter)
 		atomic_store_explicit(&adapter->polls_uncounted, left - 1, memory_order_relaxed);
 }
 
+/*
+ * For who polls in vain: perhaps the one he waits for waits for our CPU. Between equals, yielding gives it half of it at most, so who waits for the
+ * helper sleeps.
+ */
+static void rest(struct vb_adapter *adapter)
+{
+	if (!atomic_load_explicit(&adapter->is_helped, memory_order_relaxed))
+		syscall(SYS_sched_yield);
+	else if (vb_lock_take_within(&adapter->owner, REST_NS))
+		vb_lock_give(&adapter->owner);
+}
+
 void vb_adapter_poll(struct vb_adapter *adapter, const struct vb_cq *cq)
 {
 	try_drive(adapter, true, cq);
 	count_vain_poll(adapter);
-	/* Perhaps the one we wait for waits for our CPU. */
-	if (atomic_fetch_add_explicit(&adapter->idle_polls, 1, memory_order_relaxed) >=
+	if (atomic_fetch_add_explicit(&adapter->idle_polls, 1, memory_order_relaxed) <
 	    IDLE_POLLS_MAX)
-		syscall(SYS_sched_yield);
+		return;
+	note_poll(adapter, vb_clock_now()); /* also if another one drives, and for long */
+	rest(adapter);
 }
 
 /*

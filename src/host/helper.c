@@ -64,7 +64,7 @@ void vb_adapter_end_pause(struct vb_adapter *adapter)
 		wake(adapter);
 }
 
-static bool is_polled(const struct vb_adapter *adapter)
+bool vb_adapter_is_polled(const struct vb_adapter *adapter)
 {
 	uint64_t polled_ns = atomic_load_explicit(&adapter->polled_ns, memory_order_seq_cst);
 
@@ -88,6 +88,7 @@ struct look {
 	uint64_t moves;
 	uint64_t until_ns;
 	uint64_t pause_ns; /* how long the next pause is */
+	uint64_t driven_ns; /* when somebody drove last, as far as we know */
 	uint64_t checked_ns; /* that the program has left us our descriptors */
 	uint64_t let_go_ns; /* when we last let go of what others left behind */
 };
@@ -116,17 +117,30 @@ static void drive(struct vb_adapter *adapter, struct look *look)
 	say_wake(adapter, look->until_ns);
 }
 
-/* False if another thread drives just now, and polls. */
+/* False if another thread drives just now: to wait for it would be to take its place when it is done, though it may well go on. */
 static bool try_look(struct vb_adapter *adapter, struct look *look)
 {
-	if (!vb_lock_try(&adapter->owner)) {
-		if (is_polled(adapter))
-			return false;
-		vb_lock_take(&adapter->owner);
-	}
+	if (!vb_lock_try(&adapter->owner))
+		return false;
+	atomic_store_explicit(&adapter->is_helped, true, memory_order_relaxed);
 	drive(adapter, look);
+	atomic_store_explicit(&adapter->is_helped, false, memory_order_relaxed);
 	vb_lock_give(&adapter->owner);
 	return true;
+}
+
+/*
+ * Whether the program looks after everything itself: it polls, has driven the engine since we asked last, and left nothing for later. For us to do so as
+ * well would only keep it waiting.
+ */
+static bool is_driven_by_others(const struct vb_adapter *adapter, struct look *look)
+{
+	uint64_t driven_ns = atomic_load_explicit(&adapter->driven_ns, memory_order_relaxed);
+	bool has_driven = driven_ns != look->driven_ns;
+
+	look->driven_ns = driven_ns;
+	return has_driven && vb_adapter_is_polled(adapter) && !vb_nic_is_rung(adapter->nic) &&
+	       !atomic_load_explicit(&adapter->put_off, memory_order_relaxed);
 }
 
 static void sleep_until(struct vb_adapter *adapter, struct look *look, uint64_t until_ns)
@@ -143,12 +157,12 @@ static void sleep_until(struct vb_adapter *adapter, struct look *look, uint64_t 
 		vb_adapter_follow(adapter);
 }
 
-static void pause_while_polled(struct vb_adapter *adapter, struct look *look)
+static void pause_while_driven(struct vb_adapter *adapter, struct look *look)
 {
 	say_wake(adapter, HELPER_PAUSES);
 	look->count = 2;
 	/* Perhaps somebody who arms a CQ saw us before we said that we pause. */
-	if (is_polled(adapter))
+	if (vb_adapter_is_polled(adapter) || vb_lock_is_held(&adapter->owner))
 		sleep_until(adapter, look, vb_clock_now() + look->pause_ns);
 	look->pause_ns = look->pause_ns < PAUSE_NS / 2 ? 2 * look->pause_ns : PAUSE_NS;
 }
@@ -202,12 +216,15 @@ static void *help(void *argument)
 
 		check(adapter, &look);
 		hold_mark(adapter); /* of what the check may have made anew */
-		has_looked = try_look(adapter, &look);
+		has_looked = !is_driven_by_others(adapter, &look) && try_look(adapter, &look);
+		if (has_looked)
+			look.driven_ns =
+				atomic_load_explicit(&adapter->driven_ns, memory_order_relaxed);
 
 		if (has_looked && vb_nic_is_rung(adapter->nic))
 			continue;
-		if (!has_looked || is_polled(adapter)) {
-			pause_while_polled(adapter, &look);
+		if (!has_looked || vb_adapter_is_polled(adapter)) {
+			pause_while_driven(adapter, &look);
 			continue;
 		}
 		look.pause_ns = FIRST_PAUSE_NS;

@@ -61,6 +61,12 @@ static inline void vb_lock_give(struct vb_lock *lock)
 		vb_lock_wake(lock);
 }
 
+/* Whether anybody has it; who asks may be told what was true a moment ago. */
+static inline bool vb_lock_is_held(const struct vb_lock *lock)
+{
+	return atomic_load_explicit(&lock->is_held, memory_order_relaxed);
+}
+
 /* Whether the calling thread has it: in a signal handler it may. */
 static inline bool vb_lock_is_mine(const struct vb_lock *lock)
 {

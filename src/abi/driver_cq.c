@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define POLL_AT_ONCE 16
-
 static void fill_wc(struct ibv_wc *wc, const struct vb_completion *completion)
 {
 	*wc = (struct ibv_wc){
@@ -45,7 +43,7 @@ int vb_abi_cq_poll(struct ibv_cq *cq, int capacity, struct ibv_wc *wc_out)
 {
 	struct vb_abi_cq *own = vb_abi_cq_of(cq);
 	struct vb_adapter *adapter = vb_abi_context_of(cq->context)->adapter;
-	struct vb_completion completions[POLL_AT_ONCE];
+	const struct vb_completion *completion;
 	int done = 0;
 
 	if (!vb_adapter_is_usable(adapter))
@@ -53,15 +51,9 @@ int vb_abi_cq_poll(struct ibv_cq *cq, int capacity, struct ibv_wc *wc_out)
 	if (capacity <= 0 || !look(own, adapter))
 		return 0;
 	vb_lock_take(&own->lock);
-	while (done < capacity) {
-		uint32_t wanted =
-			(uint32_t)(capacity - done < POLL_AT_ONCE ? capacity - done : POLL_AT_ONCE);
-		uint32_t count = vb_cq_poll(own->cq, completions, wanted);
-
-		for (uint32_t i = 0; i < count; i++)
-			fill_wc(&wc_out[done++], &completions[i]);
-		if (count < wanted)
-			break;
+	while (done < capacity && (completion = vb_cq_peek(own->cq))) {
+		fill_wc(&wc_out[done++], completion);
+		vb_cq_take(own->cq);
 	}
 	vb_lock_give(&own->lock);
 	return done;

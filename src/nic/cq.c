@@ -180,23 +180,36 @@ void vb_cq_arm(struct vb_cq *cq, bool solicited_only)
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
-uint32_t vb_cq_poll(struct vb_cq *cq, struct vb_completion *completions, uint32_t capacity)
+const struct vb_completion *vb_cq_peek(const struct vb_cq *cq)
 {
 	uint32_t consumed = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
-	uint32_t count = min32(capacity, atomic_load_explicit(&cq->produced, memory_order_acquire) -
-						 consumed);
 
-	for (uint32_t i = 0; i < count; i++) {
-		const struct vb_completion *entry = &cq->entries[(consumed + i) & cq->mask];
+	if (consumed == atomic_load_explicit(&cq->produced, memory_order_acquire))
+		return NULL;
+	return &cq->entries[consumed & cq->mask];
+}
 
-		completions[i] = *entry;
-		if (entry->frees_slot)
-			atomic_store_explicit(entry->is_receive ? &entry->qp->rq.freed
-								: &entry->qp->sq.freed,
-					      entry->slot_end, memory_order_release);
+void vb_cq_take(struct vb_cq *cq)
+{
+	uint32_t consumed = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
+	const struct vb_completion *entry = &cq->entries[consumed & cq->mask];
+
+	if (entry->frees_slot)
+		atomic_store_explicit(entry->is_receive ? &entry->qp->rq.freed
+							: &entry->qp->sq.freed,
+				      entry->slot_end, memory_order_release);
+	atomic_store_explicit(&cq->consumed, consumed + 1, memory_order_release);
+}
+
+uint32_t vb_cq_poll(struct vb_cq *cq, struct vb_completion *completions, uint32_t capacity)
+{
+	const struct vb_completion *entry;
+	uint32_t count = 0;
+
+	while (count < capacity && (entry = vb_cq_peek(cq))) {
+		completions[count++] = *entry;
+		vb_cq_take(cq);
 	}
-	if (count)
-		atomic_store_explicit(&cq->consumed, consumed + count, memory_order_release);
 	return count;
 }
 

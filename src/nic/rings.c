@@ -62,9 +62,9 @@ static bool is_in(uint32_t set, enum vb_wr_opcode opcode)
 
 static bool total_length(const struct vb_sge *sges, uint32_t count, uint32_t *length)
 {
-	uint64_t total = 0;
+	uint64_t total = count ? sges[0].length : 0; /* mostly there is one */
 
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 1; i < count; i++)
 		total += sges[i].length;
 	*length = (uint32_t)total;
 	return total <= VB_MESSAGE_LENGTH_MAX;
@@ -128,7 +128,7 @@ static enum vb_post_refusal check_send(const struct vb_qp *qp,
 		if (refusal)
 			return refusal;
 	}
-	if (is_in(PARTICULAR, request->opcode))
+	if (PARTICULAR >> request->opcode & 1) /* it is below 32 */
 		return check_particular(request, length);
 	if (qp->type == VB_QP_UD && (!request->ah || request->ah->pd != qp->pd))
 		return VB_POST_ADDRESS_HANDLE;
@@ -182,7 +182,7 @@ static void copy_operands(const struct vb_qp *qp, struct vb_wqe *wqe,
 		return;
 	}
 	wqe->rdma.remote_address = request->remote_address;
-	if (is_in(SET(COMPARE_SWAP) | SET(FETCH_ADD), request->opcode)) {
+	if ((SET(COMPARE_SWAP) | SET(FETCH_ADD)) >> request->opcode & 1) {
 		wqe->rdma.compare_add = request->compare_add;
 		wqe->rdma.swap = request->swap;
 	}

@@ -69,7 +69,11 @@ enum vb_post_refusal vb_qp_check_recv(const struct vb_qp *qp,
 enum vb_post_refusal vb_srq_check_recv(const struct vb_srq *srq,
 				       const struct vb_recv_request *request);
 
-/* Takes up to `capacity` completions; returns how many. Frees the queue slots of what it takes. */
+/* The oldest completion, which stays where it is until it is taken; NULL: there is none. Taking it frees the queue slots of what it completes. */
+const struct vb_completion *vb_cq_peek(const struct vb_cq *cq);
+void vb_cq_take(struct vb_cq *cq);
+
+/* Takes up to `capacity` completions; returns how many. */
 uint32_t vb_cq_poll(struct vb_cq *cq, struct vb_completion *completions, uint32_t capacity);
 
 /*

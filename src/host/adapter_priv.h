@@ -53,6 +53,7 @@ struct vb_adapter {
 	pthread_t helper;
 	_Atomic bool is_closing;
 	_Atomic bool is_marked; /* neighbors see that the helper lives */
+	_Atomic uint32_t rounds; /* of threads that poll */
 	_Atomic bool is_helped; /* it is the helper that owns the engine */
 	_Atomic uint64_t helper_wakes_ns; /* when the helper will look by itself; or HELPER_PAUSES */
 

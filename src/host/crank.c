@@ -152,6 +152,14 @@ static void note_driven_poll(struct vb_adapter *adapter)
 	note_poll(adapter, atomic_load_explicit(&adapter->driven_ns, memory_order_relaxed));
 }
 
+/* Everything was looked at. */
+static void note_round(struct vb_adapter *adapter)
+{
+	uint32_t rounds = atomic_load_explicit(&adapter->rounds, memory_order_relaxed);
+
+	atomic_store_explicit(&adapter->rounds, rounds + 1, memory_order_relaxed);
+}
+
 /* For somebody who polls: one round, for he comes again himself. */
 static uint64_t drive_polled(struct vb_adapter *adapter, const struct vb_cq *cq)
 {
@@ -161,8 +169,10 @@ static uint64_t drive_polled(struct vb_adapter *adapter, const struct vb_cq *cq)
 	note_poll(adapter, now);
 	if (adapter->pump) {
 		has_moved = vb_pump_glance(adapter->pump, now);
-		if (!can_put_off(adapter, cq))
+		if (!can_put_off(adapter, cq)) {
 			has_moved |= vb_pump_send(adapter->pump, now);
+			note_round(adapter);
+		}
 	}
 	vb_dma_end();
 	end_row(adapter);

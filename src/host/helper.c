@@ -88,7 +88,7 @@ struct look {
 	uint64_t moves;
 	uint64_t until_ns;
 	uint64_t pause_ns; /* how long the next pause is */
-	uint64_t driven_ns; /* when somebody drove last, as far as we know */
+	uint32_t rounds; /* of others, that we know of */
 	uint64_t checked_ns; /* that the program has left us our descriptors */
 	uint64_t let_go_ns; /* when we last let go of what others left behind */
 };
@@ -130,16 +130,16 @@ static bool try_look(struct vb_adapter *adapter, struct look *look)
 }
 
 /*
- * Whether the program looks after everything itself: it polls, has driven the engine since we asked last, and left nothing for later. For us to do so as
- * well would only keep it waiting.
+ * Whether the program looks after everything itself: it polls, has done a whole round since we asked last, and left nothing for later. For us to do so as
+ * well would only keep it waiting. Who merely posts, and always finds its completions, does not look at everything.
  */
 static bool is_driven_by_others(const struct vb_adapter *adapter, struct look *look)
 {
-	uint64_t driven_ns = atomic_load_explicit(&adapter->driven_ns, memory_order_relaxed);
-	bool has_driven = driven_ns != look->driven_ns;
+	uint32_t rounds = atomic_load_explicit(&adapter->rounds, memory_order_relaxed);
+	bool has_gone_round = rounds != look->rounds;
 
-	look->driven_ns = driven_ns;
-	return has_driven && vb_adapter_is_polled(adapter) && !vb_nic_is_rung(adapter->nic) &&
+	look->rounds = rounds;
+	return has_gone_round && vb_adapter_is_polled(adapter) && !vb_nic_is_rung(adapter->nic) &&
 	       !atomic_load_explicit(&adapter->put_off, memory_order_relaxed);
 }
 
@@ -217,9 +217,6 @@ static void *help(void *argument)
 		check(adapter, &look);
 		hold_mark(adapter); /* of what the check may have made anew */
 		has_looked = !is_driven_by_others(adapter, &look) && try_look(adapter, &look);
-		if (has_looked)
-			look.driven_ns =
-				atomic_load_explicit(&adapter->driven_ns, memory_order_relaxed);
 
 		if (has_looked && vb_nic_is_rung(adapter->nic))
 			continue;

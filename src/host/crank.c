@@ -210,9 +210,17 @@ static void end_row_of_answers(struct vb_adapter *adapter)
 	atomic_store_explicit(&adapter->posts_at_poll, count, memory_order_relaxed);
 }
 
+/* The short ways do not ask for the memory of neighbors. */
+static bool needs_whole_turn(const struct vb_adapter *adapter)
+{
+	return adapter->neighbors && vb_neighbors_await_segments(adapter->neighbors);
+}
+
 /* What most posts come to, on one host. False: the engine has more to do. */
 static bool drive_at_once(struct vb_adapter *adapter, struct vb_qp *qp, uint64_t now_ns)
 {
+	if (needs_whole_turn(adapter))
+		return false;
 	if (vb_qp_execute_at_once(qp, now_ns))
 		return true;
 	if (!adapter->pump || !vb_pump_send_at_once(adapter->pump, qp, now_ns))
@@ -410,7 +418,7 @@ bool vb_adapter_write_at_once(struct vb_adapter *adapter, struct vb_qp *qp,
 	    !vb_lock_try(&adapter->owner))
 		return false;
 	now_ns = begin_drive(adapter);
-	is_done = vb_qp_write_at_once(qp, now_ns, request);
+	is_done = !needs_whole_turn(adapter) && vb_qp_write_at_once(qp, now_ns, request);
 	vb_dma_end();
 	if (is_done) {
 		atomic_store_explicit(&adapter->posts_in_row, count, memory_order_relaxed);

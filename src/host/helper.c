@@ -32,6 +32,7 @@
  * nobody needs to wake it for each request.
  */
 #define LINGER_NS 10000000u
+#define MISSES_MAX 2u
 #define START_PAUSE_NS 20000
 #define LET_GO_NS 1000000000u
 
@@ -89,6 +90,7 @@ struct look {
 	uint64_t until_ns;
 	uint64_t pause_ns; /* how long the next pause is */
 	uint32_t rounds; /* of others, that we know of */
+	uint32_t misses; /* looks in a row at which another thread drove */
 	uint64_t checked_ns; /* that the program has left us our descriptors */
 	uint64_t let_go_ns; /* when we last let go of what others left behind */
 };
@@ -117,11 +119,18 @@ static void drive(struct vb_adapter *adapter, struct look *look)
 	say_wake(adapter, look->until_ns);
 }
 
-/* False if another thread drives just now: to wait for it would be to take its place when it is done, though it may well go on. */
+/*
+ * False if another thread drives just now: to wait for it would be to take its place when it is done, though it may well go on. But a program that posts
+ * without end may never leave us a gap.
+ */
 static bool try_look(struct vb_adapter *adapter, struct look *look)
 {
-	if (!vb_lock_try(&adapter->owner))
-		return false;
+	if (!vb_lock_try(&adapter->owner)) {
+		if (look->misses++ < MISSES_MAX)
+			return false;
+		vb_lock_take(&adapter->owner);
+	}
+	look->misses = 0;
 	atomic_store_explicit(&adapter->is_helped, true, memory_order_relaxed);
 	drive(adapter, look);
 	atomic_store_explicit(&adapter->is_helped, false, memory_order_relaxed);

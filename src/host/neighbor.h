@@ -118,6 +118,8 @@ void vb_neighbors_unshare(struct vb_neighbors *neighbors, uint32_t segment);
 
 /* Asks for segments that a request has met and that we do not have. True: it is time to look for those that were asked for among the mail. */
 bool vb_neighbors_ask_for_segments(struct vb_neighbors *neighbors);
+/* Whether it should be called again soon. */
+bool vb_neighbors_await_segments(const struct vb_neighbors *neighbors);
 
 /* Nobody acts in our memory from now on, until it is opened again. */
 void vb_neighbors_close_memory(struct vb_neighbors *neighbors);

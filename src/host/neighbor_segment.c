@@ -191,6 +191,11 @@ static void ask_all(struct vb_neighbors *neighbors)
 	neighbors->segment_looks = SEGMENT_LOOKS;
 }
 
+bool vb_neighbors_await_segments(const struct vb_neighbors *neighbors)
+{
+	return neighbors->wants_segment || neighbors->segment_looks;
+}
+
 bool vb_neighbors_ask_for_segments(struct vb_neighbors *neighbors)
 {
 	if (neighbors->wants_segment)

@@ -298,14 +298,18 @@ void vb_adapter_enter(struct vb_adapter *adapter)
 	vb_adapter_send_put_off(adapter);
 }
 
-void vb_adapter_leave(struct vb_adapter *adapter)
+/* Of the engine; who could not have it meanwhile has rung. */
+static void let_go(struct vb_adapter *adapter, uint64_t deadline_ns)
 {
-	uint64_t deadline_ns = vb_adapter_drive(adapter);
-
 	vb_lock_give(&adapter->owner);
 	vb_adapter_wake_helper_before(adapter, deadline_ns);
 	if (vb_nic_is_rung(adapter->nic))
 		try_drive(adapter, false, NULL);
+}
+
+void vb_adapter_leave(struct vb_adapter *adapter)
+{
+	let_go(adapter, vb_adapter_drive(adapter));
 }
 
 /* Who finds one completion after the other without posting leaves his peers without answers. */
@@ -392,18 +396,13 @@ void vb_adapter_kick(struct vb_adapter *adapter)
 void vb_adapter_kick_qp(struct vb_adapter *adapter, struct vb_qp *qp)
 {
 	bool can_wait = count_post(adapter);
-	uint64_t deadline_ns;
 
 	if (can_wait || !vb_lock_try(&adapter->owner)) {
 		vb_qp_ring(qp);
 		kick(adapter, can_wait);
 		return;
 	}
-	deadline_ns = drive_posted(adapter, qp);
-	vb_lock_give(&adapter->owner);
-	vb_adapter_wake_helper_before(adapter, deadline_ns);
-	if (vb_nic_is_rung(adapter->nic))
-		try_drive(adapter, false, NULL);
+	let_go(adapter, drive_posted(adapter, qp));
 }
 
 bool vb_adapter_write_at_once(struct vb_adapter *adapter, struct vb_qp *qp,
@@ -426,10 +425,7 @@ bool vb_adapter_write_at_once(struct vb_adapter *adapter, struct vb_qp *qp,
 		note_row(adapter);
 		deadline_ns = settle(adapter, true, false);
 	}
-	vb_lock_give(&adapter->owner);
-	vb_adapter_wake_helper_before(adapter, deadline_ns);
-	if (vb_nic_is_rung(adapter->nic))
-		try_drive(adapter, false, NULL);
+	let_go(adapter, deadline_ns);
 	return is_done;
 }
 

@@ -30,16 +30,12 @@ static uint8_t completion_opcode(enum vb_wr_opcode opcode)
 	return VB_COMPLETION_SEND;
 }
 
-void vb_qp_complete_write(struct vb_qp *qp, uint32_t index, uint64_t wr_id, uint32_t length)
+/* As far as all sends have it alike. */
+static inline void fill_send(struct vb_completion *entry, struct vb_qp *qp, uint32_t index,
+			     uint64_t wr_id, uint32_t length)
 {
-	struct vb_completion *entry = vb_cq_claim(qp->send_cq, qp);
-
-	if (!entry)
-		return;
 	*entry = (struct vb_completion){
 		.wr_id = wr_id,
-		.status = VB_STATUS_SUCCESS,
-		.opcode = VB_COMPLETION_WRITE,
 		.byte_length = length,
 		.qpn = qp->number.v,
 		.qp = qp,
@@ -47,6 +43,17 @@ void vb_qp_complete_write(struct vb_qp *qp, uint32_t index, uint64_t wr_id, uint
 		.frees_slot = true,
 		.timestamp_ns = qp->nic->now_ns,
 	};
+}
+
+void vb_qp_complete_write(struct vb_qp *qp, uint32_t index, uint64_t wr_id, uint32_t length)
+{
+	struct vb_completion *entry = vb_cq_claim(qp->send_cq, qp);
+
+	if (!entry)
+		return;
+	fill_send(entry, qp, index, wr_id, length);
+	entry->status = VB_STATUS_SUCCESS;
+	entry->opcode = VB_COMPLETION_WRITE;
 	vb_cq_show(qp->send_cq, false);
 }
 
@@ -65,17 +72,9 @@ void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status
 	entry = vb_cq_claim(qp->send_cq, qp);
 	if (!entry)
 		return;
-	*entry = (struct vb_completion){
-		.wr_id = wqe->wr_id,
-		.status = (uint8_t)status,
-		.opcode = completion_opcode((enum vb_wr_opcode)wqe->opcode),
-		.byte_length = wqe->length,
-		.qpn = qp->number.v,
-		.qp = qp,
-		.slot_end = index + 1,
-		.frees_slot = true,
-		.timestamp_ns = qp->nic->now_ns,
-	};
+	fill_send(entry, qp, index, wqe->wr_id, wqe->length);
+	entry->status = (uint8_t)status;
+	entry->opcode = completion_opcode((enum vb_wr_opcode)wqe->opcode);
 	vb_cq_show(qp->send_cq, failed);
 }
 

@@ -19,6 +19,7 @@ import sides
 
 PSN_COUNT = 1 << 24
 READ_REQUEST = 12
+GROUP_BIT = 1                   # of the first byte of a link address
 RESPONSES = range(13, 19)
 BEFORE_ICRC = ('too_short', 'transport_version', 'unknown_opcode', 'length')    # refused for that, before the ICRC is looked at
 
@@ -57,8 +58,11 @@ def checksum(data):
     return total
 
 
-def reaches_us(packet):
-    """Whether the kernel gives it to a socket: both checksums are right, or there is none."""
+def reaches_us(packet, our_link):
+    """Whether the kernel gives it to a socket: it is sent to our link or to a group of them (which the kernel does not
+    compare with the IP address), and both checksums are right, or there is none."""
+    if packet[:6] != our_link and not packet[0] & GROUP_BIT:
+        return False
     ip, udp = ETHERNET, ETHERNET + ip_length(packet)
     is_ipv6 = packet[ip] >> 4 == 6
     length = struct.unpack('>H', packet[udp + 4:udp + 6])[0]
@@ -80,7 +84,7 @@ class Account:
         for packet in map(without_padding, packets):
             if packet[6:12] == our_link:
                 self.counts['tx_packets'] += 1
-            elif packet[:6] == our_link and reaches_us(packet):
+            elif reaches_us(packet, our_link):
                 self.counts['rx_packets'] += 1
                 if icrc(packet) == packet[-ICRC:]:
                     arrived.append(packet[ETHERNET + ip_length(packet) + UDP:])

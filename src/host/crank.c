@@ -347,12 +347,20 @@ static void rest(struct vb_adapter *adapter)
 		vb_lock_give(&adapter->owner);
 }
 
+/* Returns how many there were before. Of two threads that poll at once, one may not be counted. */
+static uint32_t count_idle_poll(struct vb_adapter *adapter)
+{
+	uint32_t before = atomic_load_explicit(&adapter->idle_polls, memory_order_relaxed);
+
+	atomic_store_explicit(&adapter->idle_polls, before + 1, memory_order_relaxed);
+	return before;
+}
+
 void vb_adapter_poll(struct vb_adapter *adapter, const struct vb_cq *cq)
 {
 	try_drive(adapter, true, cq);
 	count_vain_poll(adapter);
-	if (atomic_fetch_add_explicit(&adapter->idle_polls, 1, memory_order_relaxed) <
-	    IDLE_POLLS_MAX)
+	if (count_idle_poll(adapter) < IDLE_POLLS_MAX)
 		return;
 	note_poll(adapter, vb_clock_now()); /* also if another one drives, and for long */
 	rest(adapter);

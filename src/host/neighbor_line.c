@@ -141,11 +141,11 @@ static bool put(struct vb_neighbor *neighbor, const struct vb_slot *slot)
 
 	if (!to)
 		return false;
-	store_head(to, slot);
-	to += sizeof(struct vb_line_head);
-	if (!vb_slot_gather(slot, to))
+	/* Backwards: the reader polls the first cache line, and would take it from us again before it is full. */
+	memcpy(to + sizeof(struct vb_line_head) + slot->length, &slot->flow, sizeof(slot->flow));
+	if (!vb_slot_gather(slot, to + sizeof(struct vb_line_head)))
 		return false;
-	memcpy(to + slot->length, &slot->flow, sizeof(slot->flow));
+	store_head(to, slot);
 	vb_ring_commit(&neighbor->out, length);
 	return true;
 }

@@ -466,6 +466,16 @@ FAULTS = [
           'return false && advice;',
           'verbs/test_conversion'),
 
+    # --- rings ---
+    Fault('cache-lines-got-ahead-that-are-not-free', 'link/ring.c',
+          'if (size > AHEAD_MAX || free_bytes(writer) < size)',
+          'if (size > AHEAD_MAX)',
+          'threads/test_ring'),
+    Fault('word-behind-a-record-not-cleared', 'link/ring.c',
+          'clear_word(writer, writer->produced + size);',
+          '',
+          'threads/test_ring'),
+
     # --- short ways ---
     Fault('rider-not-taken', 'nic/receive.c',
           'if (frame->rider.is_there)',

@@ -132,6 +132,31 @@ TEST(a_full_ring_takes_nothing_more_until_something_is_released)
 	EXPECT(write_one(&writer, VB_RING_RECORD_MAX, 0));
 }
 
+/* The cache lines behind a short record are touched before there is one: only those that are free. */
+TEST(a_ring_that_short_records_fill_keeps_all_of_them)
+{
+	struct vb_ring_memory *memory = make_memory();
+	struct vb_ring_writer writer;
+	struct vb_ring_reader reader;
+	uint32_t taken = 0, written = 0;
+
+	vb_ring_writer_init(&writer, memory);
+	vb_ring_reader_init(&reader, memory);
+	for (uint32_t round = 0; round < 50; round++) {
+		while (write_one(&writer, 1 + round * 5, written))
+			written++;
+		for (uint32_t i = 0; i < 999 && taken < written; i++) {
+			uint32_t length;
+			const uint8_t *bytes = vb_ring_take(&reader, &length);
+
+			EXPECT(bytes && is_right(bytes, length, taken));
+			taken++;
+		}
+		vb_ring_release(&reader);
+	}
+	EXPECT(taken > 40000);
+}
+
 TEST(as_many_records_as_there_is_room_for_always_fit)
 {
 	struct vb_ring_memory *memory = make_memory();
@@ -190,7 +215,8 @@ TEST(bytes_of_an_earlier_round_are_never_taken_for_a_record)
 
 		EXPECT(to);
 		for (uint32_t k = 0; k + 4 <= wanted; k += 4) { /* of records in a later round */
-			uint32_t word = (next + k / VB_RING_ALIGN) | 0x80000000u;
+			uint32_t place = (uint32_t)sizeof(struct vb_ring_record) + k;
+			uint32_t word = (next + place / VB_RING_ALIGN) | 0x80000000u;
 
 			memcpy(to + k, &word, sizeof(word));
 		}

@@ -5,14 +5,10 @@
  * BLACK_HOLE vanishes, what it sends to itself comes back over its sockets.
  */
 #include "harness.h"
-#include "namespace.h"
+#include "support_adapter.h"
 
-#include "host/adapter.h"
 #include "host/adapter_priv.h"
-#include "host/config.h"
-#include "host/device.h"
 #include "nic/cq.h"
-#include "nic/pd.h"
 #include "nic/qp.h"
 #include "nic/rings.h"
 
@@ -35,8 +31,6 @@ enum { SEND_DEPTH = 16 };
 enum { TIMEOUT_1_MS = 8, TIMEOUT_275_S = 26, TIMEOUT_NEVER = 0 };
 enum { ROUNDS_OF_POLLING = 30 };
 
-static struct vb_config config;
-static struct vb_device *devices;
 static struct vb_adapter *adapter;
 static struct vb_pd *pd;
 
@@ -57,43 +51,9 @@ static void on_event(void *owner, const struct vb_event *event)
 		EXPECT_EQ(write(line->fd, &one, sizeof(one)), sizeof(one));
 }
 
-static void begin(void)
-{
-	uint32_t count;
-
-	namespace_enter();
-	namespace_add_dummy("d0");
-	ip("link set lo up");
-	ip("address add 10.0.0.1/24 dev d0");
-	vb_config_load(&config);
-	strcpy(config.devices, "d0");
-	MUST(vb_device_list(&config, &devices, &count));
-	EXPECT_EQ(count, 1);
-	MUST(vb_adapter_open(
-		&(struct vb_adapter_init){
-			.device = &devices[0],
-			.config = &config,
-			.on_event = on_event,
-		},
-		&adapter));
-	vb_adapter_enter(adapter);
-	MUST(vb_pd_create(vb_adapter_nic(adapter), &pd));
-	vb_adapter_leave(adapter);
-}
-
-static void end(void)
-{
-	vb_adapter_enter(adapter);
-	MUST(vb_pd_destroy(pd));
-	vb_adapter_leave(adapter);
-	vb_adapter_close(adapter);
-	vb_device_list_free(devices);
-}
-
 static void connect_line(struct line *line, uint8_t to, uint8_t timeout)
 {
 	struct vb_qp_attr attr = {
-		.state = VB_STATE_INIT,
 		.port = 1,
 		.path_mtu = 1024,
 		.address = { .destination = { { [10] = 0xff, [11] = 0xff, 10, 0, 0, to } },
@@ -108,16 +68,7 @@ static void connect_line(struct line *line, uint8_t to, uint8_t timeout)
 		.access = VB_ACCESS_REMOTE_WRITE,
 	};
 
-	MUST(vb_qp_modify(line->qp, &attr,
-			  VB_ATTR_STATE | VB_ATTR_PKEY_INDEX | VB_ATTR_PORT | VB_ATTR_ACCESS));
-	attr.state = VB_STATE_RTR;
-	MUST(vb_qp_modify(line->qp, &attr,
-			  VB_ATTR_STATE | VB_ATTR_ADDRESS | VB_ATTR_PATH_MTU | VB_ATTR_DESTINATION |
-				  VB_ATTR_RQ_PSN | VB_ATTR_READS_IN | VB_ATTR_MIN_RNR_TIMER));
-	attr.state = VB_STATE_RTS;
-	MUST(vb_qp_modify(line->qp, &attr,
-			  VB_ATTR_STATE | VB_ATTR_TIMEOUT | VB_ATTR_RETRY_COUNT |
-				  VB_ATTR_RNR_RETRY | VB_ATTR_SQ_PSN | VB_ATTR_READS_OUT));
+	adapter_raise_qp(NULL, line->qp, attr);
 }
 
 static void open_line(struct line *line, uint8_t to, uint8_t timeout)
@@ -225,7 +176,7 @@ TEST(a_deadline_that_comes_up_while_a_thread_waits_is_kept)
 	struct line quiet, lost;
 	pthread_t waiter;
 
-	begin();
+	adapter_begin(on_event, &adapter, &pd);
 	open_line(&quiet, OWN_ADDRESS, TIMEOUT_NEVER);
 	open_line(&lost, BLACK_HOLE, TIMEOUT_1_MS);
 	vb_cq_arm(lost.cq, false);
@@ -236,7 +187,7 @@ TEST(a_deadline_that_comes_up_while_a_thread_waits_is_kept)
 	expect_completion(&lost, "RETRY_EXC_ERR");
 	close_line(&lost);
 	close_line(&quiet);
-	end();
+	adapter_end(adapter, pd);
 }
 
 TEST(a_deadline_is_kept_when_nobody_polls_or_waits)
@@ -244,7 +195,7 @@ TEST(a_deadline_is_kept_when_nobody_polls_or_waits)
 	struct line lost;
 	struct pollfd event;
 
-	begin();
+	adapter_begin(on_event, &adapter, &pd);
 	open_line(&lost, BLACK_HOLE, TIMEOUT_1_MS);
 	event = (struct pollfd){ .fd = lost.fd, .events = POLLIN };
 	sleep_ms(100);
@@ -254,7 +205,7 @@ TEST(a_deadline_is_kept_when_nobody_polls_or_waits)
 	EXPECT_EQ(poll(&event, 1, WAIT_S * 1000), 1);
 	expect_completion(&lost, "RETRY_EXC_ERR");
 	close_line(&lost);
-	end();
+	adapter_end(adapter, pd);
 }
 
 /* Unless it pauses the helper says when it looks next, and nobody else sees to what is to be done before. */
@@ -271,7 +222,7 @@ static void expect_helper_in_time(void)
 
 TEST(a_deadline_is_kept_when_a_program_has_just_stopped_polling)
 {
-	begin();
+	adapter_begin(on_event, &adapter, &pd);
 	for (uint32_t i = 0; i < ROUNDS_OF_POLLING; i++) {
 		double end_seconds = now_seconds() + WAIT_S;
 		struct line lost;
@@ -288,7 +239,7 @@ TEST(a_deadline_is_kept_when_a_program_has_just_stopped_polling)
 		expect_completion(&lost, "RETRY_EXC_ERR");
 		close_line(&lost);
 	}
-	end();
+	adapter_end(adapter, pd);
 }
 
 TEST(who_drives_and_then_sleeps_hears_of_the_deadline_though_the_helper_pauses)
@@ -296,7 +247,7 @@ TEST(who_drives_and_then_sleeps_hears_of_the_deadline_though_the_helper_pauses)
 	struct line lost;
 	uint64_t deadline_ns;
 
-	begin();
+	adapter_begin(on_event, &adapter, &pd);
 	open_line(&lost, BLACK_HOLE, TIMEOUT_275_S); /* which does not pass meanwhile */
 	post(&lost);
 	vb_lock_take(&adapter->owner);
@@ -307,7 +258,7 @@ TEST(who_drives_and_then_sleeps_hears_of_the_deadline_though_the_helper_pauses)
 	vb_lock_give(&adapter->owner);
 	vb_adapter_end_pause(adapter);
 	close_line(&lost);
-	end();
+	adapter_end(adapter, pd);
 }
 
 TEST(one_waiting_thread_hears_of_what_another_has_driven)
@@ -315,7 +266,7 @@ TEST(one_waiting_thread_hears_of_what_another_has_driven)
 	struct line lines[2];
 	pthread_t waiters[2];
 
-	begin();
+	adapter_begin(on_event, &adapter, &pd);
 	for (int i = 0; i < 2; i++) {
 		open_line(&lines[i], OWN_ADDRESS, TIMEOUT_NEVER);
 		vb_cq_arm(lines[i].cq, false);
@@ -329,7 +280,7 @@ TEST(one_waiting_thread_hears_of_what_another_has_driven)
 	}
 	for (int i = 0; i < 2; i++)
 		close_line(&lines[i]);
-	end();
+	adapter_end(adapter, pd);
 }
 
 /* --- doorbells ---------------------------------------------------------------------------------- */
@@ -400,7 +351,7 @@ static void run_posters(int count, void *(*first)(void *), void *(*others)(void 
 	struct line lines[POSTERS];
 	pthread_t threads[POSTERS];
 
-	begin();
+	adapter_begin(on_event, &adapter, &pd);
 	for (int i = 0; i < count; i++) {
 		open_line(&lines[i], OWN_ADDRESS, TIMEOUT_NEVER);
 		EXPECT_EQ(pthread_create(&threads[i], NULL, i ? others : first, &lines[i]), 0);
@@ -409,7 +360,7 @@ static void run_posters(int count, void *(*first)(void *), void *(*others)(void 
 		pthread_join(threads[i], NULL);
 		close_line(&lines[i]);
 	}
-	end();
+	adapter_end(adapter, pd);
 }
 
 /* More posts in a row than are sent one by one: the rest waits for company that never comes. */
@@ -417,7 +368,7 @@ TEST(what_a_program_posted_before_it_stopped_polling_is_sent)
 {
 	struct line line;
 
-	begin();
+	adapter_begin(on_event, &adapter, &pd);
 	open_line(&line, OWN_ADDRESS, TIMEOUT_NEVER);
 	for (uint32_t i = 0; i < 50; i++) {
 		double end_seconds = now_seconds() + WAIT_S;
@@ -435,7 +386,7 @@ TEST(what_a_program_posted_before_it_stopped_polling_is_sent)
 		}
 	}
 	close_line(&line);
-	end();
+	adapter_end(adapter, pd);
 }
 
 TEST(no_doorbell_is_lost_when_only_the_helper_drives)
@@ -471,7 +422,7 @@ TEST(the_helper_sleeps_while_a_program_polls)
 	struct line line;
 	double spent = 0, begun;
 
-	begin();
+	adapter_begin(on_event, &adapter, &pd);
 	open_line(&line, OWN_ADDRESS, TIMEOUT_1_MS);
 	begun = now_seconds();
 	/* The helper is woken for a deadline at the moment in which the program begins to poll, again and again. */
@@ -485,7 +436,7 @@ TEST(the_helper_sleeps_while_a_program_polls)
 	}
 	EXPECT(spent < 0.2 * (now_seconds() - begun));
 	close_line(&line);
-	end();
+	adapter_end(adapter, pd);
 }
 
 /* How often threads other than this one have gone to sleep. */
@@ -522,7 +473,7 @@ TEST(the_helper_wakes_once_a_millisecond_while_a_program_polls)
 	double begun;
 	long before, rounds = 0;
 
-	begin();
+	adapter_begin(on_event, &adapter, &pd);
 	open_line(&line, OWN_ADDRESS, TIMEOUT_1_MS);
 	poll_for(&line, 0.01);
 	before = other_threads_sleeps();
@@ -538,7 +489,7 @@ TEST(the_helper_wakes_once_a_millisecond_while_a_program_polls)
 	}
 	EXPECT(other_threads_sleeps() - before < 1500 + rounds / 4);
 	close_line(&line);
-	end();
+	adapter_end(adapter, pd);
 }
 
 TEST(an_idle_adapter_uses_no_cpu)
@@ -546,7 +497,7 @@ TEST(an_idle_adapter_uses_no_cpu)
 	struct line line;
 	struct timespec before, after;
 
-	begin();
+	adapter_begin(on_event, &adapter, &pd);
 	open_line(&line, OWN_ADDRESS, TIMEOUT_1_MS);
 	post(&line);
 	poll_for(&line, 0.01);
@@ -558,5 +509,5 @@ TEST(an_idle_adapter_uses_no_cpu)
 		       (double)(after.tv_nsec - before.tv_nsec) / 1e9 <
 	       0.005);
 	close_line(&line);
-	end();
+	adapter_end(adapter, pd);
 }

@@ -4,15 +4,11 @@
  * adapter, which it has a line to. Another thread polls, and one takes the memory away in the middle of it.
  */
 #include "harness.h"
-#include "namespace.h"
+#include "support_adapter.h"
 
-#include "host/adapter.h"
-#include "host/config.h"
-#include "host/device.h"
 #include "host/lock.h"
 #include "nic/cq.h"
 #include "nic/memory.h"
-#include "nic/pd.h"
 #include "nic/qp.h"
 #include "nic/rings.h"
 
@@ -27,8 +23,6 @@
 
 enum { POSTERS = 3, SEND_DEPTH = 16, MARK = 0x55 };
 
-static struct vb_config config;
-static struct vb_device *devices;
 static struct vb_adapter *adapter;
 static struct vb_pd *pd;
 static struct vb_cq *cq;
@@ -49,7 +43,6 @@ static void on_event(void *owner, const struct vb_event *event)
 static void connect_qp(struct vb_qp *from, struct vb_qp *to)
 {
 	struct vb_qp_attr attr = {
-		.state = VB_STATE_INIT,
 		.port = 1,
 		.path_mtu = 1024,
 		.address = { .destination = { { [10] = 0xff, [11] = 0xff, 10, 0, 0, 1 } },
@@ -62,49 +55,8 @@ static void connect_qp(struct vb_qp *from, struct vb_qp *to)
 
 	vb_adapter_prepare_path(adapter, &attr.address.destination, attr.destination);
 	vb_adapter_enter(adapter);
-	MUST(vb_qp_modify(from, &attr,
-			  VB_ATTR_STATE | VB_ATTR_PKEY_INDEX | VB_ATTR_PORT | VB_ATTR_ACCESS));
-	attr.state = VB_STATE_RTR;
-	MUST(vb_qp_modify(from, &attr,
-			  VB_ATTR_STATE | VB_ATTR_ADDRESS | VB_ATTR_PATH_MTU | VB_ATTR_DESTINATION |
-				  VB_ATTR_RQ_PSN | VB_ATTR_READS_IN | VB_ATTR_MIN_RNR_TIMER));
-	vb_adapter_choose_path(adapter, from);
-	attr.state = VB_STATE_RTS;
-	MUST(vb_qp_modify(from, &attr,
-			  VB_ATTR_STATE | VB_ATTR_TIMEOUT | VB_ATTR_RETRY_COUNT |
-				  VB_ATTR_RNR_RETRY | VB_ATTR_SQ_PSN | VB_ATTR_READS_OUT));
+	adapter_raise_qp(adapter, from, attr);
 	vb_adapter_leave(adapter);
-}
-
-static void begin(void)
-{
-	uint32_t count;
-
-	namespace_enter();
-	namespace_add_dummy("d0");
-	ip("link set lo up");
-	ip("address add 10.0.0.1/24 dev d0");
-	vb_config_load(&config);
-	config.path = VB_PATH_AUTO;
-	strcpy(config.devices, "d0");
-	MUST(vb_device_list(&config, &devices, &count));
-	EXPECT_EQ(count, 1);
-	MUST(vb_adapter_open(&(struct vb_adapter_init){ .device = &devices[0],
-							.config = &config,
-							.on_event = on_event },
-			     &adapter));
-	vb_adapter_enter(adapter);
-	MUST(vb_pd_create(vb_adapter_nic(adapter), &pd));
-	vb_adapter_leave(adapter);
-}
-
-static void end(void)
-{
-	vb_adapter_enter(adapter);
-	MUST(vb_pd_destroy(pd));
-	vb_adapter_leave(adapter);
-	vb_adapter_close(adapter);
-	vb_device_list_free(devices);
 }
 
 static void make_objects(void)
@@ -272,7 +224,7 @@ TEST(requests_of_many_threads_complete_once_and_in_order_at_once_or_not)
 	uint64_t last[POSTERS] = { 0 };
 	pthread_t threads[POSTERS];
 
-	begin();
+	adapter_begin(on_event, &adapter, &pd);
 	write_count = test_is_thorough() ? 200000 : 5000;
 	open_line();
 	start_posters(threads);
@@ -285,7 +237,7 @@ TEST(requests_of_many_threads_complete_once_and_in_order_at_once_or_not)
 	EXPECT(atomic_load(&at_once) > 0);
 	deregister();
 	close_line();
-	end();
+	adapter_end(adapter, pd);
 }
 
 static void *deregister_soon(void *argument)
@@ -301,7 +253,7 @@ static void *deregister_soon(void *argument)
 
 TEST(memory_that_was_taken_away_is_written_no_more)
 {
-	begin();
+	adapter_begin(on_event, &adapter, &pd);
 	write_count = UINT32_MAX;
 	for (uint32_t round = 0; round < 10; round++) {
 		uint32_t count = 10 + round * 7;
@@ -318,5 +270,5 @@ TEST(memory_that_was_taken_away_is_written_no_more)
 			EXPECT_EQ(((const uint8_t *)words)[i], MARK);
 		close_line();
 	}
-	end();
+	adapter_end(adapter, pd);
 }

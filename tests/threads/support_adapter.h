@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* An adapter on an interface of the test's own, with the address 10.0.0.1. One at a time. */
+#ifndef VB_TESTS_SUPPORT_ADAPTER_H
+#define VB_TESTS_SUPPORT_ADAPTER_H
+
+#include "host/adapter.h"
+#include "nic/pd.h"
+#include "nic/qp.h"
+
+void adapter_begin(void (*on_event)(void *owner, const struct vb_event *event),
+		   struct vb_adapter **adapter_out, struct vb_pd **pd_out);
+void adapter_end(struct vb_adapter *adapter, struct vb_pd *pd);
+
+/* From RESET to RTS, as the owner of the engine. It takes a line if it was prepared and is told the adapter; NULL: the wire. */
+void adapter_raise_qp(struct vb_adapter *adapter, struct vb_qp *qp, struct vb_qp_attr attr);
+
+#endif

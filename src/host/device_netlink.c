@@ -7,6 +7,8 @@
 #include "host/device_priv.h"
 
 #include "host/file.h"
+#include "link/fd.h"
+#include "link/sys.h"
 
 #include <errno.h>
 #include <linux/ethtool.h>
@@ -34,7 +36,7 @@
 
 /* One that asks the kernel. */
 struct inquiry {
-	long fd;
+	int fd;
 	uint32_t sequence;
 	uint8_t *buffer;
 	struct vb_interfaces *interfaces;
@@ -256,10 +258,10 @@ static vb_err inquiry_init(struct inquiry *inquiry, struct vb_interfaces *interf
 	inquiry->buffer = malloc(BUFFER_SIZE);
 	if (!inquiry->buffer)
 		return VB_ENOMEM;
-	inquiry->fd = syscall(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	inquiry->fd = vb_fd_own(vb_sys_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
 	if (inquiry->fd < 0) {
 		vb_log(VB_LOG_ERROR, "cannot ask the kernel for network interfaces: %s",
-		       strerrordesc_np(errno));
+		       strerrordesc_np(-inquiry->fd));
 		free(inquiry->buffer);
 		return VB_EOPNOTSUPP;
 	}
@@ -270,7 +272,7 @@ static vb_err inquiry_init(struct inquiry *inquiry, struct vb_interfaces *interf
 
 static void inquiry_fini(struct inquiry *inquiry)
 {
-	syscall(SYS_close, inquiry->fd);
+	vb_fd_close(inquiry->fd);
 	free(inquiry->buffer);
 }
 

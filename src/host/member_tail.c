@@ -9,23 +9,24 @@
 #include "host/name_lock.h"
 #include "link/udp.h"
 
-/* `box` is empty. */
-static bool is_last_gone(const struct vb_member *member, int box)
+static bool is_gone(const struct vb_member *member, uint32_t number)
 {
-	struct vb_mail_name name;
-	uint32_t last;
+	struct vb_mail_name name = vb_member_name(member->user, number);
+	int box = vb_mail_open();
+	bool is_claimed;
 
-	if (!vb_receivers_find_last(&last) || last == member->number)
+	if (box < 0)
 		return false;
-	name = vb_member_name(member->user, last);
-	return !vb_mail_is_claimed(box, &name);
+	is_claimed = vb_mail_is_claimed(box, &name);
+	vb_mail_close(box);
+	return !is_claimed;
 }
 
 /* False if it is not the last one of the port, or somebody has its number. */
 static bool let_go_of_last(const struct vb_member *member)
 {
 	struct vb_mail_name name;
-	bool is_gone = false;
+	bool is_claimed;
 	uint32_t last;
 	int box;
 
@@ -35,11 +36,11 @@ static bool let_go_of_last(const struct vb_member *member)
 	if (box < 0)
 		return false;
 	name = vb_member_name(member->user, last);
-	is_gone = vb_mail_claim(box, &name);
-	if (is_gone)
+	is_claimed = vb_mail_claim(box, &name);
+	if (is_claimed)
 		vb_receivers_drop(last);
 	vb_mail_close(box);
-	return is_gone;
+	return is_claimed;
 }
 
 /* Where somebody joins at this moment, it is done the next time. */
@@ -57,11 +58,8 @@ static void let_go(const struct vb_member *member)
 
 void vb_member_let_go(const struct vb_member *member)
 {
-	int box = vb_mail_open();
-	bool is_gone = box >= 0 && is_last_gone(member, box);
+	uint32_t last;
 
-	if (box >= 0)
-		vb_mail_close(box);
-	if (is_gone)
+	if (vb_receivers_find_last(&last) && last != member->number && is_gone(member, last))
 		let_go(member);
 }

@@ -5,6 +5,7 @@
  */
 #include "host/port_holders.h"
 
+#include "link/fd.h"
 #include "link/sys.h"
 
 #include <arpa/inet.h>
@@ -57,7 +58,8 @@ static size_t read_lines(struct vb_port_holders *holders, char *text, size_t len
 
 static void read_list(struct vb_port_holders *holders, const char *path, uint16_t port)
 {
-	int fd = vb_sys_result(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0));
+	int fd = vb_fd_own(
+		vb_sys_result(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0)));
 	char text[CHUNK];
 	size_t length = 0;
 
@@ -70,12 +72,12 @@ static void read_list(struct vb_port_holders *holders, const char *path, uint16_
 			break;
 		length = read_lines(holders, text, length + (size_t)got, port);
 	}
-	vb_sys_close(fd);
+	vb_fd_close(fd);
 }
 
 static bool can_be_shared(uint16_t port)
 {
-	int fd = vb_sys_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP);
+	int fd = vb_fd_own(vb_sys_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP));
 	struct sockaddr_in name = { .sin_family = AF_INET,
 				    .sin_port = htons(port),
 				    .sin_addr.s_addr = htonl(UNUSED_ADDRESS) };
@@ -88,7 +90,7 @@ static bool can_be_shared(uint16_t port)
 	(void)vb_sys_setsockopt(fd, SOL_IP, IP_FREEBIND, &yes,
 				sizeof(yes)); /* loopback may be down */
 	result = vb_sys_bind(fd, &name, sizeof(name));
-	vb_sys_close(fd);
+	vb_fd_close(fd);
 	return result != -EADDRINUSE;
 }
 

@@ -70,12 +70,11 @@ static bool leave_message(const struct vb_qp1_life *life, int rows_fd)
 	struct vb_qp1_rows_of rows = { VB_QP1_ROWS_OF, sizeof(struct vb_cm_row), VB_QP1_ROWS };
 	struct iovec part = { &rows, sizeof(rows) };
 	struct vb_mail_name to_the_peer = { .length = 0 };
-	int fds[2] = { rows_fd, (int)syscall(SYS_pidfd_open, getpid(), 0) };
+	int fds[2] = { rows_fd, vb_fd_own(vb_sys_result(syscall(SYS_pidfd_open, getpid(), 0))) };
 	bool is_left =
 		vb_mail_send_fds(life->own_end, &to_the_peer, &part, fds, fds[1] < 0 ? 1 : 2) == 0;
 
-	if (fds[1] >= 0)
-		vb_sys_close(fds[1]);
+	vb_fd_close(fds[1]);
 	return is_left;
 }
 
@@ -91,13 +90,14 @@ static bool map_rows(struct vb_qp1_life *life, int rows_fd)
 
 vb_err vb_qp1_open_rows(struct vb_qp1 *qp1)
 {
-	int rows_fd = (int)syscall(SYS_memfd_create, "verbatim-rows", FILE_CLOSE_ON_EXEC);
+	int rows_fd = vb_fd_own(
+		vb_sys_result(syscall(SYS_memfd_create, "verbatim-rows", FILE_CLOSE_ON_EXEC)));
 	bool is_open;
 
 	if (rows_fd < 0)
 		return VB_ENOMEM;
 	is_open = map_rows(&qp1->life, rows_fd) && leave_message(&qp1->life, rows_fd);
-	vb_sys_close(rows_fd);
+	vb_fd_close(rows_fd);
 	if (is_open)
 		return VB_OK;
 	vb_qp1_close_rows(qp1);

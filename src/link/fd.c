@@ -75,7 +75,9 @@ int vb_fd_own(int fd)
 		return fd;
 	high = copy_high(fd);
 	if (high >= 0) {
-		vb_sys_close(fd);
+		/* A program that closes all numbers may have closed this one already, and have opened its own there. */
+		if (vb_descriptor_identity(fd) == vb_descriptor_identity(high))
+			vb_sys_close(fd);
 		fd = high;
 	}
 	remember(fd, false);

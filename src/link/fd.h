@@ -3,7 +3,7 @@
  * Our descriptors in a process that is not ours. A program may close every descriptor it does not know, and get their numbers
  * for its own files: so we remember what is behind each of ours and touch it only as long as that is still there. They
  * have high numbers, which nobody gets by accident, and the shim keeps the program from closing them (descriptor.h). In a
- * forked child they are closed all at once.
+ * forked child they are closed all at once. Between its creation and vb_fd_own() nothing protects one: we create none that we can do without.
  */
 #ifndef VB_LINK_FD_H
 #define VB_LINK_FD_H

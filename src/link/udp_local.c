@@ -6,6 +6,7 @@
  */
 #include "link/udp_priv.h"
 
+#include "link/fd.h"
 #include "link/sys.h"
 
 #include <linux/netlink.h>
@@ -76,7 +77,7 @@ bool vb_udp_address_is_local(const struct vb_udp_address *address)
 {
 	struct question question;
 	struct answer answer;
-	int fd = vb_sys_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	int fd = vb_fd_own(vb_sys_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
 	bool is_local;
 
 	if (fd < 0)
@@ -84,6 +85,6 @@ bool vb_udp_address_is_local(const struct vb_udp_address *address)
 	fill_question(&question, address);
 	is_local = ask(fd, &question, &answer) && answer.header.nlmsg_type == RTM_NEWROUTE &&
 		   answer.route.rtm_type == RTN_LOCAL;
-	vb_sys_close(fd);
+	vb_fd_close(fd);
 	return is_local;
 }

@@ -120,7 +120,8 @@ static uint32_t count_in_file(const char *path, const char *text)
 	char bytes[CHUNK];
 	size_t kept = 0;
 	uint32_t count = 0;
-	int fd = vb_sys_result(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0));
+	int fd = vb_fd_own(
+		vb_sys_result(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0)));
 
 	if (fd < 0)
 		return 0;
@@ -140,7 +141,7 @@ static uint32_t count_in_file(const char *path, const char *text)
 		kept = held < length - 1 ? held : length - 1;
 		memmove(bytes, bytes + held - kept, kept);
 	}
-	vb_sys_close(fd);
+	vb_fd_close(fd);
 	return count;
 }
 

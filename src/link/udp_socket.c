@@ -93,14 +93,14 @@ static int bind_to_port(int fd, int family, uint16_t port)
  */
 static uint16_t free_port(int family)
 {
-	int fd = vb_sys_socket(family, SOCKET_TYPE, IPPROTO_UDP);
+	int fd = vb_fd_own(vb_sys_socket(family, SOCKET_TYPE, IPPROTO_UDP));
 	uint16_t port = 0;
 
 	if (fd < 0)
 		return 0;
 	if (bind_to_port(fd, family, 0) >= 0)
 		port = vb_udp_socket_port(fd);
-	vb_sys_close(fd);
+	vb_fd_close(fd);
 	return port;
 }
 

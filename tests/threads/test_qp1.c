@@ -4,13 +4,10 @@
  * send requests to services that come and go. Each is answered, and nothing is done by two threads at once.
  */
 #include "harness.h"
-#include "namespace.h"
+#include "support_adapter.h"
 
 #include "base/timer.h"
-#include "host/adapter.h"
 #include "host/clock.h"
-#include "host/config.h"
-#include "host/device.h"
 #include "host/qp1.h"
 
 #include <pthread.h>
@@ -23,9 +20,8 @@
 #define SERVICE vb_service_id(VB_SERVICE_SPACE_TCP, 7471)
 #define CONNECTS 300
 
-static struct vb_config config;
-static struct vb_device *devices;
 static struct vb_adapter *adapter;
+static struct vb_pd *pd;
 static struct vb_gsi_place place;
 
 static struct {
@@ -204,19 +200,8 @@ static void begin(void)
 		.on_unreachable = on_unreachable,
 	};
 	struct vb_cm_config machine = { .connection_max = 4096, .listener_max = 1 };
-	uint32_t count;
 
-	namespace_enter();
-	namespace_add_dummy("d0");
-	ip("link set lo up");
-	ip("address add 10.0.0.1/24 dev d0");
-	vb_config_load(&config);
-	strcpy(config.devices, "d0");
-	MUST(vb_device_list(&config, &devices, &count));
-	MUST(vb_adapter_open(&(struct vb_adapter_init){ .device = &devices[0],
-							.config = &config,
-							.on_event = on_event },
-			     &adapter));
+	adapter_begin(on_event, &adapter, &pd);
 	vb_adapter_enter(adapter);
 	MUST(vb_qp1_attach(vb_adapter_qp1(adapter), &functions, &place));
 	vb_adapter_leave(adapter);
@@ -235,8 +220,7 @@ static void end(void)
 	vb_qp1_detach(vb_adapter_qp1(adapter));
 	vb_adapter_leave(adapter);
 	vb_cm_destroy(user.cm);
-	vb_adapter_close(adapter);
-	vb_device_list_free(devices);
+	adapter_end(adapter, pd);
 	close(ended_fd);
 }
 

@@ -37,6 +37,12 @@ bool vb_member_has_roce_port(const struct vb_member *member)
 	return vb_udp_receiver_port(member->receiver) == VB_ROCE_PORT;
 }
 
+bool vb_member_is_alone(const struct vb_member *member)
+{
+	(void)member;
+	return vb_receivers_count() == 1;
+}
+
 void vb_member_steer(struct vb_udp *udp, uint32_t qp1_to)
 {
 	(void)!vb_udp_steer(udp, VB_MEMBER_QPN_SHIFT, VB_MEMBER_QPN_MASK, qp1_to);

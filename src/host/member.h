@@ -54,6 +54,9 @@ uint32_t vb_member_of_qpn(vb_qpn qpn);
  */
 void vb_member_steer(struct vb_udp *udp, uint32_t qp1_to);
 
+/* Whether nobody else has a socket on the port, as far as we have heard. */
+bool vb_member_is_alone(const struct vb_member *member);
+
 /* The first of the others that there are; false if there are none. */
 bool vb_member_find_other(const struct vb_member *member, uint32_t *number_out);
 

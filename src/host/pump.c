@@ -173,6 +173,7 @@ static bool receive_from_members(struct vb_pump *pump, uint64_t now_ns)
 	uint32_t others = 0;
 
 	pump->glances = 0;
+	vb_udp_allow_flow(pump->udp, vb_member_is_alone(pump->member));
 	if (pump->neighbors)
 		vb_neighbors_offer_again(pump->neighbors);
 	if (vb_member_is_asked(pump->member))
@@ -237,7 +238,8 @@ static bool transmit(struct vb_pump *pump, uint64_t now_ns)
 	if (!vb_pump_send_slots(pump, slot_count))
 		return true;
 	tell_of_drops(pump);
-	pump->glances = GLANCES_WITHOUT_MEMBERS; /* the next: no answer can have come yet */
+	if (pump->glances >= GLANCES_WITHOUT_MEMBERS / 2)
+		pump->glances = GLANCES_WITHOUT_MEMBERS; /* the next: no answer can have come yet */
 	/* Only a message shows whether its interface segments. This one is lost to peers that want its ICRC to be right. */
 	if (vb_udp_segments_max(pump->udp) == 1)
 		vb_nic_stop_batching(pump->nic);

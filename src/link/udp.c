@@ -170,6 +170,7 @@ free_udp:
 void vb_udp_close(struct vb_udp *udp)
 {
 	vb_udp_leave_all(udp);
+	vb_udp_flow_close(udp);
 	close_sources(udp);
 	close_receiver(udp);
 	vb_fd_close(udp->poller);
@@ -179,7 +180,8 @@ void vb_udp_close(struct vb_udp *udp)
 
 bool vb_udp_is_intact(const struct vb_udp *udp)
 {
-	bool is_intact = vb_fd_is_ours(udp->poller) && vb_fd_is_ours(udp->receiver);
+	bool is_intact = vb_fd_is_ours(udp->poller) && vb_fd_is_ours(udp->receiver) &&
+			 (!udp->flow.is_open || vb_fd_is_ours(udp->flow.fd));
 
 	for (uint32_t i = 0; i < udp->source_count; i++) {
 		const struct vb_udp_source *source = &udp->sources[i];

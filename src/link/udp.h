@@ -139,9 +139,16 @@ struct vb_udp_datagram {
 
 /*
  * Never waits. Returns how many datagrams there are in `out`; 0 means none now, and only then may one wait for
- * vb_udp_fd(): the link may hold datagrams that the kernel no longer has. All are of one socket: if one of them was sent to a group, all were.
+ * vb_udp_fd(), which is readable at once if there are some all the same: the link may hold datagrams that the kernel no longer has, and
+ * does not look at all its sockets each time. All are of one socket: if one of them was sent to a group, all were.
  */
 uint32_t vb_udp_receive(struct vb_udp *udp, struct vb_udp_datagram *out, uint32_t capacity);
+
+/*
+ * Whether the sender from which most comes may have a socket of its own, which is faster; at first it may not. For a link that
+ * shares its port with no other: what that sender sends to others of the port comes to this link then.
+ */
+void vb_udp_allow_flow(struct vb_udp *udp, bool is_allowed);
 
 /*
  * Takes part in a multicast group on the link's interface; more than once is the same as once. Every link in the group gets a
@@ -174,8 +181,12 @@ VB_MUST_USE vb_err vb_udp_steer(struct vb_udp *udp, uint32_t shift, uint32_t mas
 VB_MUST_USE vb_err vb_udp_receiver_open(const struct vb_udp_config *config, int *fd_out);
 void vb_udp_receiver_close(int fd);
 
-/* Traffic class and hop limit of what it receives are told from now on. Costs time with each message. */
+/*
+ * Traffic class and hop limit of what it receives are told from now on. Costs time with each message. A link that it is lent to needs to be told,
+ * too.
+ */
 VB_MUST_USE vb_err vb_udp_receiver_tell_class(int fd);
+void vb_udp_tell_class(struct vb_udp *udp);
 
 uint16_t vb_udp_receiver_port(int fd); /* 0 if the descriptor is no such socket */
 
@@ -209,6 +220,7 @@ void vb_udp_receiver_adopt(int fd, uint32_t receive_buffer_length);
 	X(RX_MESSAGES, "udp_rx_messages")                                                      \
 	X(RX_DATAGRAMS, "udp_rx_datagrams")                                                    \
 	X(RX_BYTES, "udp_rx_bytes")                                                            \
+	X(RX_FLOWS, "udp_rx_flows") /* that got a socket of their own */                       \
 	X(RX_DROP_OVERFLOW, "udp_rx_drop_overflow") /* as the kernel counts: receive buffer */ \
 	X(RX_DROP_TRUNCATED, "udp_rx_drop_truncated")                                          \
 	X(RX_DROP_UNADDRESSED, "udp_rx_drop_unaddressed") /* the kernel said too little */     \

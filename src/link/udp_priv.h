@@ -52,6 +52,20 @@ struct vb_udp_group {
 	int fd;
 };
 
+/* udp_flow.c */
+struct vb_udp_flow {
+	bool is_allowed;
+	bool is_open;
+	bool is_leaving; /* to be closed when it is empty */
+	int fd;
+	uint32_t behind; /* what its sender sent before it was there lies in the receiver, so many messages at most */
+	uint32_t taken; /* messages, or looks in vain, since the others had a look */
+	struct vb_udp_datagram sender; /* the addresses of all that comes by it */
+	struct vb_udp_datagram last; /* whose messages came last by other sockets … */
+	int32_t streak; /* … and how many in a row; below 0 it counts for nothing */
+	uint32_t overflow_count;
+};
+
 struct vb_udp_outbox {
 	struct mmsghdr headers[VB_UDP_TX_BATCH];
 	union vb_udp_name names[VB_UDP_TX_BATCH];
@@ -66,6 +80,8 @@ struct vb_udp_inbox {
 	alignas(struct cmsghdr) uint8_t control[VB_UDP_RX_BATCH][VB_UDP_RX_CONTROL];
 	uint8_t *bytes;
 	uint32_t wish; /* how many to ask the kernel for */
+	bool was_full; /* the last time it had so many */
+	bool is_by_flow; /* what is there came by the flow's own socket */
 	uint32_t count; /* messages that are there … */
 	uint32_t next; /* … and the first that is not cut up completely … */
 	bool is_begun; /* … which has been looked at … */
@@ -85,6 +101,7 @@ struct vb_udp {
 	uint32_t group_count;
 	uint32_t group_turn; /* counts up: which socket is read next */
 	struct vb_udp_group groups[VB_UDP_GROUPS_MAX];
+	struct vb_udp_flow flow;
 	uint32_t interface_index;
 	uint32_t receive_buffer_length; /* as was wished */
 	uint16_t port;
@@ -118,6 +135,9 @@ int vb_udp_socket_open_express(int sender, int family, const struct vb_udp_way *
 /* For one address, that of a multicast group. */
 int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
 			     uint32_t receive_buffer_length);
+/* For one address of this host; not yet connected, and says nothing of addresses. */
+int vb_udp_socket_open_flow(const struct vb_udp_address *address, uint16_t port,
+			    uint32_t receive_buffer_length);
 uint16_t vb_udp_socket_port(int fd);
 void vb_udp_socket_wish_receive_buffer(int fd, uint32_t length); /* 0: none */
 int vb_udp_socket_tell_class(int fd, int family);
@@ -125,6 +145,7 @@ int vb_udp_socket_refuse_input(int fd); /* nobody reads it: the kernel need not 
 
 /* udp_receiver.c */
 int vb_udp_receiver_family(int fd);
+bool vb_udp_receiver_tells_class(int fd);
 uint32_t vb_udp_receiver_overflow_count(
 	int fd); /* datagrams that the kernel had no room for, so far */
 
@@ -135,6 +156,14 @@ void vb_udp_inbox_fini(struct vb_udp_inbox *inbox);
 /* udp_group.c */
 int vb_udp_next_to_read(struct vb_udp *udp); /* the unicast socket and those of groups, in turns */
 void vb_udp_leave_all(struct vb_udp *udp);
+
+/* udp_flow.c */
+void vb_udp_flow_close(struct vb_udp *udp);
+void vb_udp_flow_notice(struct vb_udp *udp, const struct vb_udp_datagram *datagram);
+/* Whether the other sockets are to be looked at before the flow's own; and what came of a look at them, or at it. */
+bool vb_udp_flow_lets_others_first(const struct vb_udp *udp);
+void vb_udp_flow_on_others(struct vb_udp *udp, uint32_t message_count);
+void vb_udp_flow_on_look(struct vb_udp *udp, uint32_t message_count);
 
 /* udp.c */
 vb_err vb_udp_err_of(int result); /* of a system call that failed */

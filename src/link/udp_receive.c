@@ -40,15 +40,16 @@ void vb_udp_inbox_fini(struct vb_udp_inbox *inbox)
 	free(inbox->bytes);
 }
 
-static int ask_kernel(struct vb_udp *udp, int fd)
+/* Who sends to a flow's own socket is known. */
+static int ask_kernel(struct vb_udp *udp, int fd, socklen_t name_length)
 {
 	struct vb_udp_inbox *box = &udp->inbox;
 	int result;
 
 	for (uint32_t i = 0; i < box->wish; i++)
 		box->headers[i].msg_hdr = (struct msghdr){
-			.msg_name = &box->names[i],
-			.msg_namelen = sizeof(box->names[i]),
+			.msg_name = name_length ? &box->names[i] : NULL,
+			.msg_namelen = name_length,
 			.msg_iov = &box->iovecs[i],
 			.msg_iovlen = 1,
 			.msg_control = box->control[i],
@@ -63,17 +64,49 @@ static int ask_kernel(struct vb_udp *udp, int fd)
 	return 1;
 }
 
+static uint32_t ask_others(struct vb_udp *udp)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i <= udp->group_count && !count; i++) {
+		int result = ask_kernel(udp, vb_udp_next_to_read(udp), sizeof(union vb_udp_name));
+
+		count = result < 0 ? 0 : (uint32_t)result;
+	}
+	vb_udp_flow_on_others(udp, count);
+	return count;
+}
+
+static uint32_t ask_flow(struct vb_udp *udp)
+{
+	int result = ask_kernel(udp, udp->flow.fd, 0);
+	uint32_t count = result < 0 ? 0 : (uint32_t)result;
+
+	vb_udp_flow_on_look(udp, count);
+	return count;
+}
+
+/* Once as many as we wish for may be chance, as in a ping-pong. */
+static uint32_t next_wish(struct vb_udp_inbox *box, uint32_t count)
+{
+	bool is_full = count == box->wish;
+	uint32_t wish = is_full ? count << box->was_full : max32(count, 1);
+
+	box->was_full = is_full;
+	return min32(wish, VB_UDP_RX_BATCH);
+}
+
 static void refill(struct vb_udp *udp)
 {
 	struct vb_udp_inbox *box = &udp->inbox;
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i <= udp->group_count && !count; i++) {
-		int result = ask_kernel(udp, vb_udp_next_to_read(udp));
-
-		count = result < 0 ? 0 : (uint32_t)result;
-	}
-	box->wish = count == box->wish ? min32(2 * count, VB_UDP_RX_BATCH) : max32(count, 1);
+	if (vb_udp_flow_lets_others_first(udp))
+		count = ask_others(udp);
+	box->is_by_flow = !count && udp->flow.is_open;
+	if (box->is_by_flow)
+		count = ask_flow(udp);
+	box->wish = next_wish(box, count);
 	box->count = count;
 	box->next = 0;
 	udp->counters[VB_UDP_RX_MESSAGES] += count;
@@ -81,8 +114,11 @@ static void refill(struct vb_udp *udp)
 
 static void load_overflow(struct vb_udp *udp, uint32_t count)
 {
-	udp->counters[VB_UDP_RX_DROP_OVERFLOW] += count - udp->inbox.overflow_count;
-	udp->inbox.overflow_count = count;
+	uint32_t *before = udp->inbox.is_by_flow ? &udp->flow.overflow_count
+						 : &udp->inbox.overflow_count;
+
+	udp->counters[VB_UDP_RX_DROP_OVERFLOW] += count - *before;
+	*before = count;
 }
 
 static int load_int(const struct cmsghdr *control)
@@ -157,15 +193,24 @@ static void load_control(struct vb_udp *udp, struct msghdr *header)
 	}
 }
 
+static void begin_datagram(struct vb_udp *udp)
+{
+	struct vb_udp_inbox *box = &udp->inbox;
+
+	box->datagram = box->is_by_flow ? udp->flow.sender : (struct vb_udp_datagram){ 0 };
+	box->datagram.data = box->iovecs[box->next].iov_base;
+	if (!box->is_by_flow)
+		box->datagram.source =
+			vb_udp_address_load(&box->names[box->next], &box->datagram.source_port);
+}
+
 /* Looks at the next message; false if it is to be dropped. */
 static bool begin_message(struct vb_udp *udp)
 {
 	struct vb_udp_inbox *box = &udp->inbox;
 	struct mmsghdr *message = &box->headers[box->next];
 
-	box->datagram = (struct vb_udp_datagram){ .data = box->iovecs[box->next].iov_base };
-	box->datagram.source =
-		vb_udp_address_load(&box->names[box->next], &box->datagram.source_port);
+	begin_datagram(udp);
 	box->length_left = message->msg_len;
 	box->segment_length = 0;
 	load_control(udp, &message->msg_hdr);
@@ -180,6 +225,8 @@ static bool begin_message(struct vb_udp *udp)
 		udp->counters[VB_UDP_RX_DROP_UNADDRESSED]++;
 		return false;
 	}
+	if (!box->is_by_flow)
+		vb_udp_flow_notice(udp, &box->datagram);
 	return true;
 }
 

@@ -44,17 +44,27 @@ void vb_udp_receiver_close(int fd)
 	vb_fd_close(fd);
 }
 
-static int option_of(int fd, int option)
+static int option_at(int fd, int level, int option)
 {
 	int value = -1;
 	socklen_t length = sizeof(value);
 
-	return vb_sys_getsockopt(fd, SOL_SOCKET, option, &value, &length) < 0 ? -1 : value;
+	return vb_sys_getsockopt(fd, level, option, &value, &length) < 0 ? -1 : value;
+}
+
+static int option_of(int fd, int option)
+{
+	return option_at(fd, SOL_SOCKET, option);
 }
 
 int vb_udp_receiver_family(int fd)
 {
 	return option_of(fd, SO_DOMAIN);
+}
+
+bool vb_udp_receiver_tells_class(int fd)
+{
+	return option_at(fd, SOL_IP, IP_RECVTOS) == 1;
 }
 
 uint16_t vb_udp_receiver_port(int fd)

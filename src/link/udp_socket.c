@@ -148,14 +148,13 @@ int vb_udp_socket_refuse_input(int fd)
 	return vb_sys_setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
 }
 
-/* An IPv4 group has an IPv4 socket: it takes the address as it is. */
-int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
-			     uint32_t receive_buffer_length)
+/* A receiver for one address. An IPv4 one has an IPv4 socket, which takes the address as it is. */
+static int open_at(const struct vb_udp_address *address, uint16_t port,
+		   uint32_t receive_buffer_length, const struct option *more, size_t more_count)
 {
-	int family = vb_udp_address_is_ipv4(group) ? AF_INET : AF_INET6;
+	int family = vb_udp_address_is_ipv4(address) ? AF_INET : AF_INET6;
 	int fd = vb_fd_own(vb_sys_socket(family, SOCKET_TYPE, IPPROTO_UDP));
 	union vb_udp_name name;
-	int counts_overflow = 0; /* the link's count is that of one socket */
 	int result;
 
 	if (fd < 0)
@@ -163,19 +162,46 @@ int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
 	result = set_options(fd, family, receiver_options,
 			     sizeof(receiver_options) / sizeof(receiver_options[0]));
 	if (result >= 0)
-		result = vb_udp_socket_tell_class(fd, family);
+		result = set_options(fd, family, more, more_count);
 	if (result < 0)
 		goto close_fd;
-	(void)vb_sys_setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &counts_overflow,
-				sizeof(counts_overflow));
 	vb_udp_socket_wish_receive_buffer(fd, receive_buffer_length);
-	result = vb_sys_bind(fd, &name, vb_udp_address_store(group, port, family, &name));
+	result = vb_sys_bind(fd, &name, vb_udp_address_store(address, port, family, &name));
 	if (result < 0)
 		goto close_fd;
 	return fd;
 close_fd:
 	vb_fd_close(fd);
 	return result;
+}
+
+int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
+			     uint32_t receive_buffer_length)
+{
+	/* The link's count is that of one socket. */
+	static const struct option uncounted = { 0, SOL_SOCKET, SO_RXQ_OVFL, 0, true };
+	int fd = open_at(group, port, receive_buffer_length, &uncounted, 1);
+	int result;
+
+	if (fd < 0)
+		return fd;
+	result = vb_udp_socket_tell_class(fd, vb_udp_receiver_family(fd));
+	if (result >= 0)
+		return fd;
+	vb_fd_close(fd);
+	return result;
+}
+
+int vb_udp_socket_open_flow(const struct vb_udp_address *address, uint16_t port,
+			    uint32_t receive_buffer_length)
+{
+	static const struct option silent[] = {
+		{ AF_INET6, SOL_IPV6, IPV6_RECVPKTINFO, 0, false },
+		{ AF_INET, SOL_IP, IP_PKTINFO, 0, false },
+	};
+
+	return open_at(address, port, receive_buffer_length, silent,
+		       sizeof(silent) / sizeof(silent[0]));
 }
 
 /* The kernel gives a copy to members on this host all the same. */

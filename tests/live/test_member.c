@@ -48,6 +48,21 @@ TEST(every_member_has_a_number_of_its_own)
 	vb_member_leave(second);
 }
 
+TEST(a_member_is_alone_while_nobody_else_has_a_socket_on_the_port)
+{
+	struct vb_member *first = join();
+	struct vb_member *second;
+
+	EXPECT(vb_member_is_alone(first));
+	second = join();
+	EXPECT(!vb_member_is_alone(first));
+	vb_member_leave(second);
+	EXPECT(!vb_member_is_alone(first)); /* it has left a socket behind */
+	vb_member_let_go(first);
+	EXPECT(vb_member_is_alone(first));
+	vb_member_leave(first);
+}
+
 TEST(a_number_is_free_again_when_its_process_is_killed)
 {
 	struct vb_member *before = join();

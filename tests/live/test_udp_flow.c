@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A sender with a socket of its own at the other end: everything arrives, in order and with its addresses, and others are heard. */
+#include "support_wire.h"
+
+#include "base/bytes.h"
+
+#include <poll.h>
+
+enum {
+	STREAK_MAX = 1000, /* so many messages in a row are enough */
+	OTHERS_MAX = 20, /* looks, after which the other sockets had theirs */
+	LENGTH = 100
+};
+
+/* Both ends with two source ports; the test is at end B, which receives. */
+static struct wire *open_flow_wire(struct vb_udp_config config)
+{
+	struct wire *wire;
+
+	config.port = VB_ROCE_PORT;
+	config.is_segmenting = true;
+	config.source_count = 2;
+	wire = open_wire_as(config);
+	enter_end(END_B);
+	vb_udp_allow_flow(wire->b, true);
+	return wire;
+}
+
+static struct vb_udp_message numbered(struct wire *wire, uint32_t number)
+{
+	store32(wire->bytes, number);
+	return message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);
+}
+
+static uint64_t flow_count(const struct vb_udp *udp)
+{
+	return vb_udp_counters(udp)[VB_UDP_RX_FLOWS];
+}
+
+static bool is_readable_now(const struct vb_udp *udp)
+{
+	struct pollfd fd = { .fd = vb_udp_fd(udp), .events = POLLIN };
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+static uint32_t take_any(struct vb_udp *udp)
+{
+	struct vb_udp_datagram got[64];
+
+	return vb_udp_receive(udp, got, 64);
+}
+
+/* Not each look is for all sockets. */
+static struct vb_udp_datagram receive_soon(struct vb_udp *udp)
+{
+	struct vb_udp_datagram got;
+
+	for (uint32_t i = 0; i < OTHERS_MAX; i++)
+		if (vb_udp_receive(udp, &got, 1))
+			return got;
+	return receive_one(udp);
+}
+
+static void reach_flow(struct wire *wire, struct vb_udp_message message)
+{
+	uint64_t before = flow_count(wire->b);
+
+	for (uint32_t i = 0; i < STREAK_MAX && flow_count(wire->b) == before; i++) {
+		send_one(wire->a, message);
+		(void)receive_soon(wire->b);
+	}
+	EXPECT_EQ(flow_count(wire->b), before + 1);
+	EXPECT_EQ(take_any(wire->b), 0); /* nothing lies in the receiver */
+}
+
+/* Those that are there, without waiting; each has the number that follows. */
+static uint32_t take_numbers(struct vb_udp *udp, uint32_t next)
+{
+	uint32_t count = 0;
+
+	for (uint32_t vain = 0; vain < OTHERS_MAX;) {
+		struct vb_udp_datagram got[64];
+		uint32_t got_count = vb_udp_receive(udp, got, 64);
+
+		vain = got_count ? 0 : vain + 1;
+		for (uint32_t i = 0; i < got_count; i++)
+			EXPECT_EQ(load32(got[i].data), next + count++);
+	}
+	return count;
+}
+
+static void expect_from(struct wire *wire, const struct vb_udp_datagram *got, const char *source,
+			const char *destination)
+{
+	struct vb_udp_address from = address_of(source), to = address_of(destination);
+
+	EXPECT_EQ(got->length, LENGTH);
+	EXPECT_MEM(got->data, wire->bytes, LENGTH);
+	EXPECT_MEM(got->source.ip, from.ip, 16);
+	EXPECT_MEM(got->destination.ip, to.ip, 16);
+	EXPECT_EQ(got->source_port, vb_udp_source_port(wire->a, 0));
+	EXPECT_EQ(got->segment_index, 0);
+	EXPECT_EQ(got->traffic_class, 0x6a);
+	EXPECT_EQ(got->hop_limit, 33);
+}
+
+TEST(a_busy_sender_gets_a_socket_of_its_own_and_its_datagrams_look_the_same)
+{
+	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
+	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);
+
+	reach_flow(wire, message);
+	for (uint32_t i = 0; i < 100; i++) {
+		struct vb_udp_datagram got;
+
+		send_one(wire->a, message);
+		got = receive_one(wire->b);
+		expect_from(wire, &got, "10.9.0.1", "10.9.0.2");
+	}
+	EXPECT_EQ(flow_count(wire->b), 1);
+	EXPECT(vb_udp_is_intact(wire->b));
+	close_wire(wire);
+}
+
+TEST(a_coalesced_message_by_a_senders_own_socket_is_cut_up)
+{
+	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
+	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);
+	struct vb_udp_datagram got[5];
+
+	reach_flow(wire, message);
+	message = message_on(wire, "10.9.0.1", "10.9.0.2", 4 * SEGMENT + 10);
+	message.segment_length = SEGMENT;
+	send_one(wire->a, message);
+	receive_all(wire->b, got, 5);
+	for (uint32_t i = 0; i < 5; i++) {
+		EXPECT_EQ(got[i].segment_index, i);
+		EXPECT_EQ(got[i].length, i < 4 ? SEGMENT : 10);
+		EXPECT_MEM(got[i].data, wire->bytes + (size_t)i * SEGMENT, got[i].length);
+	}
+	close_wire(wire);
+}
+
+TEST(nobody_gets_a_socket_of_its_own_where_that_is_not_allowed)
+{
+	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
+
+	vb_udp_allow_flow(wire->b, false);
+	for (uint32_t i = 0; i < STREAK_MAX; i++) {
+		send_one(wire->a, numbered(wire, i));
+		EXPECT_EQ(load32(receive_one(wire->b).data), i);
+	}
+	expect_count(wire->b, RX_FLOWS, 0);
+	close_wire(wire);
+}
+
+TEST(a_link_local_sender_gets_a_socket_of_its_own_too)
+{
+	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
+	struct vb_udp_message message = message_on(wire, "fe80::1", "fe80::2", LENGTH);
+
+	reach_flow(wire, message);
+	for (uint32_t i = 0; i < 20; i++) {
+		struct vb_udp_datagram got;
+
+		send_one(wire->a, message);
+		got = receive_one(wire->b);
+		expect_from(wire, &got, "fe80::1", "fe80::2");
+		EXPECT(got.source.scope && got.source.scope == got.destination.scope);
+	}
+	close_wire(wire);
+}
+
+/* Bursts are still unread when the socket is opened, and when it is to be closed: nothing is lost or comes out of order. */
+TEST(a_socket_that_comes_and_goes_in_a_stream_loses_and_reorders_nothing)
+{
+	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
+	uint32_t sent = 0, taken = 0;
+
+	for (uint32_t burst = 0; burst < 200; burst++) {
+		for (uint32_t i = 0; i < 60; i++)
+			send_one(wire->a, numbered(wire, sent++));
+		vb_udp_allow_flow(wire->b, burst / 20 % 2 == 0);
+		taken += take_numbers(wire->b, taken);
+		EXPECT_EQ(taken, sent);
+	}
+	EXPECT(flow_count(wire->b) >= 4);
+	close_wire(wire);
+}
+
+TEST(packets_that_came_before_the_socket_are_read_before_those_in_it)
+{
+	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
+	uint32_t sent = 0, taken = 0;
+
+	for (; sent < 200; sent++, taken++) {
+		send_one(wire->a, numbered(wire, sent));
+		EXPECT_EQ(load32(receive_one(wire->b).data), taken);
+	}
+	for (uint32_t i = 0; i < 150; i++)
+		send_one(wire->a, numbered(wire, sent++));
+	while (!flow_count(wire->b)) {
+		EXPECT_EQ(load32(receive_one(wire->b).data), taken);
+		taken++;
+	}
+	for (uint32_t i = 0; i < 100; i++)
+		send_one(wire->a, numbered(wire, sent++));
+	taken += take_numbers(wire->b, taken);
+	EXPECT_EQ(taken, sent);
+	close_wire(wire);
+}
+
+static bool is_heard_soon(struct vb_udp *udp, uint16_t source_port)
+{
+	struct vb_udp_datagram got = { 0 };
+
+	for (uint32_t i = 0; i < OTHERS_MAX && got.source_port != source_port; i++)
+		(void)vb_udp_receive(udp, &got, 1);
+	return got.source_port == source_port;
+}
+
+TEST(others_are_heard_while_a_sender_has_a_socket_of_its_own)
+{
+	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
+	struct vb_udp_message busy = message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);
+	struct vb_udp_message other = busy;
+
+	reach_flow(wire, busy);
+	other.source_index = 1;
+	for (uint32_t i = 0; i < 100; i++) {
+		for (uint32_t k = 0; k < 50; k++)
+			send_one(wire->a, busy); /* more than are taken before the other's turn */
+		send_one(wire->a, other);
+		EXPECT(is_heard_soon(wire->b, vb_udp_source_port(wire->a, 1)));
+		while (is_readable_now(wire->b))
+			(void)take_any(wire->b);
+	}
+	EXPECT_EQ(flow_count(wire->b), 1);
+	close_wire(wire);
+}
+
+TEST(the_socket_goes_to_another_sender_that_is_busier)
+{
+	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
+	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);
+
+	reach_flow(wire, message);
+	message.source_index = 1;
+	reach_flow(wire, message);
+	send_one(wire->a, message);
+	EXPECT_EQ(receive_one(wire->b).source_port, vb_udp_source_port(wire->a, 1));
+	message.source_index = 0;
+	send_one(wire->a, message);
+	EXPECT(is_heard_soon(wire->b, vb_udp_source_port(wire->a, 0)));
+	close_wire(wire);
+}
+
+TEST(a_lent_receiver_that_tells_the_class_later_does_so_for_the_socket_as_well)
+{
+	struct vb_udp_config config = { .port = VB_ROCE_PORT, .is_segmenting = true };
+	struct wire *wire = open_wire_as(config);
+	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);
+	struct vb_udp_datagram got;
+	int receiver;
+
+	enter_end(END_B);
+	vb_udp_close(wire->b);
+	MUST(vb_udp_receiver_open(&config, &receiver));
+	config.receiver = &receiver;
+	wire->b = open_link(config);
+	vb_udp_allow_flow(wire->b, true);
+	reach_flow(wire, message);
+	send_one(wire->a, message);
+	got = receive_one(wire->b);
+	EXPECT_EQ(got.traffic_class, 0);
+	MUST(vb_udp_receiver_tell_class(receiver));
+	vb_udp_tell_class(wire->b);
+	send_one(wire->a, message);
+	got = receive_one(wire->b);
+	expect_from(wire, &got, "10.9.0.1", "10.9.0.2");
+	close_wire(wire);
+	vb_udp_receiver_close(receiver);
+}
+
+/* Returns how many were dropped. */
+static uint64_t overflow(struct wire *wire, struct vb_udp_message message)
+{
+	uint64_t before = vb_udp_counters(wire->b)[VB_UDP_RX_DROP_OVERFLOW];
+	uint64_t dropped;
+	uint32_t taken = 0;
+
+	for (uint32_t i = 0; i < 500; i++)
+		send_one(wire->a, message);
+	while (is_readable_now(wire->b))
+		taken += take_any(wire->b);
+	send_one(wire->a, message); /* the kernel tells with the next that it has */
+	(void)receive_one(wire->b);
+	dropped = vb_udp_counters(wire->b)[VB_UDP_RX_DROP_OVERFLOW] - before;
+	EXPECT_EQ(taken + dropped, 500);
+	return dropped;
+}
+
+TEST(what_a_socket_has_no_room_for_is_counted_whichever_it_is)
+{
+	struct wire *wire = open_flow_wire((struct vb_udp_config){ .receive_buffer_length = 4096 });
+	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);
+
+	vb_udp_allow_flow(wire->b, false);
+	EXPECT(overflow(wire, message) > 0);
+	vb_udp_allow_flow(wire->b, true);
+	reach_flow(wire, message);
+	EXPECT(overflow(wire, message) > 0);
+	close_wire(wire);
+}

@@ -341,6 +341,7 @@ bool vb_pump_turn(struct vb_pump *pump, uint64_t now_ns)
 {
 	bool moved = receive_from_lines(pump, now_ns);
 
+	vb_udp_look_everywhere(pump->udp);
 	moved |= receive_from_wire(pump, now_ns);
 	moved |= receive_from_members(pump, now_ns);
 	glance_at_qp1(pump, now_ns, GLANCES_A_TURN);

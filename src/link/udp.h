@@ -150,6 +150,9 @@ uint32_t vb_udp_receive(struct vb_udp *udp, struct vb_udp_datagram *out, uint32_
  */
 void vb_udp_allow_flow(struct vb_udp *udp, bool is_allowed);
 
+/* The next vb_udp_receive() looks at all sockets: for who sleeps if it finds nothing. */
+void vb_udp_look_everywhere(struct vb_udp *udp);
+
 /*
  * Takes part in a multicast group on the link's interface; more than once is the same as once. Every link in the group gets a
  * copy of each datagram that is sent to it, the sender's own too if it is a member. VB_ENOSPC: too many groups;

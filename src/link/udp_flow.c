@@ -3,8 +3,8 @@
  * The flow's own socket: one beside the receiver that is connected to the sender from which most comes. The kernel finds it without
  * asking for a route or running the steering, and need not say with each message where it came from: that saves a fifth
  * of the latency. But it takes all that this sender sends to the port, whoever it is for. So there is one only where the link has the
- * port to itself; and while it is opened, for the time of two system calls, it takes what others send, too, which is as good as
- * received.
+ * port to itself; and while it is opened, for the time of two system calls, it takes what others send, too: what is read until it is
+ * empty for the first time may be from anybody.
  */
 #include "link/udp_priv.h"
 
@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define WORTH_IT 256 /* messages in a row from one sender */
+#define BUSIER 16384 /* the same, for it to get the socket that another has */
 #define NOT_AGAIN_BEFORE 100000 /* messages, where it did not work */
 #define BEHIND_MAX 16384u /* messages: more than lie in a receiver */
 #define OTHERS_EVERY \
@@ -59,6 +60,7 @@ static bool open_flow(struct vb_udp *udp, const struct vb_udp_datagram *datagram
 	udp->flow.is_open = true;
 	udp->flow.is_leaving = false;
 	udp->flow.behind = BEHIND_MAX;
+	udp->flow.is_mixed = true;
 	udp->flow.overflow_count = 0;
 	udp->counters[VB_UDP_RX_FLOWS]++;
 	return true;
@@ -100,7 +102,7 @@ void vb_udp_flow_notice(struct vb_udp *udp, const struct vb_udp_datagram *datagr
 		flow->last = *datagram;
 		flow->streak = flow->streak < 0 ? flow->streak : 0;
 	}
-	if (++flow->streak < WORTH_IT || !flow->is_allowed ||
+	if (++flow->streak < (flow->is_open ? BUSIER : WORTH_IT) || !flow->is_allowed ||
 	    vb_udp_address_is_multicast(&datagram->destination))
 		return;
 	flow->streak = 0;
@@ -118,6 +120,11 @@ void vb_udp_flow_notice(struct vb_udp *udp, const struct vb_udp_datagram *datagr
 }
 
 /* --- receiving ---------------------------------------------------------------------------------- */
+
+void vb_udp_look_everywhere(struct vb_udp *udp)
+{
+	udp->flow.taken = OTHERS_EVERY;
+}
 
 bool vb_udp_flow_lets_others_first(const struct vb_udp *udp)
 {
@@ -142,6 +149,8 @@ void vb_udp_flow_on_look(struct vb_udp *udp, uint32_t message_count)
 	flow->taken += message_count ? message_count : 1;
 	if (message_count)
 		flow->streak = flow->streak < 0 ? flow->streak : 0; /* nobody is busier */
-	else if (flow->is_leaving)
+	else
+		flow->is_mixed = false;
+	if (!message_count && flow->is_leaving)
 		vb_udp_flow_close(udp);
 }

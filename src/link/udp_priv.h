@@ -57,6 +57,7 @@ struct vb_udp_flow {
 	bool is_allowed;
 	bool is_open;
 	bool is_leaving; /* to be closed when it is empty */
+	bool is_mixed; /* others' messages may be in it, from before it was connected */
 	int fd;
 	uint32_t behind; /* what its sender sent before it was there lies in the receiver, so many messages at most */
 	uint32_t taken; /* messages, or looks in vain, since the others had a look */
@@ -80,8 +81,9 @@ struct vb_udp_inbox {
 	alignas(struct cmsghdr) uint8_t control[VB_UDP_RX_BATCH][VB_UDP_RX_CONTROL];
 	uint8_t *bytes;
 	uint32_t wish; /* how many to ask the kernel for */
-	bool was_full; /* the last time it had so many */
-	bool is_by_flow; /* what is there came by the flow's own socket */
+	bool was_vain; /* the last time it had none */
+	bool is_by_flow; /* what is there came by the flow's own socket … */
+	bool is_named; /* … and who sent it is told all the same */
 	uint32_t count; /* messages that are there … */
 	uint32_t next; /* … and the first that is not cut up completely … */
 	bool is_begun; /* … which has been looked at … */

@@ -79,20 +79,20 @@ static uint32_t ask_others(struct vb_udp *udp)
 
 static uint32_t ask_flow(struct vb_udp *udp)
 {
-	int result = ask_kernel(udp, udp->flow.fd, 0);
+	int result =
+		ask_kernel(udp, udp->flow.fd, udp->flow.is_mixed ? sizeof(union vb_udp_name) : 0);
 	uint32_t count = result < 0 ? 0 : (uint32_t)result;
 
 	vb_udp_flow_on_look(udp, count);
 	return count;
 }
 
-/* Once as many as we wish for may be chance, as in a ping-pong. */
+/* As many as we wish for, after nothing, may be chance, as in a ping-pong. */
 static uint32_t next_wish(struct vb_udp_inbox *box, uint32_t count)
 {
-	bool is_full = count == box->wish;
-	uint32_t wish = is_full ? count << box->was_full : max32(count, 1);
+	uint32_t wish = count == box->wish && !box->was_vain ? 2 * count : max32(count, 1);
 
-	box->was_full = is_full;
+	box->was_vain = !count;
 	return min32(wish, VB_UDP_RX_BATCH);
 }
 
@@ -104,6 +104,7 @@ static void refill(struct vb_udp *udp)
 	if (vb_udp_flow_lets_others_first(udp))
 		count = ask_others(udp);
 	box->is_by_flow = !count && udp->flow.is_open;
+	box->is_named = !box->is_by_flow || udp->flow.is_mixed;
 	if (box->is_by_flow)
 		count = ask_flow(udp);
 	box->wish = next_wish(box, count);
@@ -199,7 +200,7 @@ static void begin_datagram(struct vb_udp *udp)
 
 	box->datagram = box->is_by_flow ? udp->flow.sender : (struct vb_udp_datagram){ 0 };
 	box->datagram.data = box->iovecs[box->next].iov_base;
-	if (!box->is_by_flow)
+	if (box->is_named)
 		box->datagram.source =
 			vb_udp_address_load(&box->names[box->next], &box->datagram.source_port);
 }

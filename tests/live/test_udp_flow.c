@@ -5,9 +5,12 @@
 #include "base/bytes.h"
 
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
 enum {
-	STREAK_MAX = 1000, /* so many messages in a row are enough */
+	STREAK_MAX = 20000, /* so many messages in a row are enough */
+	NO_FLOW = 1000, /* and so many, where there is no flow */
 	OTHERS_MAX = 20, /* looks, after which the other sockets had theirs */
 	LENGTH = 100
 };
@@ -147,7 +150,7 @@ TEST(nobody_gets_a_socket_of_its_own_where_that_is_not_allowed)
 	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
 
 	vb_udp_allow_flow(wire->b, false);
-	for (uint32_t i = 0; i < STREAK_MAX; i++) {
+	for (uint32_t i = 0; i < NO_FLOW; i++) {
 		send_one(wire->a, numbered(wire, i));
 		EXPECT_EQ(load32(receive_one(wire->b).data), i);
 	}
@@ -240,6 +243,21 @@ TEST(others_are_heard_while_a_sender_has_a_socket_of_its_own)
 	close_wire(wire);
 }
 
+TEST(who_is_about_to_sleep_finds_what_others_sent_at_the_first_look)
+{
+	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
+	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);
+
+	reach_flow(wire, message);
+	message.source_index = 1;
+	for (uint32_t i = 0; i < 20; i++) {
+		send_one(wire->a, message);
+		vb_udp_look_everywhere(wire->b);
+		EXPECT_EQ(take_any(wire->b), 1);
+	}
+	close_wire(wire);
+}
+
 TEST(the_socket_goes_to_another_sender_that_is_busier)
 {
 	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
@@ -311,5 +329,71 @@ TEST(what_a_socket_has_no_room_for_is_counted_whichever_it_is)
 	vb_udp_allow_flow(wire->b, true);
 	reach_flow(wire, message);
 	EXPECT(overflow(wire, message) > 0);
+	close_wire(wire);
+}
+
+/* Sends without a pause, from a link of its own; each message says from which port. */
+struct flood {
+	struct vb_udp *link;
+	uint8_t bytes[LENGTH];
+	_Atomic uint32_t sent;
+	_Atomic bool is_over;
+};
+
+static void *run_flood(void *argument)
+{
+	struct flood *flood = argument;
+	struct iovec iovec = { flood->bytes, LENGTH };
+	struct vb_udp_message message = message_of("10.9.0.1", "10.9.0.2", &iovec);
+
+	store32(flood->bytes, vb_udp_source_port(flood->link, 0));
+	while (!atomic_load(&flood->is_over)) {
+		(void)vb_udp_send(flood->link, &message, 1);
+		atomic_fetch_add(&flood->sent, 1);
+	}
+	return NULL;
+}
+
+static uint32_t expect_ports_told(struct vb_udp *udp)
+{
+	struct vb_udp_datagram got[64];
+	uint32_t count = vb_udp_receive(udp, got, 64);
+
+	for (uint32_t i = 0; i < count; i++)
+		EXPECT_EQ(load32(got[i].data), got[i].source_port);
+	return count;
+}
+
+/* Between two system calls it takes everybody's. */
+TEST(what_others_send_while_the_socket_is_opened_is_not_taken_for_its_senders)
+{
+	struct vb_udp_config config = { .receive_buffer_length = 1 << 20 };
+	struct wire *wire = open_flow_wire(config);
+	struct flood flood = { 0 };
+	pthread_t thread;
+
+	enter_end(END_A);
+	flood.link = open_link((struct vb_udp_config){ .destination_port = VB_ROCE_PORT });
+	enter_end(END_B);
+	for (uint32_t round = 0; round < 40; round++) {
+		uint64_t before = flow_count(wire->b);
+
+		for (uint32_t i = 0; i < 300; i++)
+			send_one(wire->a, numbered(wire, vb_udp_source_port(wire->a, 0)));
+		atomic_store(&flood.is_over, false);
+		atomic_store(&flood.sent, 0);
+		EXPECT_EQ(pthread_create(&thread, NULL, run_flood, &flood), 0);
+		while (!atomic_load(&flood.sent))
+			;
+		while (flow_count(wire->b) == before)
+			(void)expect_ports_told(wire->b);
+		atomic_store(&flood.is_over, true);
+		pthread_join(thread, NULL);
+		vb_udp_allow_flow(wire->b, false);
+		for (uint32_t vain = 0; vain < OTHERS_MAX;)
+			vain = expect_ports_told(wire->b) ? 0 : vain + 1;
+		vb_udp_allow_flow(wire->b, true);
+	}
+	vb_udp_close(flood.link);
 	close_wire(wire);
 }

@@ -27,8 +27,6 @@
 #define PAUSE_NS 1000000u
 /* A program that polls does so every few microseconds; but where CPUs are few or slow, it may itself have to wait for one. */
 #define POLLED_RECENTLY_NS 1000000u
-/* But one that has not done so for this long may be waiting for data in memory, between two polls. */
-#define POLLS_NOW_NS 50000u
 /*
  * After traffic the helper sleeps no longer than this: a deadline that the next request brings is then mostly a later one, and
  * nobody needs to wake it for each request.
@@ -67,14 +65,11 @@ void vb_adapter_end_pause(struct vb_adapter *adapter)
 		wake(adapter);
 }
 
-static uint64_t since_poll_ns(const struct vb_adapter *adapter)
-{
-	return vb_clock_now() - atomic_load_explicit(&adapter->polled_ns, memory_order_seq_cst);
-}
-
 bool vb_adapter_is_polled(const struct vb_adapter *adapter)
 {
-	return since_poll_ns(adapter) < POLLED_RECENTLY_NS;
+	uint64_t polled_ns = atomic_load_explicit(&adapter->polled_ns, memory_order_seq_cst);
+
+	return vb_clock_now() - polled_ns < POLLED_RECENTLY_NS;
 }
 
 static bool has_waiters(const struct vb_adapter *adapter)
@@ -111,14 +106,11 @@ static bool is_woken_by_sockets(const struct look *look)
 /* As the owner: drives, and says until when nobody else needs to look. */
 static void drive(struct vb_adapter *adapter, struct look *look)
 {
-	uint64_t moves_before = adapter->moves;
 	uint64_t longest_ns;
 
 	if (is_woken_by_sockets(look))
 		vb_adapter_on_wake(adapter, look->fds + 2);
 	look->until_ns = vb_adapter_drive(adapter);
-	if (adapter->moves != moves_before) /* it is needed */
-		look->pause_ns = FIRST_PAUSE_NS;
 	longest_ns = vb_clock_now() + (look->moves == adapter->moves ? CHECK_NS : LINGER_NS);
 	if (look->until_ns > longest_ns)
 		look->until_ns = longest_ns;
@@ -156,8 +148,7 @@ static bool is_driven_by_others(const struct vb_adapter *adapter, struct look *l
 	bool has_gone_round = rounds != look->rounds;
 
 	look->rounds = rounds;
-	return has_gone_round && since_poll_ns(adapter) < POLLS_NOW_NS &&
-	       !vb_nic_is_rung(adapter->nic) &&
+	return has_gone_round && vb_adapter_is_polled(adapter) && !vb_nic_is_rung(adapter->nic) &&
 	       !atomic_load_explicit(&adapter->put_off, memory_order_relaxed);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The flow's own socket: one beside the receiver that is connected to the sender from which most comes. The kernel finds it without
- * asking for a route or running the steering, and need not say with each message where it came from: that saves a fifth
- * of the latency. But it takes all that this sender sends to the port, whoever it is for. So there is one only where the link has the
+ * asking for a route or running the steering, and need not say with each message where it came from: that saves a tenth to a
+ * fifth of the latency. But it takes all that this sender sends to the port, whoever it is for. So there is one only where the link has the
  * port to itself; and while it is opened, for the time of two system calls, it takes what others send, too: what is read until it is
  * empty for the first time may be from anybody.
  */

@@ -20,8 +20,13 @@ typedef enum vb_err {
 
 #define VB_MUST_USE __attribute__((warn_unused_result))
 
-/* What hardly ever happens: compilers lay it out apart from what happens all the time. */
-#define VB_SELDOM __attribute__((cold))
+/*
+ * What hardly ever happens: compilers lay it out apart from what happens all the time. So they take whatever always comes to it for
+ * rare, too.
+ */
+#define VB_SELDOM __attribute__((cold, noinline))
+/* What happens often enough, but would only be in the way within those who call it. */
+#define VB_APART __attribute__((noinline))
 
 /* A bug of ours, never a peer's or a program's: stop at once rather than corrupt memory. */
 #define VB_CHECK(condition)       \

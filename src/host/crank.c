@@ -32,7 +32,7 @@
 #define LAST_POLLS 4u /* that a program may do between arming a CQ and going to sleep */
 #define HELPER_RETURNS_NS 10000000u /* after a waiting thread has left */
 
-static void tell_events(struct vb_adapter *adapter)
+VB_SELDOM static void tell_events(struct vb_adapter *adapter)
 {
 	struct vb_event events[EVENTS_AT_ONCE];
 	uint32_t count;

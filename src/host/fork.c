@@ -160,7 +160,7 @@ void vb_adapter_delist(struct vb_adapter *adapter)
 	pthread_mutex_unlock(&all_lock);
 }
 
-static vb_err plug_in_when_parent_exits(struct vb_adapter *adapter)
+VB_SELDOM static vb_err plug_in_when_parent_exits(struct vb_adapter *adapter)
 {
 	vb_err err;
 
@@ -170,7 +170,7 @@ static vb_err plug_in_when_parent_exits(struct vb_adapter *adapter)
 	return err;
 }
 
-static bool take_over(struct vb_adapter *adapter)
+VB_SELDOM static bool take_over(struct vb_adapter *adapter)
 {
 	if (adapter->is_torn || plug_in_when_parent_exits(adapter))
 		return false;

@@ -36,7 +36,7 @@
 #define START_PAUSE_NS 20000
 #define LET_GO_NS 1000000000u
 
-static void wake(const struct vb_adapter *adapter)
+VB_SELDOM static void wake(const struct vb_adapter *adapter)
 {
 	uint64_t one = 1;
 	int fd = atomic_load_explicit(&adapter->wake_fd, memory_order_relaxed);

@@ -7,6 +7,8 @@
 #ifndef VB_HOST_LOG_H
 #define VB_HOST_LOG_H
 
+#include "base/err.h"
+
 #include <stdbool.h>
 
 enum vb_log_level {
@@ -32,6 +34,7 @@ void vb_log_mute(void);
  */
 void vb_log_set_file(const char *path);
 
-__attribute__((format(printf, 2, 3))) void vb_log(enum vb_log_level level, const char *format, ...);
+VB_SELDOM __attribute__((format(printf, 2, 3))) void vb_log(enum vb_log_level level,
+							    const char *format, ...);
 
 #endif

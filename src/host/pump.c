@@ -81,7 +81,7 @@ uint32_t vb_pump_owner_of(const struct vb_pump *pump, const struct vb_frame *fra
 }
 
 /* What nobody takes our engine refuses, for the reason that it finds: a damaged QPN may name a process that there is not. */
-static void hand_over(struct vb_pump *pump, uint64_t now_ns)
+VB_APART static void hand_over(struct vb_pump *pump, uint64_t now_ns)
 {
 	if (pump->handed_count &&
 	    !vb_member_hand_over(pump->member, pump->handed_to, pump->handed, pump->handed_count))
@@ -124,7 +124,7 @@ static bool is_multicast(const struct vb_udp_datagram *datagram)
  * What senders on this host put on their lines they did so before they sent it by the wire. So all of that is on the lines now, and the engine must
  * have it before the wire's copies, which it knows by it. Who writes on meanwhile does not keep us.
  */
-static void prepare_for_multicast(struct vb_pump *pump, uint64_t now_ns, uint32_t count)
+VB_APART static void prepare_for_multicast(struct vb_pump *pump, uint64_t now_ns, uint32_t count)
 {
 	uint32_t batches = vb_neighbors_packets_max(pump->neighbors) / VB_PUMP_BATCH;
 	struct vb_frame frame;
@@ -270,7 +270,7 @@ static void let_timers_fire(struct vb_pump *pump, uint64_t now_ns)
 
 /* --- QP 1 --- */
 
-static void take_unreachable(struct vb_pump *pump, uint64_t now_ns)
+VB_SELDOM static void take_unreachable(struct vb_pump *pump, uint64_t now_ns)
 {
 	struct vb_udp_address unreachable[UNREACHABLE_AT_ONCE];
 	uint32_t count;
@@ -291,7 +291,7 @@ static void steer_if_heir(struct vb_pump *pump)
 		vb_member_steer(pump->udp, vb_member_number(pump->member));
 }
 
-static void look_at_qp1(struct vb_pump *pump, uint64_t now_ns)
+VB_SELDOM static void look_at_qp1(struct vb_pump *pump, uint64_t now_ns)
 {
 	vb_qp1_look(pump->qp1, now_ns);
 	steer_if_heir(pump);

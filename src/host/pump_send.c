@@ -103,7 +103,8 @@ static bool is_for_neighbor(struct vb_pump *pump, const struct vb_slot *slot, ui
 }
 
 /* Datagrams have no window: who sends them faster than his neighbor takes them waits for it a little. */
-static void send_datagram(struct vb_pump *pump, uint32_t number, const struct vb_slot *slot)
+VB_APART static void send_datagram(struct vb_pump *pump, uint32_t number,
+				   const struct vb_slot *slot)
 {
 	for (uint32_t i = 0; i < DATAGRAM_TRIES; i++) {
 		if (vb_neighbor_send(pump->neighbors, number, slot))
@@ -151,7 +152,7 @@ static void hand_to_all(struct vb_pump *pump, const struct vb_slot *slot,
 }
 
 /* To its owner on this host, which may be ourselves. */
-static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
+VB_SELDOM static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
 {
 	struct vb_bytes rest[VB_SGE_MAX + 1];
 	struct vb_frame frame = {
@@ -173,7 +174,7 @@ static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
 }
 
 /* As late. */
-static void send_copies(struct vb_pump *pump, uint32_t slot_count)
+VB_APART static void send_copies(struct vb_pump *pump, uint32_t slot_count)
 {
 	for (uint32_t i = 0; i < slot_count; i++) {
 		const struct vb_slot *slot = &pump->slots[i];
@@ -220,7 +221,7 @@ static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)
 }
 
 /* The engine must know the numbers that packets will have when it computes their ICRCs. */
-static void number_flow(struct vb_pump *pump, uint32_t source_index)
+VB_SELDOM static void number_flow(struct vb_pump *pump, uint32_t source_index)
 {
 	uint16_t next_ip_id;
 	const struct vb_udp_way *way = vb_udp_express(pump->udp, source_index, &next_ip_id);

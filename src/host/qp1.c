@@ -342,7 +342,7 @@ void vb_qp1_look(struct vb_qp1 *qp1, uint64_t now_ns)
 
 /* --- time and sending --------------------------------------------------------------------------- */
 
-void vb_qp1_expire(struct vb_qp1 *qp1, uint64_t now_ns)
+VB_SELDOM void vb_qp1_expire(struct vb_qp1 *qp1, uint64_t now_ns)
 {
 	if (qp1->has_user && qp1->user_ns <= now_ns) {
 		qp1->user.expire(qp1->user.owner, now_ns);

@@ -123,7 +123,7 @@ static bool is_way_of(const struct vb_udp_way *way, const struct vb_udp_message 
 	       way->traffic_class == message->traffic_class && way->hop_limit == message->hop_limit;
 }
 
-void vb_udp_express_close(struct vb_udp *udp, struct vb_udp_source *source)
+VB_SELDOM void vb_udp_express_close(struct vb_udp *udp, struct vb_udp_source *source)
 {
 	if (!source->express.is_open)
 		return;
@@ -154,7 +154,7 @@ static int connect_to(const struct vb_udp *udp, const struct vb_udp_way *way, in
 	return result < 0 ? result : fd;
 }
 
-static bool open_express(struct vb_udp *udp, struct vb_udp_source *source)
+VB_SELDOM static bool open_express(struct vb_udp *udp, struct vb_udp_source *source)
 {
 	struct vb_udp_express *express = &source->express;
 
@@ -210,7 +210,7 @@ bool vb_udp_express_takes(const struct vb_udp_express *express,
 }
 
 /* What the kernel says counts. */
-static void count_anew(struct vb_udp *udp, struct vb_udp_source *source)
+VB_SELDOM static void count_anew(struct vb_udp *udp, struct vb_udp_source *source)
 {
 	struct vb_udp_express *express = &source->express;
 	uint16_t expected = express->next_ip_id;
@@ -241,7 +241,8 @@ void vb_udp_express_on_sent(struct vb_udp *udp, struct vb_udp_source *source, ui
 		count_anew(udp, source);
 }
 
-void vb_udp_express_on_refused(struct vb_udp *udp, struct vb_udp_source *source, int error)
+VB_SELDOM void vb_udp_express_on_refused(struct vb_udp *udp, struct vb_udp_source *source,
+					 int error)
 {
 	/* Room is looked for first of all: the number has not moved. But who gave us the messages thinks so. */
 	if (error == EAGAIN)

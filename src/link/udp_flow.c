@@ -45,7 +45,7 @@ static int connect_to_sender(struct vb_udp *udp, int fd, const struct vb_udp_dat
 	return result;
 }
 
-static bool open_flow(struct vb_udp *udp, const struct vb_udp_datagram *datagram)
+VB_SELDOM static bool open_flow(struct vb_udp *udp, const struct vb_udp_datagram *datagram)
 {
 	int fd = vb_udp_socket_open_flow(&datagram->destination, udp->port,
 					 udp->receive_buffer_length);
@@ -66,7 +66,7 @@ static bool open_flow(struct vb_udp *udp, const struct vb_udp_datagram *datagram
 	return true;
 }
 
-void vb_udp_flow_close(struct vb_udp *udp)
+VB_SELDOM void vb_udp_flow_close(struct vb_udp *udp)
 {
 	if (udp->flow.is_open)
 		vb_fd_close(udp->flow.fd);

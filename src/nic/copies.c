@@ -6,6 +6,8 @@
  */
 #include "nic/copies_priv.h"
 
+#include "base/err.h"
+
 #include <stdlib.h>
 
 #define ROW_COUNT 1024u /* a power of two */
@@ -59,8 +61,8 @@ void vb_copies_expect(struct vb_copies *copies, const struct vb_flow *flow,
 	row->copies[0] = copy_of(flow, packet);
 }
 
-bool vb_copies_take(struct vb_copies *copies, const struct vb_flow *flow,
-		    const struct vb_packet *packet)
+VB_APART bool vb_copies_take(struct vb_copies *copies, const struct vb_flow *flow,
+			     const struct vb_packet *packet)
 {
 	struct row *row = row_of(copies, packet);
 	struct copy wanted = copy_of(flow, packet);

@@ -117,7 +117,7 @@ static void raise_armed(struct vb_cq *cq)
 }
 
 /* An armed CQ got what it was armed for: now, or a little later together with others. */
-static void on_awaited(struct vb_cq *cq)
+VB_APART static void on_awaited(struct vb_cq *cq)
 {
 	bool by_count = cq->moderation_count > 1;
 

@@ -236,6 +236,11 @@ uint16_t vb_nic_source_port(const struct vb_nic *nic, uint32_t flow_label, vb_qp
 	return nic->config.source_ports[port & (nic->config.source_port_count - 1)];
 }
 
+VB_SELDOM void vb_nic_drop(struct vb_nic *nic, enum vb_drop drop)
+{
+	nic->counters.drops[drop]++;
+}
+
 vb_err vb_nic_add_timer(struct vb_nic *nic)
 {
 	vb_err err = vb_timers_reserve(&nic->timers, nic->timer_count + 1);

@@ -120,10 +120,7 @@ static inline void vb_nic_count(struct vb_nic *nic, enum vb_counter counter)
 	nic->counters.counts[counter]++;
 }
 
-VB_SELDOM static inline void vb_nic_drop(struct vb_nic *nic, enum vb_drop drop)
-{
-	nic->counters.drops[drop]++;
-}
+void vb_nic_drop(struct vb_nic *nic, enum vb_drop drop);
 
 /* Room in the timer heap for one more object that has a timer. */
 VB_MUST_USE vb_err vb_nic_add_timer(struct vb_nic *nic);

@@ -169,7 +169,7 @@ static void owe_ack(struct vb_qp *qp)
 	vb_qp_schedule(qp);
 }
 
-VB_SELDOM void vb_rc_on_receives(struct vb_qp *qp)
+void vb_rc_on_receives(struct vb_qp *qp)
 {
 	const struct vb_responder *responder = &qp->responder;
 

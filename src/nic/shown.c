@@ -18,7 +18,7 @@ void vb_shown_change_begin(void *shown, uint32_t *generation)
 }
 
 /* The first word holds the generation, and comes last. */
-void vb_shown_change_end(void *shown, const void *row, uint32_t size)
+VB_APART void vb_shown_change_end(void *shown, const void *row, uint32_t size)
 {
 	uint64_t *to = shown;
 	uint64_t words[ROW_WORDS_MAX];

@@ -99,7 +99,7 @@ static void number_first(struct vb_nic *nic, struct vb_slot *slot)
 }
 
 /* The slot will not be sent. */
-static void give_up(struct vb_nic *nic, const struct vb_slot *slot)
+VB_SELDOM static void give_up(struct vb_nic *nic, const struct vb_slot *slot)
 {
 	if (slot->is_numbered && !slot->continues)
 		numbered_flow_of(nic, &slot->flow)->next_ip_id--;

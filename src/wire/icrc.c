@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/crc.h"
+#include "base/err.h"
 #include "wire/header.h"
 
 #define ROUTE_SIZE 8 /* stands for InfiniBand's local route header: all ones */
@@ -97,8 +98,8 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 	return product;
 }
 
-bool vb_icrc_solve_ip_id(uint32_t difference, uint32_t udp_payload_length, uint16_t assumed,
-			 uint16_t *ip_id)
+VB_SELDOM bool vb_icrc_solve_ip_id(uint32_t difference, uint32_t udp_payload_length,
+				   uint16_t assumed, uint16_t *ip_id)
 {
 	uint32_t shift_bytes;
 

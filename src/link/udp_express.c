@@ -237,8 +237,21 @@ void vb_udp_express_on_sent(struct vb_udp *udp, struct vb_udp_source *source, ui
 	source->streak = source->streak < 0 ? source->streak : 0;
 	express->next_ip_id = (uint16_t)(express->next_ip_id + sent);
 	express->sent_since_check += sent;
-	if (sent < handed_over || express->sent_since_check >= CHECKED_AFTER)
+	if (sent < handed_over)
 		count_anew(udp, source);
+	else if (express->sent_since_check >= CHECKED_AFTER)
+		udp->is_express_check_due = true;
+}
+
+VB_SELDOM void vb_udp_express_check(struct vb_udp *udp)
+{
+	udp->is_express_check_due = false;
+	for (uint32_t i = 0; i < udp->source_count; i++) {
+		struct vb_udp_source *source = &udp->sources[i];
+
+		if (source->express.is_open && source->express.sent_since_check >= CHECKED_AFTER)
+			count_anew(udp, source);
+	}
 }
 
 VB_SELDOM void vb_udp_express_on_refused(struct vb_udp *udp, struct vb_udp_source *source,

@@ -62,17 +62,17 @@ static void send_by_express(struct wire *wire, struct vb_udp_message message)
 	send_one(wire->a, message);
 }
 
-/* Numbered as the express is to go on; returns how many went. */
-static uint32_t send_batch(struct wire *wire, struct vb_udp_message message)
+/* Numbered as the express is to go on, but for one that is plain, if there is such an index; returns how many went. */
+static uint32_t send_batch(struct wire *wire, struct vb_udp_message message, uint32_t plain)
 {
 	struct vb_udp_message batch[BATCH];
 	uint16_t next;
 
 	EXPECT(vb_udp_express(wire->a, 0, &next));
-	message.is_express = true;
 	for (uint32_t i = 0; i < BATCH; i++) {
 		batch[i] = message;
-		batch[i].ip_id = (uint16_t)(next + i);
+		batch[i].is_express = i != plain;
+		batch[i].ip_id = i == plain ? 0 : next++;
 	}
 	return vb_udp_send(wire->a, batch, BATCH);
 }
@@ -119,7 +119,7 @@ TEST(the_segments_of_a_message_by_express_count_on_from_its_number)
 	close_wire(wire);
 }
 
-TEST(numbers_are_checked_now_and_then_and_stay_right)
+static void expect_numbers_to_stay_right(uint32_t plain)
 {
 	struct wire *wire = open_express_wire();
 	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", 100);
@@ -127,7 +127,7 @@ TEST(numbers_are_checked_now_and_then_and_stay_right)
 
 	EXPECT(reach_express(wire, message));
 	for (uint32_t round = 0; round < 1500; round++) {
-		EXPECT_EQ(send_batch(wire, message), BATCH);
+		EXPECT_EQ(send_batch(wire, message, plain), BATCH);
 		changes += vb_udp_has_express_changed(wire->a);
 		await_packets(wire, BATCH);
 	}
@@ -136,6 +136,17 @@ TEST(numbers_are_checked_now_and_then_and_stay_right)
 	expect_count(wire->a, TX_DROP_NUMBER, 0);
 	expect_count(wire->a, TX_EXPRESSES, 1);
 	close_wire(wire);
+}
+
+TEST(numbers_are_checked_now_and_then_and_stay_right)
+{
+	expect_numbers_to_stay_right(BATCH);
+}
+
+/* What comes behind the plain one has its number already when what is in front of it has gone. */
+TEST(numbers_are_checked_behind_all_that_have_one)
+{
+	expect_numbers_to_stay_right(BATCH / 2);
 }
 
 TEST(ipv6_goes_by_express_too)
@@ -214,7 +225,7 @@ TEST(an_express_that_has_no_room_waits_for_it)
 	EXPECT(reach_express(wire, message));
 	if (system("tc qdisc add dev va root tbf rate 8kbit burst 1600 latency 1000s") != 0)
 		SKIP("no way to make the cable slow");
-	while (send_batch(wire, message) == BATCH)
+	while (send_batch(wire, message, BATCH) == BATCH)
 		EXPECT(++rounds < STREAK_MAX);
 	EXPECT(vb_udp_express(wire->a, 0, &next));
 	command("tc qdisc del dev va root");

@@ -232,6 +232,7 @@ static void end_parts(struct vb_adapter *adapter)
 	if (adapter->tables)
 		munmap(adapter->tables, adapter->tables_length);
 	vb_fd_close(adapter->wake_fd);
+	vb_alarm_close(&adapter->alarm);
 	vb_device_watch_close(adapter->watch_fd);
 	pthread_mutex_destroy(&adapter->device_lock);
 	free(adapter);

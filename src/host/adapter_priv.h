@@ -8,6 +8,7 @@
 
 #include "host/clock.h"
 #include "host/adapter.h"
+#include "host/alarm.h"
 #include "base/list.h"
 #include "host/conversion.h"
 #include "host/device.h"
@@ -48,7 +49,8 @@ struct vb_adapter {
 		*groups; /* multicast groups that the link was in when it was unplugged */
 	uint32_t group_count;
 
-	_Atomic int wake_fd; /* of the helper */
+	_Atomic int wake_fd; /* of the helper … */
+	struct vb_alarm alarm; /* … and its alarm clock */
 	int watch_fd; /* tells of changes of interfaces; negative: nobody does */
 	pthread_t helper;
 	_Atomic bool is_closing;
@@ -79,7 +81,7 @@ struct vb_adapter {
 	_Atomic uint32_t waiter_count; /* threads in vb_adapter_wait(): they wait on the sockets */
 };
 
-/* While others poll the helper looks every millisecond: nobody needs to wake it for a deadline. */
+/* While others poll the helper looks a millisecond or two after they end: nobody needs to wake it for a deadline. */
 #define HELPER_PAUSES 0u
 
 /*

@@ -152,12 +152,14 @@ static void note_driven_poll(struct vb_adapter *adapter)
 	note_poll(adapter, atomic_load_explicit(&adapter->driven_ns, memory_order_relaxed));
 }
 
-/* Everything was looked at. */
-static void note_round(struct vb_adapter *adapter)
+/* Everything was looked at: the helper may sleep on. Not where polls do not count. */
+static void note_round(struct vb_adapter *adapter, uint64_t now_ns)
 {
 	uint32_t rounds = atomic_load_explicit(&adapter->rounds, memory_order_relaxed);
 
 	atomic_store_explicit(&adapter->rounds, rounds + 1, memory_order_relaxed);
+	if (!atomic_load_explicit(&adapter->polls_uncounted, memory_order_relaxed))
+		vb_alarm_push(&adapter->alarm, now_ns);
 }
 
 /* For somebody who polls: one round, for he comes again himself. */
@@ -171,7 +173,7 @@ static uint64_t drive_polled(struct vb_adapter *adapter, const struct vb_cq *cq)
 		has_moved = vb_pump_glance(adapter->pump, now);
 		if (!can_put_off(adapter, cq)) {
 			has_moved |= vb_pump_send(adapter->pump, now);
-			note_round(adapter);
+			note_round(adapter, now);
 		}
 	}
 	vb_dma_end();

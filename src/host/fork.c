@@ -119,6 +119,7 @@ static void inherit(struct vb_adapter *adapter)
 	adapter->inherited_ns = vb_clock_now();
 	adapter->watch_fd = -1;
 	atomic_store(&adapter->wake_fd, -1);
+	vb_alarm_forget(&adapter->alarm);
 	atomic_store(&adapter->waiter_count, 0);
 	atomic_store(&adapter->is_marked, false);
 	atomic_store(&adapter->helper_wakes_ns, HELPER_PAUSES);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The helper thread. While somebody polls it pauses, at most a millisecond; while somebody waits on the sockets it sees
+ * The helper thread. While somebody polls it sleeps until that ends; while somebody waits on the sockets it sees
  * only to deadlines; else it waits on the sockets itself. It says when it will look next, and whoever needs it
  * earlier, or finds that it no longer waits for the right thing, wakes it. An idle adapter's helper hardly ever wakes.
  */
@@ -21,7 +21,8 @@
 
 /*
  * The first pause is short: some programs poll for a moment only and then wait for data in memory, which come by nobody else. Each
- * pause is twice as long as the one before, for as long as the program polls on.
+ * pause is twice as long as the one before, for as long as the program polls on; and in the end it lasts until the program no longer
+ * pushes the alarm ahead.
  */
 #define FIRST_PAUSE_NS 50000u
 #define PAUSE_NS 1000000u
@@ -82,9 +83,11 @@ static void say_wake(struct vb_adapter *adapter, uint64_t time_ns)
 	atomic_store_explicit(&adapter->helper_wakes_ns, time_ns, memory_order_seq_cst);
 }
 
+enum { WAKE, WATCH, ALARM, SOCKETS };
+
 /* What the helper knows from one look to the next. */
 struct look {
-	struct pollfd fds[2 + VB_PUMP_FDS_MAX]; /* wake, watch, sockets */
+	struct pollfd fds[SOCKETS + VB_PUMP_FDS_MAX];
 	uint32_t count;
 	uint64_t moves;
 	uint64_t until_ns;
@@ -97,7 +100,7 @@ struct look {
 
 static bool is_woken_by_sockets(const struct look *look)
 {
-	for (uint32_t i = 2; i < look->count; i++)
+	for (uint32_t i = SOCKETS; i < look->count; i++)
 		if (look->fds[i].revents)
 			return true;
 	return false;
@@ -109,13 +112,13 @@ static void drive(struct vb_adapter *adapter, struct look *look)
 	uint64_t longest_ns;
 
 	if (is_woken_by_sockets(look))
-		vb_adapter_on_wake(adapter, look->fds + 2);
+		vb_adapter_on_wake(adapter, look->fds + SOCKETS);
 	look->until_ns = vb_adapter_drive(adapter);
 	longest_ns = vb_clock_now() + (look->moves == adapter->moves ? CHECK_NS : LINGER_NS);
 	if (look->until_ns > longest_ns)
 		look->until_ns = longest_ns;
 	look->moves = adapter->moves;
-	look->count = 2 + vb_adapter_fds(adapter, look->fds + 2);
+	look->count = SOCKETS + vb_adapter_fds(adapter, look->fds + SOCKETS);
 	say_wake(adapter, look->until_ns);
 }
 
@@ -152,27 +155,39 @@ static bool is_driven_by_others(const struct vb_adapter *adapter, struct look *l
 	       !atomic_load_explicit(&adapter->put_off, memory_order_relaxed);
 }
 
-static void sleep_until(struct vb_adapter *adapter, struct look *look, uint64_t until_ns)
+/* Or until the alarm rings, if there is one (negative: none). */
+static void sleep_until(struct vb_adapter *adapter, struct look *look, uint64_t until_ns,
+			int alarm_fd)
 {
 	uint64_t count;
 	int wake_fd = atomic_load_explicit(&adapter->wake_fd, memory_order_relaxed);
 
-	look->fds[0] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
-	look->fds[1] = (struct pollfd){ .fd = adapter->watch_fd, .events = POLLIN };
+	look->fds[WAKE] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
+	look->fds[WATCH] = (struct pollfd){ .fd = adapter->watch_fd, .events = POLLIN };
+	look->fds[ALARM] = (struct pollfd){ .fd = alarm_fd, .events = POLLIN };
 	(void)vb_adapter_sleep(look->fds, look->count, until_ns);
-	if (look->fds[0].revents && vb_fd_is_ours(wake_fd))
+	if (look->fds[WAKE].revents && vb_fd_is_ours(wake_fd))
 		syscall(SYS_read, wake_fd, &count, sizeof(count));
-	if (look->fds[1].revents)
+	if (look->fds[WATCH].revents)
 		vb_adapter_follow(adapter);
 }
 
 static void pause_while_driven(struct vb_adapter *adapter, struct look *look)
 {
+	uint64_t now_ns = vb_clock_now();
+	uint64_t until_ns = now_ns + look->pause_ns;
+	int alarm_fd = -1;
+
 	say_wake(adapter, HELPER_PAUSES);
-	look->count = 2;
+	look->count = SOCKETS;
+	if (look->pause_ns == PAUSE_NS)
+		alarm_fd = vb_alarm_set(&adapter->alarm, now_ns, PAUSE_NS);
+	if (alarm_fd >= 0)
+		until_ns = now_ns + CHECK_NS;
 	/* Perhaps somebody who arms a CQ saw us before we said that we pause. */
 	if (vb_adapter_is_polled(adapter) || vb_lock_is_held(&adapter->owner))
-		sleep_until(adapter, look, vb_clock_now() + look->pause_ns);
+		sleep_until(adapter, look, until_ns, alarm_fd);
+	vb_alarm_stop(&adapter->alarm);
 	look->pause_ns = look->pause_ns < PAUSE_NS / 2 ? 2 * look->pause_ns : PAUSE_NS;
 }
 
@@ -185,7 +200,7 @@ static void sleep_on_sockets(struct vb_adapter *adapter, struct look *look)
 	can_sleep = vb_adapter_begin_sleep(adapter);
 	vb_lock_give(&adapter->owner);
 	if (can_sleep)
-		sleep_until(adapter, look, look->until_ns);
+		sleep_until(adapter, look, look->until_ns, -1);
 	vb_lock_take(&adapter->owner);
 	vb_adapter_end_sleep(adapter);
 	vb_lock_give(&adapter->owner);
@@ -235,8 +250,8 @@ static void *help(void *argument)
 		}
 		look.pause_ns = FIRST_PAUSE_NS;
 		if (has_waiters(adapter)) {
-			look.count = 2;
-			sleep_until(adapter, &look, look.until_ns);
+			look.count = SOCKETS;
+			sleep_until(adapter, &look, look.until_ns, -1);
 		} else {
 			sleep_on_sockets(adapter, &look);
 		}

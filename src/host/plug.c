@@ -90,6 +90,7 @@ vb_err vb_adapter_open_wake(struct vb_adapter *adapter)
 	int fd = vb_fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 
 	atomic_store_explicit(&adapter->wake_fd, fd, memory_order_relaxed);
+	vb_alarm_repair(&adapter->alarm);
 	return fd < 0 ? VB_ENOMEM : VB_OK;
 }
 
@@ -132,6 +133,7 @@ void vb_adapter_repair(struct vb_adapter *adapter)
 	if (!vb_fd_is_ours(wake_fd) && vb_adapter_open_wake(adapter))
 		vb_log(VB_LOG_ERROR, "%s: no descriptor to wake the helper thread with",
 		       adapter->device.name);
+	vb_alarm_repair(&adapter->alarm);
 	if (adapter->watch_fd >= 0 && !vb_fd_is_ours(adapter->watch_fd))
 		vb_adapter_follow(adapter);
 	repair_plug(adapter);

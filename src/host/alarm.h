@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The helper thread's alarm clock, which others push ahead. A program that polls looks after everything itself; the helper only has to
+ * notice when that ends. To wake and ask every millisecond would take the CPU from the program each time. So the helper sets the alarm
+ * and sleeps, and who polls pushes it ahead before it rings.
+ */
+#ifndef VB_HOST_ALARM_H
+#define VB_HOST_ALARM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VB_ALARM_PUSHED_NS 2000000u /* how far ahead */
+#define VB_ALARM_PUSH_AFTER_NS 1000000u /* since the last time */
+
+struct vb_alarm {
+	_Atomic int fd; /* readable when it rings; negative: there is none */
+	_Atomic uint64_t push_ns; /* when it is to be pushed; VB_NEVER: nobody relies on it */
+};
+
+/* Without one, setting it fails. */
+void vb_alarm_open(struct vb_alarm *alarm);
+void vb_alarm_close(struct vb_alarm *alarm);
+/* One that the program has closed is opened again. */
+void vb_alarm_repair(struct vb_alarm *alarm);
+/* In a forked child: the descriptor is gone. */
+void vb_alarm_forget(struct vb_alarm *alarm);
+
+/* Rings after this time, unless it is pushed. Returns its descriptor, or a negative number if it will not ring. */
+int vb_alarm_set(struct vb_alarm *alarm, uint64_t now_ns, uint64_t after_ns);
+void vb_alarm_stop(struct vb_alarm *alarm);
+
+void vb_alarm_push_now(struct vb_alarm *alarm, uint64_t now_ns);
+
+/* By any thread, as often as it likes. */
+static inline void vb_alarm_push(struct vb_alarm *alarm, uint64_t now_ns)
+{
+	if (now_ns >= atomic_load_explicit(&alarm->push_ns, memory_order_relaxed))
+		vb_alarm_push_now(alarm, now_ns);
+}
+
+#endif

@@ -225,6 +225,19 @@ static void look_for_room(struct vb_pump *pump)
 		vb_neighbors_flush(pump->neighbors);
 }
 
+/* What the engine has put into the slots. */
+static void send_out(struct vb_pump *pump, uint32_t slot_count)
+{
+	if (!vb_pump_send_slots(pump, slot_count))
+		return;
+	tell_of_drops(pump);
+	if (pump->glances >= GLANCES_WITHOUT_MEMBERS / 2)
+		pump->glances = GLANCES_WITHOUT_MEMBERS; /* the next: no answer can have come yet */
+	/* Only a message shows whether its interface segments. This one is lost to peers that want its ICRC to be right. */
+	if (vb_udp_segments_max(pump->udp) == 1)
+		vb_nic_stop_batching(pump->nic);
+}
+
 static bool transmit(struct vb_pump *pump, uint64_t now_ns)
 {
 	uint32_t slot_count = 0;
@@ -235,25 +248,23 @@ static bool transmit(struct vb_pump *pump, uint64_t now_ns)
 		slot_count = vb_nic_transmit(pump->nic, now_ns, pump->slots, VB_PUMP_BATCH);
 	if (!slot_count)
 		return has_moved_directly(pump);
-	if (!vb_pump_send_slots(pump, slot_count))
-		return true;
-	tell_of_drops(pump);
-	if (pump->glances >= GLANCES_WITHOUT_MEMBERS / 2)
-		pump->glances = GLANCES_WITHOUT_MEMBERS; /* the next: no answer can have come yet */
-	/* Only a message shows whether its interface segments. This one is lost to peers that want its ICRC to be right. */
-	if (vb_udp_segments_max(pump->udp) == 1)
-		vb_nic_stop_batching(pump->nic);
+	send_out(pump, slot_count);
 	return true;
 }
 
 bool vb_pump_send_at_once(struct vb_pump *pump, struct vb_qp *qp, uint64_t now_ns)
 {
-	struct vb_slot *slot = &pump->slots[0];
+	const struct vb_slot *slot = &pump->slots[0];
+	uint32_t slot_count = vb_qp_send_at_once(qp, now_ns, pump->slots);
 
-	if (!pump->neighbors || !vb_qp_send_at_once(qp, now_ns, slot))
+	if (!slot_count)
 		return false;
-	(void)vb_neighbor_send(pump->neighbors, vb_neighbor_of_line(slot->line), slot);
-	vb_neighbors_flush(pump->neighbors);
+	if (slot->line) {
+		(void)vb_neighbor_send(pump->neighbors, vb_neighbor_of_line(slot->line), slot);
+		vb_neighbors_flush(pump->neighbors);
+	} else {
+		send_out(pump, slot_count);
+	}
 	return true;
 }
 

@@ -45,41 +45,6 @@ bool vb_qp_execute_at_once(struct vb_qp *qp, uint64_t now_ns)
 	return is_done;
 }
 
-/* Whether the engine has nothing to do but, perhaps, for this QP. */
-static bool is_only_work(const struct vb_nic *nic, const struct vb_qp *qp)
-{
-	return (!vb_link_is_linked(&nic->active) ||
-		(nic->active.next == &qp->active && nic->active.prev == &qp->active)) &&
-	       !vb_link_is_linked(&nic->sent) && !vb_link_is_linked(&nic->overruns) &&
-	       !vb_nic_is_rung(nic);
-}
-
-bool vb_qp_send_at_once(struct vb_qp *qp, uint64_t now_ns, struct vb_slot *slot)
-{
-	struct vb_nic *nic = qp->nic;
-	bool is_sent;
-
-	if (!qp->line || !nic->line_room[qp->line] || !is_only_work(nic, qp))
-		return false;
-	nic->now_ns = now_ns;
-	nic->line_now = qp->line;
-	is_sent = vb_rc_emit_short_send(qp, slot);
-	nic->line_now = 0;
-	if (!is_sent)
-		return false;
-	qp->has_replied = false;
-	if (vb_rc_owes_mere_ack(&qp->responder))
-		vb_rc_let_ack_ride(qp, slot);
-	if (vb_rc_has_request(qp) || vb_rc_owes_reply(&qp->responder))
-		vb_qp_schedule(qp);
-	else
-		vb_link_remove(&qp->active);
-	nic->line_room[qp->line]--;
-	nic->counters.counts[VB_COUNTER_TX_BYTES] += slot->length;
-	nic->counters.counts[VB_COUNTER_TX_PACKETS]++;
-	return true;
-}
-
 uint32_t vb_qp_line(const struct vb_qp *qp)
 {
 	return qp->line;

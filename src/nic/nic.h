@@ -104,6 +104,12 @@ void vb_nic_receive(struct vb_nic *nic, uint64_t now_ns, const struct vb_frame *
 uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *slots,
 			 uint32_t capacity);
 
+/*
+ * The packet of a short SEND that was just posted, and perhaps an ACK behind it, if the engine has nothing to do for others: how many slots
+ * are filled. 0: as ever, a doorbell and vb_nic_transmit().
+ */
+uint32_t vb_qp_send_at_once(struct vb_qp *qp, uint64_t now_ns, struct vb_slot slots[2]);
+
 /* The link cannot send batches any more: from now on each slot is a datagram of its own, and its ICRC says so. */
 void vb_nic_stop_batching(struct vb_nic *nic);
 

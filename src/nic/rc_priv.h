@@ -62,6 +62,8 @@ void vb_rc_refuse(struct vb_qp *qp, enum vb_verdict verdict, vb_psn psn);
 
 /* rc_reply.c */
 bool vb_rc_emit_reply(struct vb_qp *qp, struct vb_slot *slot);
+/* The ACK that is owed. */
+void vb_rc_emit_ack(struct vb_qp *qp, struct vb_slot *slot);
 void vb_rc_let_ack_ride(struct vb_qp *qp,
 			struct vb_slot *slot); /* the ACK that is owed, on a request */
 

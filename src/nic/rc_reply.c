@@ -150,6 +150,12 @@ static void build_acknowledge(struct vb_qp *qp, uint8_t syndrome, vb_psn psn, st
 	VB_CHECK(vb_slot_finish(qp->nic, slot, &packet));
 }
 
+void vb_rc_emit_ack(struct vb_qp *qp, struct vb_slot *slot)
+{
+	qp->responder.reply = VB_REPLY_NONE;
+	build_acknowledge(qp, ack_syndrome(qp), qp->responder.plain_psn, slot);
+}
+
 void vb_rc_let_ack_ride(struct vb_qp *qp, struct vb_slot *slot)
 {
 	struct vb_responder *responder = &qp->responder;
@@ -201,7 +207,7 @@ bool vb_rc_emit_reply(struct vb_qp *qp, struct vb_slot *slot)
 	case VB_REPLY_NONE:
 		return false;
 	case VB_REPLY_ACK:
-		build_acknowledge(qp, ack_syndrome(qp), responder->plain_psn, slot);
+		vb_rc_emit_ack(qp, slot);
 		break;
 	case VB_REPLY_NAK_SEQUENCE:
 		responder->has_dropped = false; /* the peer goes back for all of them */

@@ -141,11 +141,6 @@ void vb_nic_set_line_room(struct vb_nic *nic, uint32_t line, uint32_t packets);
 uint32_t vb_nic_line_room(const struct vb_nic *nic, uint32_t line);
 /* Whether QPs wait for room. */
 bool vb_nic_has_waiting_lines(const struct vb_nic *nic);
-/*
- * The packet of a short SEND that was just posted, if the QP has a line with room and the engine has nothing to do for others. False: as ever, a
- * doorbell and vb_nic_transmit().
- */
-bool vb_qp_send_at_once(struct vb_qp *qp, uint64_t now_ns, struct vb_slot *slot);
 /* The line and what it reaches are gone: its QPs take the wire. */
 void vb_nic_drop_line(struct vb_nic *nic, uint32_t line);
 

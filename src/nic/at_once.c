@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The short way for who posts one short SEND and has nothing else under way, as in a ping-pong: straight into its packet, past doorbells
+ * and turns. The same comes of it.
+ */
+#include "nic/qp_priv.h"
+#include "nic/rc_priv.h"
+
+/* Whether the engine has nothing to do but, perhaps, for this QP. */
+static bool is_only_work(const struct vb_nic *nic, const struct vb_qp *qp)
+{
+	return (!vb_link_is_linked(&nic->active) ||
+		(nic->active.next == &qp->active && nic->active.prev == &qp->active)) &&
+	       !vb_link_is_linked(&nic->sent) && !vb_link_is_linked(&nic->overruns) &&
+	       !vb_nic_is_rung(nic);
+}
+
+static void count_packets(struct vb_nic *nic, const struct vb_slot *slots, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		nic->counters.counts[VB_COUNTER_TX_BYTES] += slots[i].length;
+	nic->counters.counts[VB_COUNTER_TX_PACKETS] += count;
+}
+
+/* The ACK that is owed: on a line it rides along, on the wire it is the last segment. Returns how many slots there are now. */
+static uint32_t add_ack(struct vb_qp *qp, struct vb_slot slots[2])
+{
+	if (!vb_rc_owes_mere_ack(&qp->responder))
+		return 1;
+	if (qp->line) {
+		vb_rc_let_ack_ride(qp, slots);
+		return 1;
+	}
+	vb_rc_emit_ack(qp, &slots[1]);
+	return 2;
+}
+
+uint32_t vb_qp_send_at_once(struct vb_qp *qp, uint64_t now_ns, struct vb_slot slots[2])
+{
+	struct vb_nic *nic = qp->nic;
+	uint32_t count = 0;
+
+	if ((qp->line && !nic->line_room[qp->line]) || !is_only_work(nic, qp))
+		return 0;
+	nic->now_ns = now_ns;
+	nic->batch.last = NULL;
+	nic->line_now = qp->line;
+	if (vb_rc_emit_short_send(qp, slots))
+		count = add_ack(qp, slots);
+	nic->line_now = 0;
+	if (!count)
+		return 0;
+	qp->has_replied = false;
+	if (vb_rc_has_request(qp) || vb_rc_owes_reply(&qp->responder))
+		vb_qp_schedule(qp);
+	else
+		vb_link_remove(&qp->active);
+	nic->line_room[qp->line] -= qp->line ? 1 : 0;
+	count_packets(nic, slots, count);
+	return count;
+}

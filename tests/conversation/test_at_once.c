@@ -35,6 +35,7 @@ static struct pair *connect_and_owe(bool owes_ack)
 	struct pair *p;
 
 	setup.batch_segments_max = 4;
+	setup.has_one_source_port = true;
 	p = pair_connect(&setup);
 	post_recv(p, B, 2, 100);
 	if (!owes_ack)
@@ -170,17 +171,16 @@ TEST(what_is_posted_behind_it_is_not_forgotten)
 TEST(what_goes_at_once_continues_no_batch_of_an_earlier_turn)
 {
 	struct pair *p = connect_and_owe(false);
-	struct vb_slot slots[2];
+	struct vb_send_request request = send_request(p, A, 9, 8);
+	struct vb_qp *other = make_qp(p, A);
+	struct vb_slot slots[2], before[CAPACITY];
 
-	post_recv(p, B, 3, 100);
-	post_send(p, A, 4, 8);
-	expect_sent(p, A, "SEND_ONLY psn=0 len=8 ack");
-	deliver(p);
-	expect_completions(p, B, "wr=2 SUCCESS RECV len=8");
-	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=1");
-	deliver(p);
-	expect_completions(p, A, "wr=4 SUCCESS SEND");
-	post_quietly(p, 5, 8);
+	bring_up(p, A, other, vb_qp_number(node_of(p, B)->qp), VB_STATE_RTS);
+	EXPECT(vb_qp_post_send(other, &request) == VB_OK);
+	vb_qp_ring_send(other);
+	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, before, CAPACITY), 1);
+	post_quietly(p, 4, 8);
 	EXPECT_EQ(send_at_once(p, slots), 1);
+	EXPECT(!memcmp(&slots[0].flow, &before[0].flow, sizeof(slots[0].flow)));
 	EXPECT(!slots[0].continues);
 }

@@ -43,20 +43,40 @@ static struct iovec *add_slot(struct iovec *next, const struct vb_slot *slot)
 	return add_part(next, slot->tail, slot->tail_length);
 }
 
+/* The link knows where to: it told of that way. */
+static void begin_express(struct vb_udp_message *message, const struct vb_slot *slot,
+			  const struct iovec *iovecs)
+{
+	*message = (struct vb_udp_message){
+		.source_index = slot->number_index,
+		.is_express = true,
+		.ip_id = slot->ip_id,
+		.iovecs = iovecs,
+	};
+}
+
 static void begin_message(struct vb_pump *pump, struct vb_udp_message *message,
 			  const struct vb_slot *slot, const struct iovec *iovecs)
 {
+	if (slot->is_numbered) {
+		begin_express(message, slot, iovecs);
+		return;
+	}
 	*message = (struct vb_udp_message){
 		.source_index = source_index_of(pump, slot->flow.source_port),
 		.traffic_class = slot->flow.traffic_class,
 		.hop_limit = slot->flow.hop_limit,
-		.is_express = slot->is_numbered,
-		.ip_id = slot->ip_id,
 		.iovecs = iovecs,
 	};
 	memcpy(message->destination.ip, slot->flow.destination.raw,
 	       sizeof(message->destination.ip));
 	memcpy(message->source.ip, slot->flow.source.raw, sizeof(message->source.ip));
+}
+
+/* No express goes to a group. */
+static bool is_multicast(const struct vb_slot *slot)
+{
+	return !slot->is_numbered && vb_gid_is_multicast(&slot->flow.destination);
 }
 
 static bool is_host_gid(const struct vb_pump *pump, const struct vb_gid *gid)
@@ -185,7 +205,7 @@ VB_APART static void send_copies(struct vb_pump *pump, uint32_t slot_count)
 	}
 }
 
-static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)
+static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count, bool *is_any_multicast)
 {
 	struct iovec *next = pump->iovecs;
 	const struct vb_slot *first = NULL; /* of a message */
@@ -201,7 +221,7 @@ static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)
 		if (!follows || is_datagram(slot)) {
 			if (send_by_line(pump, slot))
 				continue;
-			if (is_for_host(pump, slot)) {
+			if (!slot->is_numbered && is_for_host(pump, slot)) {
 				hand_over_slot(pump, slot);
 				continue;
 			}
@@ -211,6 +231,7 @@ static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count)
 		} else { /* or what it continues went by a line: neighbors find its ID from the ICRC */
 			first = slot;
 			begin_message(pump, &pump->messages[count++], slot, next);
+			*is_any_multicast |= is_multicast(slot);
 		}
 		is_begun = true;
 		next = add_slot(next, slot);
@@ -243,10 +264,11 @@ VB_SELDOM static void number_flow(struct vb_pump *pump, uint32_t source_index)
 
 uint32_t vb_pump_send_slots(struct vb_pump *pump, uint32_t slot_count)
 {
-	uint32_t message_count = make_messages(pump, slot_count);
+	bool is_any_multicast = false;
+	uint32_t message_count = make_messages(pump, slot_count, &is_any_multicast);
 
 	send_late(pump);
-	if (pump->neighbors && message_count)
+	if (pump->neighbors && is_any_multicast)
 		send_copies(pump, slot_count);
 	if (pump->neighbors)
 		vb_neighbors_flush(pump->neighbors);

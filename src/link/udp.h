@@ -95,7 +95,7 @@ struct vb_udp_message {
 	uint16_t segment_length; /* 0: one datagram */
 	uint8_t traffic_class; /* DSCP and ECN */
 	uint8_t hop_limit; /* 0: 64 */
-	bool is_express; /* with this number: vb_udp_express() */
+	bool is_express; /* with this number, by its express (vb_udp_express()); the addresses, class and limit are not looked at */
 	uint16_t ip_id;
 	const struct iovec *iovecs; /* the bytes, in order; borrowed for the call */
 	uint32_t iovec_count;

@@ -175,11 +175,11 @@ VB_SELDOM static bool open_express(struct vb_udp *udp, struct vb_udp_source *sou
 	return true;
 }
 
-static bool may_have_express(const struct vb_udp *udp, const struct vb_udp_message *message)
+static bool is_worth_express(const struct vb_udp *udp, const struct vb_udp_source *source)
 {
-	return udp->is_express_wanted && !udp->is_host_only &&
-	       !vb_udp_address_is_multicast(&message->destination) &&
-	       !vb_udp_address_is_zero(&message->source);
+	return source->streak >= WORTH_IT && udp->is_express_wanted && !udp->is_host_only &&
+	       !vb_udp_address_is_multicast(&source->last_way.destination) &&
+	       !vb_udp_address_is_zero(&source->last_way.source);
 }
 
 void vb_udp_express_notice(struct vb_udp *udp, const struct vb_udp_message *message)
@@ -195,9 +195,9 @@ void vb_udp_express_notice(struct vb_udp *udp, const struct vb_udp_message *mess
 		};
 		source->streak = source->streak < 0 ? source->streak : 0;
 	}
-	if (++source->streak < WORTH_IT || !may_have_express(udp, message))
-		return;
-	source->streak = open_express(udp, source) ? 0 : -NOT_AGAIN_BEFORE;
+	source->streak++;
+	if (is_worth_express(udp, source))
+		udp->is_express_work_due = true;
 }
 
 /* --- sending ------------------------------------------------------------------------------------ */
@@ -205,8 +205,7 @@ void vb_udp_express_notice(struct vb_udp *udp, const struct vb_udp_message *mess
 bool vb_udp_express_takes(const struct vb_udp_express *express,
 			  const struct vb_udp_message *message, uint32_t ahead)
 {
-	return express->is_open && message->ip_id == (uint16_t)(express->next_ip_id + ahead) &&
-	       is_way_of(&express->way, message);
+	return express->is_open && message->ip_id == (uint16_t)(express->next_ip_id + ahead);
 }
 
 /* What the kernel says counts. */
@@ -240,17 +239,19 @@ void vb_udp_express_on_sent(struct vb_udp *udp, struct vb_udp_source *source, ui
 	if (sent < handed_over)
 		count_anew(udp, source);
 	else if (express->sent_since_check >= CHECKED_AFTER)
-		udp->is_express_check_due = true;
+		udp->is_express_work_due = true;
 }
 
-VB_SELDOM void vb_udp_express_check(struct vb_udp *udp)
+VB_SELDOM void vb_udp_express_work(struct vb_udp *udp)
 {
-	udp->is_express_check_due = false;
+	udp->is_express_work_due = false;
 	for (uint32_t i = 0; i < udp->source_count; i++) {
 		struct vb_udp_source *source = &udp->sources[i];
 
 		if (source->express.is_open && source->express.sent_since_check >= CHECKED_AFTER)
 			count_anew(udp, source);
+		if (is_worth_express(udp, source))
+			source->streak = open_express(udp, source) ? 0 : -NOT_AGAIN_BEFORE;
 	}
 }
 

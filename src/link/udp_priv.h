@@ -112,7 +112,7 @@ struct vb_udp {
 	bool is_host_only;
 	bool is_express_wanted;
 	bool has_express_changed;
-	bool is_express_check_due;
+	bool is_express_work_due;
 	uint64_t counters[VB_UDP_COUNTER_COUNT];
 	struct vb_udp_outbox outbox;
 	struct vb_udp_inbox inbox;
@@ -185,8 +185,11 @@ bool vb_udp_express_takes(const struct vb_udp_express *express,
 			  const struct vb_udp_message *message, uint32_t ahead);
 void vb_udp_express_on_sent(struct vb_udp *udp, struct vb_udp_source *source, uint32_t sent,
 			    uint32_t handed_over);
-/* Behind all messages that have their numbers already: to ask takes numbers, too. */
-void vb_udp_express_check(struct vb_udp *udp);
+/*
+ * Opens expresses and checks their numbers. Behind all messages that have their number already: to ask takes numbers, and nobody says of
+ * a message by express which way it is for.
+ */
+void vb_udp_express_work(struct vb_udp *udp);
 void vb_udp_express_on_refused(struct vb_udp *udp, struct vb_udp_source *source, int error);
 
 #endif

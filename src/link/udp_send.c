@@ -447,7 +447,7 @@ uint32_t vb_udp_send(struct vb_udp *udp, const struct vb_udp_message *messages, 
 			break;
 		taken += done;
 	}
-	if (udp->is_express_check_due)
-		vb_udp_express_check(udp);
+	if (udp->is_express_work_due)
+		vb_udp_express_work(udp);
 	return taken;
 }

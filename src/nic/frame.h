@@ -70,7 +70,8 @@ struct vb_span {
 struct vb_slot {
 	struct vb_flow flow;
 	uint16_t ip_id; /* that the ICRC was computed for: the index in a batch, or counted on from the batch's number */
-	bool is_numbered; /* the link must send it with that number (vb_nic_number_flow()) */
+	bool is_numbered; /* the link must send it with that number, by the way that … */
+	uint8_t number_index; /* … vb_nic_number_flow() told of under this index */
 	bool continues; /* same flow as the slot before and not longer: may be sent as the next segment of its batch */
 	uint8_t span_count;
 	uint8_t tail_length;

@@ -95,6 +95,7 @@ static void number_first(struct vb_nic *nic, struct vb_slot *slot)
 	struct vb_numbered_flow *numbered = numbered_flow_of(nic, &slot->flow);
 
 	slot->is_numbered = numbered;
+	slot->number_index = numbered ? (uint8_t)(numbered - nic->numbered) : 0;
 	slot->ip_id = numbered ? numbered->next_ip_id++ : 0;
 }
 
@@ -102,7 +103,7 @@ static void number_first(struct vb_nic *nic, struct vb_slot *slot)
 VB_SELDOM static void give_up(struct vb_nic *nic, const struct vb_slot *slot)
 {
 	if (slot->is_numbered && !slot->continues)
-		numbered_flow_of(nic, &slot->flow)->next_ip_id--;
+		nic->numbered[slot->number_index].next_ip_id--;
 	nic->batch.last = NULL;
 }
 
@@ -122,6 +123,7 @@ static void join_batch(struct vb_nic *nic, struct vb_slot *slot)
 	    !memcmp(&batch->last->flow, &slot->flow, sizeof(slot->flow))) {
 		slot->ip_id = (uint16_t)(batch->last->ip_id + 1);
 		slot->is_numbered = batch->last->is_numbered;
+		slot->number_index = batch->last->number_index;
 		slot->continues = true;
 		batch->count++;
 		batch->total_length += slot->length;

@@ -161,7 +161,7 @@ TEST(ipv6_goes_by_express_too)
 	close_wire(wire);
 }
 
-TEST(a_message_with_another_number_or_another_way_is_dropped)
+TEST(a_message_with_another_number_is_dropped)
 {
 	struct wire *wire = open_express_wire();
 	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", 100);
@@ -175,10 +175,7 @@ TEST(a_message_with_another_number_or_another_way_is_dropped)
 	wrong.ip_id = (uint16_t)(next + 1);
 	send_one(wire->a, wrong);
 	EXPECT(vb_udp_has_express_changed(wire->a)); /* for who has lost count */
-	wrong.ip_id = next;
-	wrong.traffic_class ^= 4;
-	send_one(wire->a, wrong);
-	expect_count(wire->a, TX_DROP_NUMBER, 2);
+	expect_count(wire->a, TX_DROP_NUMBER, 1);
 	send_by_express(wire, message);
 	expect_packet(wire, "10.9.0.1", "10.9.0.2", 0, 100);
 	EXPECT_EQ(wire->captured.ip_id, next);

@@ -209,6 +209,8 @@ void vb_udp_receiver_adopt(int fd, uint32_t receive_buffer_length);
 	X(TX_DATAGRAMS, "udp_tx_datagrams")                                                    \
 	X(TX_BYTES, "udp_tx_bytes")                                                            \
 	X(TX_EXPRESSES, "udp_tx_expresses") /* opened */                                       \
+	X(TX_CUTS,                                                                             \
+	  "udp_tx_cuts") /* lengths of segments that an express was told of once for all */    \
 	X(TX_LOST_COUNT, "udp_tx_lost_count") /* of an express */                              \
 	X(TX_STOPS, "udp_tx_stops") /* the kernel had no room */                               \
 	X(TX_SPLIT, "udp_tx_split") /* messages sent as single datagrams */                    \

@@ -250,6 +250,8 @@ VB_SELDOM void vb_udp_express_work(struct vb_udp *udp)
 
 		if (source->express.is_open && source->express.sent_since_check >= CHECKED_AFTER)
 			count_anew(udp, source);
+		if (source->express.is_open)
+			vb_udp_cut_tell(udp, source->express.socket.fd, &source->express.cut);
 		if (is_worth_express(udp, source))
 			source->streak = open_express(udp, source) ? 0 : -NOT_AGAIN_BEFORE;
 	}

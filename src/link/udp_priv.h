@@ -30,12 +30,20 @@ struct vb_udp_transmitter {
 	bool is_blocked; /* vb_udp_fd() tells when it is not */
 };
 
+/* What an express's socket does with messages untold. */
+struct vb_udp_cut {
+	uint16_t length; /* of the segments that it cuts them into; 0: none */
+	uint16_t wish; /* what the last ones had to say … */
+	int32_t streak; /* … and how many in a row; below 0 it counts for nothing */
+};
+
 struct vb_udp_express {
 	bool is_open;
 	struct vb_udp_transmitter socket;
 	struct vb_udp_way way;
 	uint16_t next_ip_id; /* of IPv4 */
 	uint32_t sent_since_check;
+	struct vb_udp_cut cut;
 };
 
 /* All messages with one source port. */
@@ -176,6 +184,16 @@ void vb_udp_watch_room(struct vb_udp *udp, struct vb_udp_transmitter *transmitte
 
 /* udp_send.c: the interface that an address is about; 0: none. */
 uint32_t vb_udp_scope_of(const struct vb_udp *udp, const struct vb_udp_address *address);
+
+/* udp_cut.c */
+
+/* Whether the socket does the right thing with it, untold. */
+bool vb_udp_cut_is_known(const struct vb_udp_cut *cut, const struct vb_udp_message *message);
+/* Of each that is sent. */
+void vb_udp_cut_notice(struct vb_udp *udp, struct vb_udp_cut *cut,
+		       const struct vb_udp_message *message);
+/* Tells the socket what many have said in a row, if they have. */
+void vb_udp_cut_tell(struct vb_udp *udp, int fd, struct vb_udp_cut *cut);
 
 /* udp_express.c */
 void vb_udp_express_notice(struct vb_udp *udp, const struct vb_udp_message *message);

@@ -126,7 +126,8 @@ static bool fill_header(struct vb_udp *udp, uint32_t index, const struct vb_udp_
 		return false;
 	header->msg_iov = writable(message->iovecs);
 	header->msg_iovlen = message->iovec_count;
-	if (message->segment_length)
+	if (message->is_express ? !vb_udp_cut_is_known(&express->cut, message)
+				: message->segment_length)
 		append_control(header, SOL_UDP, UDP_SEGMENT, &message->segment_length,
 			       sizeof(message->segment_length));
 	return true;
@@ -388,6 +389,8 @@ static uint32_t send_express(struct vb_udp *udp, const struct vb_udp_message *me
 	if (result >= 0) {
 		vb_udp_express_on_sent(udp, source, (uint32_t)result, filled);
 		count_run(udp, messages, (uint32_t)result);
+		for (int i = 0; i < result; i++)
+			vb_udp_cut_notice(udp, &source->express.cut, &messages[i]);
 		return (uint32_t)result;
 	}
 	vb_udp_express_on_refused(udp, source, -result);

@@ -119,13 +119,59 @@ TEST(the_segments_of_a_message_by_express_count_on_from_its_number)
 	close_wire(wire);
 }
 
-static void expect_numbers_to_stay_right(uint32_t plain)
+/* One message by express, and what is then on the cable. */
+static void expect_cut(struct wire *wire, uint32_t length, uint16_t segment_length)
+{
+	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", length);
+	uint32_t step = segment_length ? segment_length : length;
+
+	message.segment_length = segment_length;
+	send_by_express(wire, message);
+	for (uint32_t at = 0; at < length; at += step)
+		expect_packet(wire, "10.9.0.1", "10.9.0.2", at, min32(step, length - at));
+	(void)vb_udp_has_express_changed(wire->a);
+}
+
+static void expect_all_kinds_of_cuts(struct wire *wire)
+{
+	expect_cut(wire, 1000, 300);
+	expect_cut(wire, 800, 0);
+	expect_cut(wire, 300, 0);
+	expect_cut(wire, 200, 0);
+	expect_cut(wire, 1000, 200);
+	expect_cut(wire, 500, 400);
+}
+
+TEST(a_socket_that_is_told_once_how_to_cut_cuts_nothing_else)
+{
+	struct wire *wire = open_express_wire();
+
+	cut_segments_on_the_wire("va");
+	EXPECT(reach_express(wire, message_on(wire, "10.9.0.1", "10.9.0.2", 100)));
+	expect_all_kinds_of_cuts(wire);
+	expect_count(wire->a, TX_CUTS, 0);
+	for (uint32_t i = 0; i < 100; i++)
+		expect_cut(wire, 1000, 300);
+	expect_count(wire->a, TX_CUTS, 1);
+	for (uint32_t i = 0; i < 100; i++)
+		expect_all_kinds_of_cuts(wire);
+	expect_count(wire->a, TX_CUTS, 1);
+	for (uint32_t i = 0; i < 100; i++)
+		expect_cut(wire, 800, 0);
+	expect_count(wire->a, TX_CUTS, 2);
+	expect_all_kinds_of_cuts(wire);
+	expect_count(wire->a, TX_EXPRESSES, 1);
+	close_wire(wire);
+}
+
+static void expect_numbers_to_stay_right(uint32_t plain, uint16_t segment_length)
 {
 	struct wire *wire = open_express_wire();
 	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", 100);
 	uint32_t changes = 0;
 
 	EXPECT(reach_express(wire, message));
+	message.segment_length = segment_length;
 	for (uint32_t round = 0; round < 1500; round++) {
 		EXPECT_EQ(send_batch(wire, message, plain), BATCH);
 		changes += vb_udp_has_express_changed(wire->a);
@@ -140,13 +186,19 @@ static void expect_numbers_to_stay_right(uint32_t plain)
 
 TEST(numbers_are_checked_now_and_then_and_stay_right)
 {
-	expect_numbers_to_stay_right(BATCH);
+	expect_numbers_to_stay_right(BATCH, 0);
+}
+
+/* The question for a number is cut, too, and goes to this host, where nobody puts the pieces on a cable. */
+TEST(numbers_are_checked_on_a_socket_that_cuts_too)
+{
+	expect_numbers_to_stay_right(BATCH, 20);
 }
 
 /* What comes behind the plain one has its number already when what is in front of it has gone. */
 TEST(numbers_are_checked_behind_all_that_have_one)
 {
-	expect_numbers_to_stay_right(BATCH / 2);
+	expect_numbers_to_stay_right(BATCH / 2, 0);
 }
 
 TEST(ipv6_goes_by_express_too)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define DATAGRAM_TRIES 32u
+#define SHORT_MAX 128u /* bytes, that are copied in no time */
 
 static uint32_t source_index_of(struct vb_pump *pump, uint16_t port)
 {
@@ -41,6 +42,18 @@ static struct iovec *add_slot(struct iovec *next, const struct vb_slot *slot)
 		next = add_part(next, (const void *)(uintptr_t)slot->spans[i].address,
 				slot->spans[i].length);
 	return add_part(next, slot->tail, slot->tail_length);
+}
+
+/* Short packets of a message lie in one piece behind the first: the kernel takes one piece faster than several. */
+static bool join_first(struct iovec *last, struct vb_slot *first, const struct vb_slot *slot)
+{
+	if (slot->span_count || slot->tail_length || slot->head_length > SHORT_MAX ||
+	    last->iov_base != first->head ||
+	    last->iov_len + slot->head_length > sizeof(first->head))
+		return false;
+	memcpy(first->head + last->iov_len, slot->head, slot->head_length);
+	last->iov_len += slot->head_length;
+	return true;
 }
 
 /* The link knows where to: it told of that way. */
@@ -208,12 +221,12 @@ VB_APART static void send_copies(struct vb_pump *pump, uint32_t slot_count)
 static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count, bool *is_any_multicast)
 {
 	struct iovec *next = pump->iovecs;
-	const struct vb_slot *first = NULL; /* of a message */
+	struct vb_slot *first = NULL; /* of a message */
 	uint32_t count = 0;
 	bool is_begun = false; /* the last slot is in a message */
 
 	for (uint32_t i = 0; i < slot_count; i++) {
-		const struct vb_slot *slot = &pump->slots[i];
+		struct vb_slot *slot = &pump->slots[i];
 		bool follows = slot->continues && is_begun;
 
 		is_begun = false;
@@ -234,7 +247,8 @@ static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count, bool *i
 			*is_any_multicast |= is_multicast(slot);
 		}
 		is_begun = true;
-		next = add_slot(next, slot);
+		if (!follows || !join_first(next - 1, first, slot))
+			next = add_slot(next, slot);
 		pump->messages[count - 1].iovec_count =
 			(uint32_t)(next - pump->messages[count - 1].iovecs);
 	}

@@ -49,6 +49,11 @@ static inline int vb_sys_getsockopt(int fd, int level, int option, void *value, 
 	return vb_sys_result(syscall(SYS_getsockopt, fd, level, option, value, length));
 }
 
+static inline int vb_sys_send(int fd, const void *bytes, size_t length, int flags)
+{
+	return vb_sys_result(syscall(SYS_sendto, fd, bytes, length, flags, NULL, 0));
+}
+
 static inline int vb_sys_sendmsg(int fd, const struct msghdr *message, int flags)
 {
 	return vb_sys_result(syscall(SYS_sendmsg, fd, message, flags));

@@ -153,6 +153,12 @@ static bool is_no_room(int error)
 	return error == EAGAIN || error == ENOBUFS || error == ENOMEM || error == EINTR;
 }
 
+/* One piece with nothing to be said of it: the kernel need not read a header. */
+static bool is_bare(const struct msghdr *header)
+{
+	return !header->msg_namelen && !header->msg_controllen && header->msg_iovlen == 1;
+}
+
 static int hand_over(const struct vb_udp_transmitter *transmitter, struct mmsghdr *headers,
 		     uint32_t count)
 {
@@ -160,7 +166,10 @@ static int hand_over(const struct vb_udp_transmitter *transmitter, struct mmsghd
 
 	if (count > 1)
 		return vb_sys_sendmmsg(transmitter->fd, headers, count, MSG_DONTWAIT);
-	result = vb_sys_sendmsg(transmitter->fd, &headers->msg_hdr, MSG_DONTWAIT);
+	result = is_bare(&headers->msg_hdr)
+			 ? vb_sys_send(transmitter->fd, headers->msg_hdr.msg_iov->iov_base,
+				       headers->msg_hdr.msg_iov->iov_len, MSG_DONTWAIT)
+			 : vb_sys_sendmsg(transmitter->fd, &headers->msg_hdr, MSG_DONTWAIT);
 	if (result < 0)
 		return result;
 	headers->msg_len = (unsigned)result;

@@ -267,6 +267,7 @@ vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **a
 	vb_measure_crc();
 	adapter->init = *init;
 	vb_adapter_init_locks(adapter);
+	vb_alarm_forget(&adapter->alarm);
 	begin_following(adapter);
 	err = report(adapter, vb_adapter_open_wake(adapter), "no descriptor is left");
 	if (!err)

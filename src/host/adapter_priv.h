@@ -81,6 +81,9 @@ struct vb_adapter {
 	_Atomic uint32_t waiter_count; /* threads in vb_adapter_wait(): they wait on the sockets */
 };
 
+/* A program that polls does so every few microseconds; but where CPUs are few or slow, it may itself have to wait for one. */
+#define POLLED_RECENTLY_NS 1000000u
+
 /* While others poll the helper looks a millisecond or two after they end: nobody needs to wake it for a deadline. */
 #define HELPER_PAUSES 0u
 

@@ -24,7 +24,7 @@ void vb_alarm_open(struct vb_alarm *alarm);
 void vb_alarm_close(struct vb_alarm *alarm);
 /* One that the program has closed is opened again. */
 void vb_alarm_repair(struct vb_alarm *alarm);
-/* In a forked child: the descriptor is gone. */
+/* There is none: at first, and in a forked child, where it is gone. */
 void vb_alarm_forget(struct vb_alarm *alarm);
 
 /* Rings after this time, unless it is pushed. Returns its descriptor, or a negative number if it will not ring. */

@@ -152,20 +152,28 @@ static void note_driven_poll(struct vb_adapter *adapter)
 	note_poll(adapter, atomic_load_explicit(&adapter->driven_ns, memory_order_relaxed));
 }
 
-/* Everything was looked at: the helper may sleep on. Not where polls do not count. */
-static void note_round(struct vb_adapter *adapter, uint64_t now_ns)
+/* Everything was looked at. The helper may sleep on, if that was so a moment ago, too: it need not be so again soon. */
+static void note_round(struct vb_adapter *adapter, uint64_t now_ns, bool polls_on)
 {
 	uint32_t rounds = atomic_load_explicit(&adapter->rounds, memory_order_relaxed);
 
 	atomic_store_explicit(&adapter->rounds, rounds + 1, memory_order_relaxed);
-	if (!atomic_load_explicit(&adapter->polls_uncounted, memory_order_relaxed))
+	if (polls_on)
 		vb_alarm_push(&adapter->alarm, now_ns);
+}
+
+/* Whether the last poll that counts is not long ago, before this one is noted. */
+static bool is_polling_on(const struct vb_adapter *adapter, uint64_t now_ns)
+{
+	return now_ns - atomic_load_explicit(&adapter->polled_ns, memory_order_relaxed) <
+	       POLLED_RECENTLY_NS;
 }
 
 /* For somebody who polls: one round, for he comes again himself. */
 static uint64_t drive_polled(struct vb_adapter *adapter, const struct vb_cq *cq)
 {
 	uint64_t now = begin_drive(adapter);
+	bool polls_on = is_polling_on(adapter, now);
 	bool has_moved = false;
 
 	note_poll(adapter, now);
@@ -173,7 +181,7 @@ static uint64_t drive_polled(struct vb_adapter *adapter, const struct vb_cq *cq)
 		has_moved = vb_pump_glance(adapter->pump, now);
 		if (!can_put_off(adapter, cq)) {
 			has_moved |= vb_pump_send(adapter->pump, now);
-			note_round(adapter, now);
+			note_round(adapter, now, polls_on);
 		}
 	}
 	vb_dma_end();

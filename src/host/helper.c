@@ -26,8 +26,6 @@
  */
 #define FIRST_PAUSE_NS 50000u
 #define PAUSE_NS 1000000u
-/* A program that polls does so every few microseconds; but where CPUs are few or slow, it may itself have to wait for one. */
-#define POLLED_RECENTLY_NS 1000000u
 /*
  * After traffic the helper sleeps no longer than this: a deadline that the next request brings is then mostly a later one, and
  * nobody needs to wake it for each request.

@@ -234,7 +234,7 @@ static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count, bool *i
 		if (!follows || is_datagram(slot)) {
 			if (send_by_line(pump, slot))
 				continue;
-			if (!slot->is_numbered && is_for_host(pump, slot)) {
+			if (is_for_host(pump, slot)) {
 				hand_over_slot(pump, slot);
 				continue;
 			}

@@ -355,7 +355,8 @@ bool vb_rc_emit_short_send(struct vb_qp *qp, struct vb_slot *slot)
 	struct vb_requester *requester = &qp->requester;
 	struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, requester->send_index);
 
-	if (wqe->opcode != VB_WR_SEND || qp->type != VB_QP_RC || !is_plain(qp) ||
+	/* That there is a request comes first: until then another thread may be writing it. */
+	if (qp->type != VB_QP_RC || !is_plain(qp) || wqe->opcode != VB_WR_SEND ||
 	    !is_short_send(qp, wqe) || !vb_request_build_short(qp, wqe, slot))
 		return false;
 	wqe->packet_count = 1;

@@ -8,6 +8,7 @@
 #include "support_adapter.h"
 
 #include "host/adapter_priv.h"
+#include "link/fd.h"
 #include "nic/cq.h"
 #include "nic/qp.h"
 #include "nic/rings.h"
@@ -493,6 +494,38 @@ TEST(the_helper_sleeps_on_while_a_program_polls)
 	EXPECT(other_threads_sleeps() - before < 200 + 10 * gaps);
 	close_line(&line);
 	adapter_end(adapter, pd);
+}
+
+/* Such a program looks at most things only each so many polls: that is no polling to rely on. */
+TEST(the_helper_waits_on_the_sockets_of_a_program_that_polls_now_and_then)
+{
+	struct line line;
+	uint32_t waits = 0;
+
+	adapter_begin(on_event, &adapter, &pd);
+	open_line(&line, OWN_ADDRESS, TIMEOUT_1_MS);
+	poll_for(&line, 0.02);
+	for (uint32_t i = 0; i < 100; i++) {
+		vb_adapter_poll(adapter, NULL);
+		nanosleep(&(struct timespec){ 0, 1050000 }, NULL);
+		waits += atomic_load(&adapter->helper_wakes_ns) != HELPER_PAUSES;
+	}
+	EXPECT(waits > 30);
+	close_line(&line);
+	adapter_end(adapter, pd);
+}
+
+/* A program without standard input: our first descriptor that keeps its number has number 0. */
+TEST(an_adapter_takes_no_descriptor_for_its_alarm_that_it_did_not_open)
+{
+	close(0);
+	EXPECT_EQ(eventfd(0, EFD_CLOEXEC), 0);
+	vb_fd_own_in_place(0);
+	adapter_begin(on_event, &adapter, &pd);
+	EXPECT(adapter->alarm.fd > 0);
+	adapter_end(adapter, pd);
+	EXPECT(vb_fd_is_ours(0));
+	vb_fd_close(0);
 }
 
 TEST(an_idle_adapter_uses_no_cpu)

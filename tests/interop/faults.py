@@ -65,6 +65,8 @@ def reaches_us(packet, our_link):
         return False
     ip, udp = ETHERNET, ETHERNET + ip_length(packet)
     is_ipv6 = packet[ip] >> 4 == 6
+    if len(packet) < udp + UDP:
+        return False
     length = struct.unpack('>H', packet[udp + 4:udp + 6])[0]
     if not is_ipv6 and checksum(packet[ip:udp]) != 0xffff or not UDP <= length <= len(packet) - udp:
         return False

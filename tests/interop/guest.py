@@ -6,6 +6,7 @@ machine's file system mounted read-only, so that every program that is installed
 once; commands go in and their ends come out over a serial line, their output goes to files in a shared folder. The guest
 ends with the QEMU process."""
 
+import fcntl
 import os
 import pathlib
 import shlex
@@ -65,6 +66,13 @@ class Image:
         self.initrd = folder / 'initrd.gz'
 
     def make(self):
+        """One of several runs that begin together makes it; the others wait."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with open(self.folder / 'making', 'w') as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.make_if_old()
+
+    def make_if_old(self):
         packages = sorted(self.folder.glob('linux-image-*.deb'), key=lambda path: path.stat().st_mtime)
         if not packages:
             raise Trouble(f'there is no linux-image package in {self.folder}')

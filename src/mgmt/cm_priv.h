@@ -94,7 +94,8 @@ struct vb_cm {
 	struct vb_cm_counters counters;
 	uint64_t transaction_base;
 	uint64_t salt; /* of the hash */
-	uint32_t next_id;
+	uint64_t id_key;
+	uint32_t next_id; /* before it is scrambled */
 	uint32_t connection_count;
 	uint32_t listener_count;
 	uint32_t next_slot;

@@ -310,6 +310,19 @@ TEST(a_QP_with_a_line_takes_no_SEND_from_the_wire)
 	expect_completions(p, B, "wr=1 SUCCESS RECV len=8");
 }
 
+/* Its peer has chosen the line, and said so, before anything was sent. */
+TEST(the_first_packet_of_a_peer_that_has_chosen_a_line_comes_by_the_line)
+{
+	struct pair *p = connect_by_lines(VB_QP_RC);
+	struct vb_slot slot;
+
+	post_recv(p, A, 1, 100);
+	post_send(p, B, 2, 8);
+	take_from(p, B, &slot);
+	expect_only_by_line(p, A, &slot);
+	expect_completions(p, A, "wr=1 SUCCESS RECV len=8");
+}
+
 TEST(a_QP_with_a_line_takes_no_part_of_a_SEND_from_the_wire)
 {
 	struct pair *p = connect_by_lines(VB_QP_RC);

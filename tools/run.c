@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 /* Where our libraries lie, seen from the folder of this program: after `make`, and after `make install`. */
@@ -49,16 +50,23 @@ static bool has_libraries(const char *folder)
 	return true;
 }
 
-static bool find_libraries(char folder[PATH_MAX])
+/* Where this program lies. Without /proc, what it was started by leads there. */
+static bool find_self(char own[PATH_MAX])
 {
-	char own[PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
-	char *end;
+	const char *started = (const char *)getauxval(AT_EXECFN);
+	ssize_t length = readlink("/proc/self/exe", own, PATH_MAX - 1);
 
 	if (length < 0)
-		return false;
+		return started && realpath(started, own);
 	own[length] = 0;
-	end = strrchr(own, '/');
+	return true;
+}
+
+/* With `own`, the path of this program. */
+static bool find_libraries(char own[PATH_MAX], char folder[PATH_MAX])
+{
+	char *end = strrchr(own, '/');
+
 	if (!end)
 		return false;
 	*end = 0;
@@ -85,6 +93,20 @@ static void put_first(const char *variable, const char *path)
 	snprintf(value, length, "%s%s%s", path, before && *before ? ":" : "", before ? before : "");
 	setenv(variable, value, 1);
 	free(value);
+}
+
+/* The AddressSanitizer of gcc, a shared library, ends programs where another one is loaded before it, as ours is. It works all the same. */
+static void permit_sanitizer(void)
+{
+	static const char *const option = "verify_asan_link_order";
+	const char *before = getenv("ASAN_OPTIONS");
+	char value[4096];
+
+	if (before && strstr(before, option))
+		return; /* the user knows better */
+	if (snprintf(value, sizeof(value), "%s%s%s=0", before ? before : "",
+		     before && *before ? ":" : "", option) < (int)sizeof(value))
+		setenv("ASAN_OPTIONS", value, 1);
 }
 
 /* Takes the options; what is left begins with the command. -1 to go on, else the exit status. */
@@ -115,6 +137,7 @@ static int take_options(char ***argument)
 int command_run(int argc, char **argv)
 {
 	char **argument = argv + 1;
+	char own[PATH_MAX];
 	char folder[PATH_MAX];
 	int status = take_options(&argument);
 	int error;
@@ -122,7 +145,13 @@ int command_run(int argc, char **argv)
 	(void)argc;
 	if (status >= 0)
 		return status;
-	if (!find_libraries(folder)) {
+	if (!find_self(own)) {
+		fprintf(stderr,
+			"verbatim run: cannot find our libraries: /proc, which says where this program lies, is not mounted, and '%s' leads nowhere\n",
+			(const char *)getauxval(AT_EXECFN));
+		return 1;
+	}
+	if (!find_libraries(own, folder)) {
 		fprintf(stderr, "verbatim run: libibverbs.so.1, librdmacm.so.1 and " SHIM
 				" are not beside this program; is it installed whole?\n");
 		return 1;
@@ -135,6 +164,7 @@ int command_run(int argc, char **argv)
 	}
 	put_first("LD_LIBRARY_PATH", folder);
 	put_first("LD_PRELOAD", SHIM);
+	permit_sanitizer();
 	execvp(*argument, argument);
 	error = errno;
 	fprintf(stderr, "verbatim run: %s: %s\n", *argument, strerror(error));

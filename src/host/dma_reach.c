@@ -74,6 +74,11 @@ bool vb_dma_reach_has_read(const struct vb_reach *reach, uint64_t line_end)
 	       line_end - reach->line_before;
 }
 
+bool vb_dma_reach_is_on_wire(const struct vb_reach *reach, const struct vb_reach_asker *asker)
+{
+	return vb_reach_is_on_wire(&reach->tables, asker);
+}
+
 /* Where the part lies. */
 struct place {
 	uint64_t address;

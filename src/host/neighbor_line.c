@@ -39,7 +39,7 @@ static void load_head(const uint8_t *bytes, struct vb_frame *frame)
 		(struct vb_aeth){ (uint8_t)(head.rider_aeth >> 24), head.rider_aeth & 0xffffff };
 }
 
-static uint32_t receive_from(struct vb_neighbor *neighbor, struct vb_frame *frames,
+static uint32_t receive_from(struct vb_neighbor *neighbor, uint16_t line, struct vb_frame *frames,
 			     uint32_t capacity)
 {
 	uint32_t count = 0;
@@ -53,7 +53,7 @@ static uint32_t receive_from(struct vb_neighbor *neighbor, struct vb_frame *fram
 		if (length < RECORD_OVERHEAD)
 			continue;
 		length -= RECORD_OVERHEAD;
-		frame->is_by_line = true;
+		frame->line = line;
 		frame->ip_id = 0;
 		load_head(bytes, frame);
 		bytes += sizeof(struct vb_line_head);
@@ -73,12 +73,15 @@ uint32_t vb_neighbors_receive(struct vb_neighbors *neighbors, struct vb_frame *f
 	for (uint32_t i = 0; i < neighbors->open_count && count < capacity; i++) {
 		uint32_t place = neighbors->next + i;
 		struct vb_neighbor *neighbor;
+		uint32_t number;
 
 		if (place >= neighbors->open_count)
 			place -= neighbors->open_count;
-		neighbor = &neighbors->table[neighbors->open[place]];
+		number = neighbors->open[place];
+		neighbor = &neighbors->table[number];
 		if (vb_ring_has_news(&neighbor->in))
-			count += receive_from(neighbor, frames + count, capacity - count);
+			count += receive_from(neighbor, (uint16_t)vb_neighbor_line(number),
+					      frames + count, capacity - count);
 	}
 	if (!count)
 		return 0;

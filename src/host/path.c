@@ -12,6 +12,7 @@
 #include "host/neighbor.h"
 #include "link/udp.h"
 #include "nic/qp.h"
+#include "nic/reach.h"
 
 #include <string.h>
 #include <sys/syscall.h>
@@ -69,6 +70,8 @@ void vb_adapter_choose_path(struct vb_adapter *adapter, struct vb_qp *qp)
 	    !is_on_this_host(adapter, &attr.address.destination))
 		return;
 	vb_neighbor_connect(adapter->neighbors, number, qp);
+	if (!vb_qp_line(qp)) /* the peer may meet us yet, and choose after that */
+		vb_qp_expect_line(qp, vb_neighbor_line(number));
 	vb_log(VB_LOG_DEBUG, "%s: QP 0x%06x takes the %s", adapter->device.name, vb_qp_number(qp).v,
 	       vb_neighbor_describe(adapter->neighbors, number));
 }

@@ -7,6 +7,7 @@
 #include "host/log.h"
 #include "host/member.h"
 #include "host/neighbor.h"
+#include "host/own_ports.h"
 #include "host/qp1.h"
 #include "host/state.h"
 #include "link/udp.h"
@@ -33,6 +34,12 @@ vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *
 
 	if (!pump)
 		return VB_ENOMEM;
+	if (vb_own_ports_create(vb_udp_source_port(udp, 0), &pump->own_ports) != VB_OK) {
+		free(pump);
+		return VB_ENOMEM;
+	}
+	for (uint32_t i = 0; i < vb_udp_source_count(udp); i++)
+		vb_own_ports_add(pump->own_ports, vb_udp_source_port(udp, i));
 	pump->nic = nic;
 	pump->udp = udp;
 	pump->member = member;
@@ -47,7 +54,13 @@ vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *
 
 void vb_pump_destroy(struct vb_pump *pump)
 {
+	vb_own_ports_destroy(pump->own_ports);
 	free(pump);
+}
+
+struct vb_own_ports *vb_pump_own_ports(struct vb_pump *pump)
+{
+	return pump->own_ports;
 }
 
 /* --- receiving --- */
@@ -137,9 +150,36 @@ VB_APART static void prepare_for_multicast(struct vb_pump *pump, uint64_t now_ns
 	}
 }
 
+/* What other users of this host send is dropped before anybody looks at it: they can send from our addresses, too. Returns what is left of the batch. */
+static uint32_t drop_strangers(struct vb_pump *pump, uint64_t now_ns, uint32_t count)
+{
+	const uint64_t *trusted = vb_own_ports_trusted(pump->own_ports);
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct vb_udp_datagram *datagram = &pump->datagrams[i];
+		struct vb_gid source;
+
+		if (!vb_own_ports_has(trusted, datagram->source_port)) {
+			source = vb_pump_gid_of(&datagram->source);
+			if (vb_own_ports_is_stranger(pump->own_ports, &source,
+						     datagram->destination.scope,
+						     datagram->source_port, now_ns)) {
+				vb_nic_drop_mad(pump->nic, VB_DROP_STRANGER);
+				continue;
+			}
+		}
+		if (kept != i)
+			pump->datagrams[kept] = *datagram;
+		kept++;
+	}
+	return kept;
+}
+
 static bool receive_from_wire(struct vb_pump *pump, uint64_t now_ns)
 {
-	uint32_t count = vb_udp_receive(pump->udp, pump->datagrams, VB_PUMP_BATCH);
+	uint32_t received = vb_udp_receive(pump->udp, pump->datagrams, VB_PUMP_BATCH);
+	uint32_t count = drop_strangers(pump, now_ns, received);
 	uint32_t ours = 0;
 
 	if (count)
@@ -164,7 +204,7 @@ static bool receive_from_wire(struct vb_pump *pump, uint64_t now_ns)
 	hand_over(pump, now_ns);
 	if (ours)
 		vb_nic_receive(pump->nic, now_ns, pump->frames, ours);
-	return count;
+	return received;
 }
 
 static bool receive_from_members(struct vb_pump *pump, uint64_t now_ns)
@@ -315,7 +355,8 @@ static void glance_at_qp1(struct vb_pump *pump, uint64_t now_ns, uint32_t weight
 	if (pump->glances_without_qp1 < GLANCES_WITHOUT_QP1)
 		return;
 	pump->glances_without_qp1 = 0;
-	pump->asked_address = (struct vb_gid){ 0 }; /* addresses come and go */
+	pump->asked_address = (struct vb_gid){ 0 }; /* addresses come and go … */
+	vb_own_ports_grow_old(pump->own_ports, now_ns); /* … and ports */
 	if (pump->neighbors)
 		vb_neighbors_bury(pump->neighbors);
 	look_at_qp1(pump, now_ns);

@@ -18,6 +18,7 @@
 struct vb_member;
 struct vb_neighbors;
 struct vb_nic;
+struct vb_own_ports;
 struct vb_pump;
 struct vb_qp;
 struct vb_qp1;
@@ -33,6 +34,9 @@ VB_MUST_USE vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct
 				  struct vb_neighbors *neighbors, struct vb_qp1 *qp1,
 				  const struct vb_gid *host_gid, struct vb_pump **pump_out);
 void vb_pump_destroy(struct vb_pump *pump);
+
+/* Whose packets are taken that come from this host: for who knows ports of fellows, as the engine's owner. It lives as long as the pump. */
+struct vb_own_ports *vb_pump_own_ports(struct vb_pump *pump);
 
 /* As the engine's owner: one round of receiving, timers and sending. True if any packet moved. */
 bool vb_pump_turn(struct vb_pump *pump, uint64_t now_ns);

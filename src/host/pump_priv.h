@@ -25,6 +25,7 @@ struct vb_pump {
 	struct vb_neighbors *neighbors;
 	struct vb_qp1 *qp1;
 	const struct vb_gid *host_gid;
+	struct vb_own_ports *own_ports;
 	struct vb_slot slots[VB_PUMP_BATCH];
 	struct iovec iovecs[VB_PUMP_BATCH * VB_PUMP_PARTS_MAX];
 	struct vb_udp_message messages[VB_PUMP_BATCH];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The machine and its connections: making, freeing, MADs and events going out, time. A communication ID
- * is the prefix of the process and a number that counts up from a random one, so that IDs come back
- * late, if ever, also after the process was started anew.
+ * is the prefix of the process and a number that counts up from a random one and is then scrambled: so IDs come back
+ * late, if ever, also after the process was started anew, and who is told one of them does not know the next.
  */
 #include "mgmt/cm_priv.h"
 
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #define PREFIX_BITS_MAX 16
+#define ID_ROUNDS 4u
 
 static bool is_valid(const struct vb_cm_config *config)
 {
@@ -36,6 +37,7 @@ vb_err vb_cm_create(const struct vb_cm_config *config, struct vb_cm **cm_out)
 	cm->transaction_base = vb_prng_next(&prng) << 32;
 	cm->salt = vb_prng_next(&prng);
 	cm->next_id = (uint32_t)vb_prng_next(&prng);
+	cm->id_key = vb_prng_next(&prng);
 	vb_link_init(&cm->listeners);
 	vb_link_init(&cm->sending);
 	vb_link_init(&cm->talking);
@@ -79,15 +81,37 @@ const struct vb_cm_counters *vb_cm_counters(const struct vb_cm *cm)
 
 /* --- making and freeing ----------------------------------------------------------------------- */
 
+static uint32_t mix(uint64_t value)
+{
+	value *= UINT64_C(0x9e3779b97f4a7c15);
+	value = (value ^ value >> 29) * UINT64_C(0xd6e8feb86659fd93);
+	return (uint32_t)(value >> 32);
+}
+
+/* A Feistel network over the low `bits`: for each value another one. */
+static uint32_t scramble(const struct vb_cm *cm, uint32_t value, uint32_t bits)
+{
+	uint32_t low_bits = bits / 2;
+	uint32_t low_mask = (1u << low_bits) - 1;
+	uint32_t high_mask = (1u << (bits - low_bits)) - 1;
+	uint32_t low = value & low_mask;
+	uint32_t high = value >> low_bits & high_mask;
+
+	for (uint32_t i = 0; i < ID_ROUNDS; i++) {
+		high ^= mix(cm->id_key + (low | i << 24)) & high_mask;
+		low ^= mix(~cm->id_key + (high | i << 24)) & low_mask;
+	}
+	return high << low_bits | low;
+}
+
 static uint32_t claim_id(struct vb_cm *cm)
 {
 	uint32_t bits = 32 - cm->config.id_prefix_bits;
-	uint32_t mask = bits == 32 ? UINT32_MAX : (1u << bits) - 1;
 	uint32_t prefix = bits == 32 ? 0 : cm->config.id_prefix << bits;
 	struct vb_cm_key key = { 0 };
 
 	do
-		key.number = prefix | (cm->next_id++ & mask);
+		key.number = prefix | scramble(cm, cm->next_id++, bits);
 	while (!key.number || vb_cm_index_find(cm, VB_CM_BY_LOCAL_ID, key));
 	return key.number;
 }

@@ -17,17 +17,18 @@ static void keep_closing(struct vb_cm_connection *connection, const struct vb_cm
  * overtaken its REP. After that a REJ must name both IDs, or it is about an older try. One for a
  * time-out comes from somebody who may not know ours.
  */
-static struct vb_cm_connection *find_rejected(const struct vb_cm *cm, const struct vb_mad *mad,
-					      bool *is_known)
+static struct vb_cm_connection *find_rejected(const struct vb_cm *cm,
+					      const struct vb_cm_arrival *arrival, bool *is_known)
 {
-	struct vb_cm_key key = { mad->local_id, load64(mad->rej.info) };
+	const struct vb_mad *mad = arrival->mad;
+	struct vb_cm_key key = vb_cm_key_of_peer(arrival, mad->local_id, load64(mad->rej.info));
 	struct vb_cm_connection *connection = NULL;
 	bool is_pair = true;
 
 	if (mad->rej.reason == VB_MAD_TIMEOUT)
 		connection = vb_cm_index_find(cm, VB_CM_BY_REMOTE_ID, key);
 	if (!connection)
-		connection = vb_cm_find_receiver(cm, mad, &is_pair);
+		connection = vb_cm_find_receiver(cm, arrival, &is_pair);
 	*is_known = connection;
 	if (connection && (connection->self.state == VB_CM_REQ_SENT ||
 			   connection->self.state == VB_CM_MRA_REQ_RCVD))
@@ -92,7 +93,7 @@ static void on_rejected(struct vb_cm_connection *connection, const struct vb_cm_
 bool vb_cm_on_rej(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 {
 	bool is_known;
-	struct vb_cm_connection *connection = find_rejected(cm, arrival->mad, &is_known);
+	struct vb_cm_connection *connection = find_rejected(cm, arrival, &is_known);
 
 	if (connection)
 		on_rejected(connection, arrival);
@@ -127,7 +128,7 @@ static void on_disconnect(struct vb_cm_connection *connection, const struct vb_c
 bool vb_cm_on_dreq(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 {
 	bool is_pair;
-	struct vb_cm_connection *connection = vb_cm_find_receiver(cm, arrival->mad, &is_pair);
+	struct vb_cm_connection *connection = vb_cm_find_receiver(cm, arrival, &is_pair);
 
 	if (!connection)
 		return false;
@@ -177,7 +178,7 @@ bool vb_cm_on_dreq(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 bool vb_cm_on_drep(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 {
 	bool is_pair;
-	struct vb_cm_connection *connection = vb_cm_find_receiver(cm, arrival->mad, &is_pair);
+	struct vb_cm_connection *connection = vb_cm_find_receiver(cm, arrival, &is_pair);
 
 	if (!connection)
 		return false;

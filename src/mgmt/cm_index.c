@@ -35,18 +35,26 @@ void vb_cm_index_fini(struct vb_cm *cm)
 	}
 }
 
+struct vb_cm_key vb_cm_key_of_peer(const struct vb_cm_arrival *arrival, uint32_t number,
+				   uint64_t guid)
+{
+	return (struct vb_cm_key){ number, guid, arrival->reply.destination };
+}
+
 static struct vb_cm_connection **bucket_of(const struct vb_cm *cm, enum vb_cm_index index,
 					   struct vb_cm_key key)
 {
 	uint64_t hash = (key.number ^ cm->salt) * UINT64_C(0x9e3779b97f4a7c15);
 
 	hash = (hash ^ hash >> 32 ^ key.scope) * UINT64_C(0xd6e8feb86659fd93);
+	hash = (hash ^ hash >> 32 ^ load64(key.address.raw)) * UINT64_C(0x9e3779b97f4a7c15);
+	hash = (hash ^ hash >> 32 ^ load64(key.address.raw + 8)) * UINT64_C(0xd6e8feb86659fd93);
 	return &cm->buckets[index][(hash >> 32) & cm->bucket_mask];
 }
 
 static bool is_same(struct vb_cm_key a, struct vb_cm_key b)
 {
-	return a.number == b.number && a.scope == b.scope;
+	return a.number == b.number && a.scope == b.scope && vb_gid_equal(&a.address, &b.address);
 }
 
 void vb_cm_index_add(struct vb_cm_connection *connection, enum vb_cm_index index,

@@ -88,9 +88,9 @@ static void begin_passive(struct vb_cm *cm, const struct vb_cm_arrival *arrival,
 	connection->retry_ns = 2 * life_time_ns + vb_mad_timeout_ns(req->local_response_timeout);
 	connection->retries_max = req->cm_retries_max;
 	vb_cm_index_add(connection, VB_CM_BY_REMOTE_ID,
-			(struct vb_cm_key){ connection->self.remote_id, req->ca_guid });
+			vb_cm_key_of_peer(arrival, connection->self.remote_id, req->ca_guid));
 	vb_cm_index_add(connection, VB_CM_BY_REMOTE_QPN,
-			(struct vb_cm_key){ req->qpn.v, req->ca_guid });
+			vb_cm_key_of_peer(arrival, req->qpn.v, req->ca_guid));
 	vb_cm_set_state(connection, VB_CM_REQ_RCVD);
 	vb_cm_note_event(connection, VB_CM_REQUEST);
 }
@@ -152,7 +152,8 @@ static void on_duplicate_req(struct vb_cm_connection *connection,
 
 /*
  * The peer's QP is in a connection of ours, of which the peer knows nothing any more. The new one is
- * refused, the old one ended, and the peer may try again.
+ * refused, the old one ended, and the peer may try again. It must be the peer itself that says so: GUID and QPN are no secrets. Who names them from
+ * another address is somebody else, and gets a connection of his own, if any: refused, he could still keep the peer from its next one.
  */
 static void on_stale(struct vb_cm_connection *old, const struct vb_cm_arrival *arrival)
 {
@@ -164,8 +165,8 @@ static void on_stale(struct vb_cm_connection *old, const struct vb_cm_arrival *a
 bool vb_cm_on_req(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 {
 	const struct vb_mad_req *req = &arrival->mad->req;
-	struct vb_cm_key by_id = { arrival->mad->local_id, req->ca_guid };
-	struct vb_cm_key by_qpn = { req->qpn.v, req->ca_guid };
+	struct vb_cm_key by_id = vb_cm_key_of_peer(arrival, arrival->mad->local_id, req->ca_guid);
+	struct vb_cm_key by_qpn = vb_cm_key_of_peer(arrival, req->qpn.v, req->ca_guid);
 	struct vb_cm_connection *other = vb_cm_index_find(cm, VB_CM_BY_REMOTE_ID, by_id);
 	struct vb_cm_meaning meaning;
 	struct vb_cm_listener *listener;
@@ -205,7 +206,7 @@ static void wait_longer(struct vb_cm_connection *connection, const struct vb_cm_
 bool vb_cm_on_mra(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 {
 	bool is_pair;
-	struct vb_cm_connection *connection = vb_cm_find_receiver(cm, arrival->mad, &is_pair);
+	struct vb_cm_connection *connection = vb_cm_find_receiver(cm, arrival, &is_pair);
 	uint8_t about = arrival->mad->mra.about;
 
 	if (!connection)
@@ -262,7 +263,8 @@ static void on_stale_rep(struct vb_cm_connection *connection, struct vb_cm_conne
 static void on_first_rep(struct vb_cm_connection *connection, const struct vb_cm_arrival *arrival)
 {
 	const struct vb_mad_rep *rep = &arrival->mad->rep;
-	struct vb_cm_key by_qpn = { qpn_of(rep, connection->qp.transport).v, rep->ca_guid };
+	vb_qpn qpn = qpn_of(rep, connection->qp.transport);
+	struct vb_cm_key by_qpn = vb_cm_key_of_peer(arrival, qpn.v, rep->ca_guid);
 	struct vb_cm_connection *old =
 		vb_cm_index_find(connection->cm, VB_CM_BY_REMOTE_QPN, by_qpn);
 
@@ -274,7 +276,7 @@ static void on_first_rep(struct vb_cm_connection *connection, const struct vb_cm
 	learn_from_rep(connection, arrival->mad);
 	vb_cm_index_add(connection, VB_CM_BY_REMOTE_QPN, by_qpn);
 	vb_cm_index_add(connection, VB_CM_BY_REMOTE_ID,
-			(struct vb_cm_key){ arrival->mad->local_id, rep->ca_guid });
+			vb_cm_key_of_peer(arrival, arrival->mad->local_id, rep->ca_guid));
 	memcpy(connection->opening, arrival->bytes, VB_MAD_SIZE);
 	vb_cm_set_state(connection, VB_CM_REP_RCVD);
 	vb_cm_note_event(connection, VB_CM_RESPONSE);
@@ -298,7 +300,7 @@ static void on_duplicate_rep(struct vb_cm_connection *connection)
 bool vb_cm_on_rep(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 {
 	bool is_pair;
-	struct vb_cm_connection *connection = vb_cm_find_receiver(cm, arrival->mad, &is_pair);
+	struct vb_cm_connection *connection = vb_cm_find_receiver(cm, arrival, &is_pair);
 
 	if (!connection)
 		return false;
@@ -317,7 +319,7 @@ bool vb_cm_on_rep(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 bool vb_cm_on_rtu(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 {
 	bool is_pair;
-	struct vb_cm_connection *connection = vb_cm_find_receiver(cm, arrival->mad, &is_pair);
+	struct vb_cm_connection *connection = vb_cm_find_receiver(cm, arrival, &is_pair);
 
 	if (!connection)
 		return false;

@@ -21,15 +21,16 @@
 /* By which numbers a connection is found. */
 enum vb_cm_index {
 	VB_CM_BY_LOCAL_ID,
-	VB_CM_BY_REMOTE_ID, /* and the peer's CA GUID: duplicates of a REQ, and a REJ for a time-out */
-	VB_CM_BY_REMOTE_QPN, /* and the peer's CA GUID: stale connections */
-	VB_CM_BY_SIDR, /* request ID and the peer's GID: duplicates of a SIDR_REQ */
+	VB_CM_BY_REMOTE_ID, /* and the peer's CA GUID and address: duplicates of a REQ, and a REJ for a time-out */
+	VB_CM_BY_REMOTE_QPN, /* and the peer's CA GUID and address: stale connections */
+	VB_CM_BY_SIDR, /* request ID and the peer's address: duplicates of a SIDR_REQ */
 	VB_CM_INDEX_COUNT
 };
 
 struct vb_cm_key {
 	uint32_t number;
-	uint64_t scope; /* whose number it is */
+	uint64_t scope; /* whose number it is: a CA GUID, which anybody may claim … */
+	struct vb_gid address; /* … but only from where he is; all zero for our own numbers */
 };
 
 struct vb_cm_entry {
@@ -93,7 +94,8 @@ struct vb_cm {
 	struct vb_cm_counters counters;
 	uint64_t transaction_base;
 	uint64_t salt; /* of the hash */
-	uint32_t next_id;
+	uint64_t id_key;
+	uint32_t next_id; /* before it is scrambled */
 	uint32_t connection_count;
 	uint32_t listener_count;
 	uint32_t next_slot;
@@ -128,6 +130,10 @@ struct vb_cm_connection *vb_cm_connection_make(struct vb_cm *cm);
 void vb_cm_settle(struct vb_cm_connection *connection);
 
 /* --- cm_index.c ------------------------------------------------------------------------------- */
+
+/* A number that the sender of a MAD calls its own. */
+struct vb_cm_key vb_cm_key_of_peer(const struct vb_cm_arrival *arrival, uint32_t number,
+				   uint64_t guid);
 
 VB_MUST_USE vb_err vb_cm_index_init(struct vb_cm *cm);
 void vb_cm_index_fini(struct vb_cm *cm);
@@ -207,11 +213,11 @@ bool vb_cm_on_sidr_rep(struct vb_cm *cm, const struct vb_cm_arrival *arrival);
 void vb_cm_meaning_of(const struct vb_mad *mad, struct vb_cm_meaning *meaning);
 
 /*
- * The connection with the receiver's ID of the message. *is_pair: the sender's ID is also the one that
- * it has known or not known yet.
+ * The connection with the receiver's ID of the message, if that comes from the address of its peer. *is_pair: the sender's ID is also the one
+ * that it has known or not known yet.
  */
-struct vb_cm_connection *vb_cm_find_receiver(const struct vb_cm *cm, const struct vb_mad *mad,
-					     bool *is_pair);
+struct vb_cm_connection *vb_cm_find_receiver(const struct vb_cm *cm,
+					     const struct vb_cm_arrival *arrival, bool *is_pair);
 
 /* A connection that a request has just made, in that state, with the listener's consent; NULL: dropped. */
 struct vb_cm_connection *vb_cm_take_in(struct vb_cm *cm, const struct vb_cm_arrival *arrival,

@@ -45,12 +45,22 @@ void vb_cm_meaning_of(const struct vb_mad *mad, struct vb_cm_meaning *meaning)
 	}
 }
 
-struct vb_cm_connection *vb_cm_find_receiver(const struct vb_cm *cm, const struct vb_mad *mad,
-					     bool *is_pair)
+/* Whoever guesses an ID from elsewhere learns nothing: the answer is the same as if there were no such connection. */
+static bool is_from_peer(const struct vb_cm_connection *connection,
+			 const struct vb_cm_arrival *arrival)
 {
+	return vb_gid_equal(&connection->self.flow.destination, &arrival->reply.destination);
+}
+
+struct vb_cm_connection *vb_cm_find_receiver(const struct vb_cm *cm,
+					     const struct vb_cm_arrival *arrival, bool *is_pair)
+{
+	const struct vb_mad *mad = arrival->mad;
 	struct vb_cm_key key = { .number = mad->remote_id };
 	struct vb_cm_connection *connection = vb_cm_index_find(cm, VB_CM_BY_LOCAL_ID, key);
 
+	if (connection && !is_from_peer(connection, arrival))
+		connection = NULL;
 	*is_pair = connection && connection->self.remote_id == mad->local_id;
 	return connection;
 }
@@ -60,7 +70,7 @@ static bool on_alternate_path(struct vb_cm *cm, const struct vb_cm_arrival *arri
 {
 	bool is_pair;
 
-	if (!vb_cm_find_receiver(cm, arrival->mad, &is_pair))
+	if (!vb_cm_find_receiver(cm, arrival, &is_pair))
 		return false;
 	cm->counters.ignored++;
 	return true;

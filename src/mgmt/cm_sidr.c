@@ -50,10 +50,7 @@ vb_err vb_cm_answer(struct vb_cm_connection *connection, const struct vb_cm_sidr
 
 static struct vb_cm_key key_of(const struct vb_cm_arrival *arrival)
 {
-	const uint8_t *gid = arrival->reply.destination.raw;
-
-	return (struct vb_cm_key){ arrival->mad->local_id,
-				   load64(gid) * 0x9e3779b1u ^ load64(gid + 8) };
+	return vb_cm_key_of_peer(arrival, arrival->mad->local_id, 0);
 }
 
 bool vb_cm_on_sidr_req(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
@@ -84,7 +81,7 @@ bool vb_cm_on_sidr_req(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 bool vb_cm_on_sidr_rep(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 {
 	bool is_pair;
-	struct vb_cm_connection *connection = vb_cm_find_receiver(cm, arrival->mad, &is_pair);
+	struct vb_cm_connection *connection = vb_cm_find_receiver(cm, arrival, &is_pair);
 
 	if (!connection)
 		return false;

@@ -62,6 +62,8 @@ enum vb_counter {
 	X(QP_TYPE, "opcode_not_for_qp_type")                                            \
 	X(PKEY, "pkey")                                                                 \
 	X(ADDRESS, "not_from_the_peer")                                                 \
+	X(WAY, "not_by_the_way_of_the_peer") /* by the wire, and the peer has a line */ \
+	X(STRANGER, "from_a_stranger_on_this_host") /* another user's port */           \
 	X(QKEY, "qkey")                                                                 \
 	X(NO_MEMBER, "no_multicast_member")                                             \
 	X(COPY, "multicast_came_by_line") /* and by the wire again */                   \

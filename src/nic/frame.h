@@ -41,7 +41,7 @@ struct vb_frame {
 	uint32_t flow_mark; /* by a line: vb_flow_mark() */
 	struct vb_rider rider; /* by a line */
 	uint16_t ip_id; /* what the IPv4 header says, or the link's best guess (see vb_icrc_mode) */
-	bool is_by_line; /* its last 4 bytes are no ICRC: nothing gets damaged on a line (nic/reach.h) */
+	uint16_t line; /* that it came by: its last 4 bytes are no ICRC, for nothing gets damaged there (nic/reach.h); 0: the wire */
 	struct vb_bytes head; /* holds at least all transport headers */
 	const struct vb_bytes *rest; /* may be NULL when rest_count is 0 */
 	uint32_t rest_count;

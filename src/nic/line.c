@@ -19,6 +19,7 @@ void vb_qp_set_line(struct vb_qp *qp, uint32_t line, struct vb_reach *reach)
 		vb_qp_schedule(qp);
 	}
 	qp->line = (uint16_t)line;
+	qp->peer_line = (uint16_t)line;
 	qp->reach = line ? reach : NULL;
 	atomic_store_explicit(&qp->has_reach, qp->reach != NULL, memory_order_relaxed);
 	qp->asker = (struct vb_reach_asker){
@@ -29,6 +30,13 @@ void vb_qp_set_line(struct vb_qp *qp, uint32_t line, struct vb_reach *reach)
 		.initiator_gid = &qp->flow.source,
 	};
 	qp->requester.direct_offset = 0; /* what was begun begins anew */
+	vb_qp_publish(qp);
+}
+
+void vb_qp_expect_line(struct vb_qp *qp, uint32_t line)
+{
+	VB_CHECK(line < VB_LINE_COUNT);
+	qp->peer_line = (uint16_t)line;
 }
 
 bool vb_qp_execute_at_once(struct vb_qp *qp, uint64_t now_ns)

@@ -325,6 +325,7 @@ void vb_qp_publish(struct vb_qp *qp)
 	row->accepts = state >= VB_STATE_RTR && state != VB_STATE_ERR && qp->number.v;
 	/* The first packet to a QP in RTR raises an event. */
 	row->is_direct = row->accepts && (state != VB_STATE_RTR || qp->responder.is_established);
+	row->is_on_wire = state >= VB_STATE_RTR && !qp->line && qp->number.v;
 	row->service = qp->service;
 	row->reads_in = qp->responder.resource_count;
 	row->generation++;

@@ -137,6 +137,8 @@ struct vb_qp {
 	bool signal_all;
 	bool has_replied; /* the last packet was a reply: a request's turn */
 	uint32_t pd_number;
+	uint16_t line; /* that its packets take; 0: the wire … */
+	uint16_t peer_line; /* … though its peer may have chosen this one; 0: it has none */
 	struct vb_link active; /* in nic->active */
 	struct vb_link sent; /* in nic->sent */
 	struct vb_flow flow; /* of packets to the peer */
@@ -145,7 +147,6 @@ struct vb_qp {
 	uint32_t flight_bytes; /* … and what it has in there … */
 	uint32_t packet_bytes; /* … in packets of so much */
 	uint32_t flight_packets_max; /* how many it may have out by itself, if they are full */
-	uint16_t line; /* that its packets take; 0: the wire */
 	struct vb_reach *reach; /* memory of its peer that it may reach by itself, or NULL … */
 	struct vb_reach_asker asker; /* … and it, as who asks to */
 

@@ -95,6 +95,14 @@ bool vb_dma_reach_atomic(struct vb_reach *reach, const struct vb_reach_request *
 uint64_t vb_dma_reach_line_end(const struct vb_reach *reach);
 bool vb_dma_reach_has_read(const struct vb_reach *reach, uint64_t line_end);
 
+/*
+ * Whether the asker's peer is connected to it and sends by the wire, though there is a line. Its row says so before its first packet is out. If nothing can be
+ * known it does not.
+ */
+bool vb_dma_reach_is_on_wire(const struct vb_reach *reach, const struct vb_reach_asker *asker);
+/* The same, for who has the rows. */
+bool vb_reach_is_on_wire(const struct vb_reach_tables *tables, const struct vb_reach_asker *asker);
+
 /* Rows that others read: all zero at first, and as many as the engine's own tables have. */
 struct vb_shown {
 	struct vb_key_row *key_rows;
@@ -135,6 +143,8 @@ bool vb_nic_has_moved_enough(const struct vb_nic *nic);
  * what it may execute itself; it is lent for as long as the QP has it.
  */
 void vb_qp_set_line(struct vb_qp *qp, uint32_t line, struct vb_reach *reach);
+/* The QP's packets take the wire, but its peer on this host may have chosen that line. */
+void vb_qp_expect_line(struct vb_qp *qp, uint32_t line);
 uint32_t vb_qp_line(const struct vb_qp *qp);
 void vb_nic_set_line_room(struct vb_nic *nic, uint32_t line, uint32_t packets);
 /* What is left of that. */

@@ -122,7 +122,7 @@ static bool is_from_peer(const struct vb_qp *qp, const struct vb_frame *frame)
 {
 	const struct vb_flow *flow = &frame->flow;
 
-	if (frame->is_by_line)
+	if (frame->line)
 		return frame->flow_mark == vb_gid_mark(&qp->flow.destination, &qp->flow.source);
 	return vb_gid_equal(&flow->source, &qp->flow.destination) &&
 	       vb_gid_equal(&flow->destination, &qp->flow.source);
@@ -155,6 +155,20 @@ static bool is_ready(const struct vb_qp *qp)
 	return false;
 }
 
+/*
+ * Packets of a peer come by the way that ours go: by its line, which no stranger can write to, or by the wire, where anybody can claim to be the peer. Only
+ * if one end did not hear of the other in time the two have chosen differently. Then one of them has no line, but is told which one its peer would
+ * have; and the other one looks at its peer's row.
+ */
+static bool is_way_right(const struct vb_qp *qp, uint16_t line)
+{
+	if (line == qp->line)
+		return true;
+	if (line)
+		return !qp->line && line == qp->peer_line;
+	return qp->reach && vb_dma_reach_is_on_wire(qp->reach, &qp->asker);
+}
+
 /* VB_DROP_COUNT if the packet is one for this QP to look at. */
 static enum vb_drop check_for_qp(const struct vb_qp *qp, const struct vb_frame *frame,
 				 const struct vb_packet *packet)
@@ -167,6 +181,8 @@ static enum vb_drop check_for_qp(const struct vb_qp *qp, const struct vb_frame *
 		return VB_DROP_PKEY;
 	if (qp->type != VB_QP_UD && !is_from_peer(qp, frame))
 		return VB_DROP_ADDRESS;
+	if (qp->type != VB_QP_UD && !is_way_right(qp, frame->line))
+		return VB_DROP_WAY;
 	return VB_DROP_COUNT;
 }
 
@@ -210,7 +226,7 @@ bool vb_nic_accept(struct vb_nic *nic, const struct vb_frame *frame, struct vb_p
 		vb_nic_drop(nic, drop_of_parse(result));
 		return false;
 	}
-	if (nic->config.icrc_mode != VB_ICRC_OFF && !frame->is_by_line &&
+	if (nic->config.icrc_mode != VB_ICRC_OFF && !frame->line &&
 	    !is_icrc_right(nic, frame, length)) {
 		vb_nic_count(nic, VB_COUNTER_RX_ICRC_ENCAPSULATED);
 		vb_nic_drop(nic, VB_DROP_ICRC);
@@ -221,7 +237,7 @@ bool vb_nic_accept(struct vb_nic *nic, const struct vb_frame *frame, struct vb_p
 
 bool vb_nic_is_undamaged(struct vb_nic *nic, const struct vb_frame *frame)
 {
-	return frame->is_by_line || nic->config.icrc_mode == VB_ICRC_OFF ||
+	return frame->line || nic->config.icrc_mode == VB_ICRC_OFF ||
 	       is_icrc_right(nic, frame, frame->head.length);
 }
 
@@ -236,7 +252,7 @@ static bool is_from_usual_peer(const struct vb_qp *qp, const struct vb_frame *fr
 {
 	return qp->type == VB_QP_RC && vb_qp_state_now(qp) == VB_STATE_RTS && !bth->version &&
 	       bth->pkey == vb_nic_pkey(qp->nic, qp->attr.pkey_index) && bth->pkey & 0x8000 &&
-	       is_from_peer(qp, frame);
+	       frame->line == qp->line && is_from_peer(qp, frame);
 }
 
 static bool take_ack(struct vb_qp *qp, const struct vb_frame *frame, const struct vb_bth *bth)

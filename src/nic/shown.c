@@ -59,15 +59,23 @@ static inline bool read_row(void *row_out, const void *shown, uint32_t size)
 	return false;
 }
 
+/* Whether it is the row of the asker's peer. */
+static bool is_peer(const struct vb_qp_row *row, const struct vb_reach_asker *asker)
+{
+	return row->qpn == asker->target.v && row->peer_qpn == asker->initiator.v &&
+	       row->service == asker->service && vb_gid_equal(&row->peer, asker->initiator_gid) &&
+	       vb_gid_equal(&row->local, asker->target_gid);
+}
+
+static const struct vb_qp_row *row_of(const struct vb_reach_tables *tables,
+				      const struct vb_reach_asker *asker)
+{
+	return &tables->qp_rows[asker->target.v & (tables->qp_row_count - 1)];
+}
+
 static bool is_qp_right(const struct vb_qp_row *row, const struct vb_reach_request *request)
 {
-	const struct vb_reach_asker *asker = request->asker;
-
-	if (row->qpn != asker->target.v || row->peer_qpn != asker->initiator.v ||
-	    row->service != asker->service || !row->is_direct)
-		return false;
-	if (!vb_gid_equal(&row->peer, asker->initiator_gid) ||
-	    !vb_gid_equal(&row->local, asker->target_gid))
+	if (!is_peer(row, request->asker) || !row->is_direct)
 		return false;
 	if (request->right != VB_ACCESS_REMOTE_WRITE && !row->reads_in)
 		return false;
@@ -114,7 +122,7 @@ VB_SELDOM static bool ask(const struct vb_reach_tables *tables,
 
 	memo->right = 0;
 	memo->epoch = tables->epoch;
-	memo->qp_row = &tables->qp_rows[asker->target.v & (tables->qp_row_count - 1)];
+	memo->qp_row = row_of(tables, asker);
 	memo->key_row = &tables->key_rows[request->rkey >> 8 & (tables->key_row_count - 1)];
 	if (!read_row(&qp, memo->qp_row, sizeof(qp)) || !is_qp_right(&qp, request) ||
 	    !find_pd(tables, request, qp.domain, &pd))
@@ -156,6 +164,14 @@ const struct vb_key_row *vb_reach_check(const struct vb_reach_tables *tables,
 	if (!is_remembered(tables, request) && !ask(tables, request))
 		return NULL;
 	return !request->length || is_range_right(row, request) ? row : NULL;
+}
+
+bool vb_reach_is_on_wire(const struct vb_reach_tables *tables, const struct vb_reach_asker *asker)
+{
+	struct vb_qp_row row;
+
+	return tables->qp_rows && read_row(&row, row_of(tables, asker), sizeof(row)) &&
+	       is_peer(&row, asker) && row.is_on_wire;
 }
 
 static void show_all(const struct vb_nic *nic)

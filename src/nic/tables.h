@@ -48,7 +48,8 @@ struct vb_qp_row {
 	uint32_t accepts; /* 1 from RTR on until RESET or ERR */
 	struct vb_gid peer;
 	struct vb_gid local;
-	uint32_t is_direct; /* 1: its peer may execute requests itself (nic/reach.h) */
+	uint16_t is_direct; /* 1: its peer may execute requests itself (nic/reach.h) */
+	uint16_t is_on_wire; /* 1: it is connected, and its packets take no line */
 	uint16_t service; /* enum vb_service of the packets that it takes */
 	uint16_t reads_in; /* READs and atomics that it takes at once */
 };

@@ -20,7 +20,7 @@ struct vb_fabric_packet {
 	uint16_t ip_id;
 	uint32_t from;
 	uint32_t to;
-	bool is_by_line;
+	uint16_t line; /* that it came by; 0: a cable */
 	struct vb_rider rider; /* of a line */
 	uint32_t ring; /* of the line */
 	uint32_t length;

@@ -64,15 +64,20 @@ void vb_lines_hide(struct vb_world *world, const struct vb_node *node)
 	world->lines.targets[node->index].is_open = false;
 }
 
-/* Neighbors, if there are any here, are met by most. */
+/* Neighbors, if there are any here, are met by most; now and then only one of two hears of the other in time. */
 void vb_lines_choose(struct vb_world *world, uint32_t channel, struct vb_node *node,
 		     struct vb_qp *qp, struct vb_node *peer)
 {
-	bool is_met = (world->options.seed + channel) % 4 &&
+	uint64_t lot = (world->options.seed + channel) % 8;
+	bool is_met = lot % 4 && (lot != 5 || node->index < peer->index) &&
 		      line_of(world, node->index, peer->index)->is_open;
 
-	if (!world->lines.depth || !is_met)
+	if (!world->lines.depth)
 		return;
+	if (!is_met) {
+		vb_qp_expect_line(qp, peer->index + 1);
+		return;
+	}
 	vb_qp_set_line(qp, peer->index + 1, &world->lines.reaches[node->index][peer->index]);
 	vb_lines_tell_room(world, node);
 }
@@ -143,7 +148,7 @@ static void put(struct vb_world *world, const struct vb_node *from, uint32_t to,
 	if (!packet)
 		return;
 	packet->to = to;
-	packet->is_by_line = true;
+	packet->line = (uint16_t)(from->index + 1);
 	packet->rider = slot->rider;
 	packet->ring = line->ring;
 	line->sent_count++;
@@ -257,6 +262,11 @@ uint64_t vb_dma_reach_line_end(const struct vb_reach *reach)
 bool vb_dma_reach_has_read(const struct vb_reach *reach, uint64_t line_end)
 {
 	return reach->line->gone_count >= line_end;
+}
+
+bool vb_dma_reach_is_on_wire(const struct vb_reach *reach, const struct vb_reach_asker *asker)
+{
+	return reach->target->is_open && vb_reach_is_on_wire(&reach->target->tables, asker);
 }
 
 /* Where the part lies. */

@@ -213,7 +213,7 @@ static void on_packet(struct vb_world *world, struct vb_fabric_packet *packet)
 	       vb_agenda_take(&world->agenda, &item))
 		packets[count++] = item.object;
 	for (uint32_t i = 0; i < count; i++) {
-		if (packets[i]->is_by_line && !vb_lines_take(world, packets[i]))
+		if (packets[i]->line && !vb_lines_take(world, packets[i]))
 			continue;
 		frames[frame_count] = vb_fabric_frame(&world->fabric, packets[i], parts[i]);
 		if (node->icrc_mode == VB_ICRC_SOLVED)

@@ -269,3 +269,10 @@ void lose_peer(struct talk *talk, int side)
 
 	vb_cm_on_unreachable(talk->cm[side], &flow.destination, talk->now_ns);
 }
+
+void hold_mad(struct talk *talk, int from, const struct vb_mad *mad)
+{
+	talk->mads[0] = (struct vb_cm_mad){ .flow = talk_flow(from), .qpn = VB_MAD_QPN };
+	vb_mad_store(talk->mads[0].bytes, mad);
+	talk->mad_count = 1;
+}

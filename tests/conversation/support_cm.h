@@ -89,6 +89,8 @@ void pass_ns(struct talk *talk, uint64_t ns);
 /* Nobody hears messages at the other side any more. */
 void lose_peer(struct talk *talk, int side);
 
+/* That MAD is held as if the side had sent it. */
+void hold_mad(struct talk *talk, int from, const struct vb_mad *mad);
 /* The MAD that is held, parsed. */
 struct vb_mad held(const struct talk *talk, uint32_t index);
 

@@ -44,6 +44,7 @@ struct pair *connect_directly_as(struct setup setup)
 	show(p, 0);
 	vb_qp_set_line(node_of(p, A)->qp, LINE, &direct_reach);
 	vb_nic_set_line_room(node_of(p, A)->nic, LINE, ROOM);
+	vb_qp_expect_line(node_of(p, B)->qp, LINE);
 	return p;
 }
 

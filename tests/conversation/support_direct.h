@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A pair of one host: B shows A its tables, and A's QP has a line to B, on which no packet can go: the pair's wire carries them. How far the line was
+ * A pair of one host: B shows A its tables, and A's QP has a line to B; B's has none. The pair's wire carries what goes by the line, too. How far that was
  * written and read the test says itself, before the packets go that are meant.
  */
 #ifndef VB_TESTS_CONVERSATION_SUPPORT_DIRECT_H

@@ -225,8 +225,7 @@ TEST(a_rej_for_the_req_that_comes_after_the_rep_is_ignored)
 			      .rej = { .about = VB_MAD_ABOUT_REQ,
 				       .reason = VB_MAD_INVALID_SERVICE_ID } };
 
-	vb_mad_store(talk->mads[0].bytes, &mad);
-	talk->mad_count = 1;
+	hold_mad(talk, SERVER, &mad);
 	hear(talk, CLIENT);
 	expect_no_events(talk, CLIENT);
 	expect_state(talk, CLIENT, "CONNECTED");

@@ -347,3 +347,31 @@ TEST(nobody_is_to_be_told_about_what_is_over)
 	EXPECT_EQ(row.state, VB_CM_IDLE);
 	talk_end(talk);
 }
+
+/* Each process has few of its own, and must not give one out again before it gave out all. */
+TEST(communication_ids_come_back_late_and_do_not_tell_the_next)
+{
+	struct vb_cm_config config = { .seed = 9,
+				       .id_prefix = 0x1234,
+				       .id_prefix_bits = 16,
+				       .connection_max = 1,
+				       .listener_max = 1 };
+	static bool is_used[1 << 16];
+	uint32_t last = 0, successors = 0, id;
+	struct vb_cm_connection *connection;
+	struct vb_cm *cm;
+
+	EXPECT_EQ(vb_cm_create(&config, &cm), VB_OK);
+	for (uint32_t i = 0; i < 1 << 16; i++) {
+		EXPECT_EQ(vb_cm_connection_create(cm, NULL, &connection), VB_OK);
+		id = vb_cm_connection_id(connection);
+		EXPECT_EQ(id >> 16, 0x1234);
+		EXPECT(!is_used[id & 0xffff]);
+		is_used[id & 0xffff] = true;
+		successors += id - last <= 16;
+		last = id;
+		vb_cm_connection_destroy(connection, 0);
+	}
+	EXPECT(successors < 100); /* by chance */
+	vb_cm_destroy(cm);
+}

@@ -27,19 +27,25 @@ static void take_slot(struct pair *p, struct vb_slot *slot)
 	EXPECT(slot->rider.is_there);
 }
 
-static void receive(struct pair *p, const struct vb_slot *slot)
+static void bring(struct pair *p, enum side to, const struct vb_slot *slot, uint16_t line)
 {
-	uint8_t bytes[256];
+	uint8_t bytes[2048];
 	struct vb_frame frame = {
 		.flow = slot->flow,
 		.flow_mark = vb_flow_mark(&slot->flow),
-		.is_by_line = true,
+		.line = line,
 		.rider = slot->rider,
 		.head = { bytes, slot->length },
 	};
 
+	EXPECT(slot->length <= sizeof(bytes));
 	EXPECT(vb_slot_gather(slot, bytes));
-	vb_nic_receive(node_of(p, B)->nic, p->now_ns, &frame, 1);
+	vb_nic_receive(node_of(p, to)->nic, p->now_ns, &frame, 1);
+}
+
+static void receive(struct pair *p, const struct vb_slot *slot)
+{
+	bring(p, B, slot, LINE);
 }
 
 TEST(an_ack_rides_on_a_request_of_a_line)
@@ -259,4 +265,184 @@ TEST(a_write_behind_a_send_is_not_executed_at_once)
 	EXPECT(vb_qp_show_send(node_of(p, A)->qp));
 	EXPECT(!vb_qp_execute_at_once(node_of(p, A)->qp, p->now_ns));
 	expect_untouched(p, B, TARGET, 8);
+}
+
+/* --- by the wire and by a line ------------------------------------------------------------------ */
+
+/* B's QP has the line to A, too. */
+static struct pair *connect_by_lines(enum vb_qp_type type)
+{
+	struct pair *p = connect_directly(type);
+
+	vb_qp_set_line(node_of(p, B)->qp, LINE, &direct_reach);
+	vb_nic_set_line_room(node_of(p, B)->nic, LINE, ROOM);
+	return p;
+}
+
+static void take_from(struct pair *p, enum side side, struct vb_slot *slot)
+{
+	EXPECT_EQ(vb_nic_transmit(node_of(p, side)->nic, p->now_ns, slot, 1), 1);
+	EXPECT_EQ(slot->line, LINE);
+}
+
+/* What a stranger sends who knows everything that the peer knows. */
+static void expect_only_by_line(struct pair *p, enum side to, const struct vb_slot *slot)
+{
+	bring(p, to, slot, 0);
+	expect_dropped(p, to, WAY, 1);
+	bring(p, to, slot, LINE + 1);
+	expect_dropped(p, to, WAY, 2);
+	expect_silence(p, to);
+	expect_no_completion(p, to);
+	bring(p, to, slot, LINE);
+	expect_dropped(p, to, WAY, 2);
+}
+
+TEST(a_QP_with_a_line_takes_no_SEND_from_the_wire)
+{
+	struct pair *p = connect_by_lines(VB_QP_RC);
+	struct vb_slot slot;
+
+	post_recv(p, B, 1, 100);
+	post_send(p, A, 2, 8);
+	take_from(p, A, &slot);
+	expect_only_by_line(p, B, &slot);
+	expect_completions(p, B, "wr=1 SUCCESS RECV len=8");
+}
+
+/* Its peer has chosen the line, and said so, before anything was sent. */
+TEST(the_first_packet_of_a_peer_that_has_chosen_a_line_comes_by_the_line)
+{
+	struct pair *p = connect_by_lines(VB_QP_RC);
+	struct vb_slot slot;
+
+	post_recv(p, A, 1, 100);
+	post_send(p, B, 2, 8);
+	take_from(p, B, &slot);
+	expect_only_by_line(p, A, &slot);
+	expect_completions(p, A, "wr=1 SUCCESS RECV len=8");
+}
+
+TEST(a_QP_with_a_line_takes_no_part_of_a_SEND_from_the_wire)
+{
+	struct pair *p = connect_by_lines(VB_QP_RC);
+	struct vb_slot slot;
+
+	post_recv(p, B, 1, 2000);
+	post_send(p, A, 2, 2000);
+	take_from(p, A, &slot);
+	expect_only_by_line(p, B, &slot);
+	take_from(p, A, &slot);
+	bring(p, B, &slot, 0);
+	expect_no_completion(p, B);
+	bring(p, B, &slot, LINE);
+	expect_completions(p, B, "wr=1 SUCCESS RECV len=2000");
+}
+
+TEST(a_QP_with_a_line_takes_no_ACK_from_the_wire)
+{
+	struct pair *p = connect_by_lines(VB_QP_RC);
+	struct vb_slot slot;
+
+	post_recv(p, B, 1, 100);
+	post_send(p, A, 2, 8);
+	take_from(p, A, &slot);
+	bring(p, B, &slot, LINE);
+	expect_completions(p, B, "wr=1 SUCCESS RECV len=8");
+	take_from(p, B, &slot);
+	expect_only_by_line(p, A, &slot);
+	expect_completions(p, A, "wr=2 SUCCESS SEND");
+}
+
+TEST(a_QP_with_a_line_takes_no_NAK_from_the_wire)
+{
+	struct pair *p = connect_by_lines(VB_QP_RC);
+	struct vb_slot slot;
+
+	post_recv(p, B, 1, 100);
+	post_send(p, A, 2, 8);
+	take_from(p, A, &slot);
+	bring(p, B, &slot, LINE);
+	take_from(p, B, &slot);
+	slot.head[VB_BTH_SIZE] = VB_SYNDROME_NAK | VB_NAK_REMOTE_ACCESS;
+	bring(p, A, &slot, 0);
+	expect_dropped(p, A, WAY, 1);
+	expect_no_completion(p, A);
+	expect_state(p, A, VB_STATE_RTS);
+}
+
+TEST(a_QP_with_a_line_answers_no_gap_that_comes_by_the_wire)
+{
+	struct pair *p = connect_by_lines(VB_QP_RC);
+	struct vb_slot slot;
+
+	post_send(p, A, 2, 8);
+	post_send(p, A, 3, 8);
+	take_from(p, A, &slot);
+	take_from(p, A, &slot);
+	bring(p, B, &slot, 0);
+	expect_dropped(p, B, WAY, 1);
+	expect_counter(p, B, OUT_OF_SEQUENCE, 0);
+	expect_silence(p, B);
+}
+
+TEST(a_QP_of_UC_with_a_line_takes_nothing_from_the_wire)
+{
+	struct pair *p = connect_by_lines(VB_QP_UC);
+	struct vb_slot slot;
+
+	post_recv(p, B, 1, 100);
+	post_send(p, A, 2, 8);
+	take_from(p, A, &slot);
+	expect_only_by_line(p, B, &slot);
+	expect_completions(p, B, "wr=1 SUCCESS RECV len=8");
+}
+
+TEST(a_QP_of_the_wire_takes_nothing_from_a_line)
+{
+	struct pair *p = connect_directly(VB_QP_RC);
+	struct vb_slot slot;
+
+	vb_qp_expect_line(node_of(p, B)->qp, 0); /* its peer is on another host */
+	post_recv(p, B, 1, 100);
+	post_send(p, A, 2, 8);
+	take_from(p, A, &slot);
+	bring(p, B, &slot, LINE);
+	expect_dropped(p, B, WAY, 1);
+	expect_silence(p, B);
+	expect_no_completion(p, B);
+	bring(p, B, &slot, 0);
+	expect_completions(p, B, "wr=1 SUCCESS RECV len=8");
+}
+
+/* B did not hear of A in time, and A of B a moment later. */
+TEST(ends_that_chose_different_ways_hear_each_other)
+{
+	struct pair *p = connect_directly(VB_QP_RC);
+	struct vb_slot slot;
+
+	post_recv(p, B, 1, 100);
+	post_send(p, A, 2, 8);
+	take_from(p, A, &slot);
+	bring(p, B, &slot, LINE + 1);
+	expect_dropped(p, B, WAY, 1);
+	bring(p, B, &slot, LINE);
+	expect_completions(p, B, "wr=1 SUCCESS RECV len=8");
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=1");
+	deliver(p);
+	expect_completions(p, A, "wr=2 SUCCESS SEND");
+}
+
+TEST(a_QP_with_a_line_takes_nothing_from_the_wire_once_its_peer_was_reset)
+{
+	struct pair *p = connect_directly(VB_QP_RC);
+	struct vb_slot slots[2];
+
+	post_recv(p, A, 1, 100);
+	post_send(p, B, 2, 8);
+	EXPECT_EQ(vb_nic_transmit(node_of(p, B)->nic, p->now_ns, slots, 2), 1);
+	modify_state(p, B, VB_STATE_RESET);
+	bring(p, A, &slots[0], 0);
+	expect_dropped(p, A, WAY, 1);
+	expect_no_completion(p, A);
 }

@@ -216,7 +216,7 @@ static void bring(struct pair *p, const struct held *held, bool is_by_line)
 {
 	struct vb_frame frame = {
 		.ip_id = held->ip_id,
-		.is_by_line = is_by_line,
+		.line = is_by_line ? 1 : 0,
 		.head = { held->bytes, held->length },
 	};
 

@@ -291,21 +291,21 @@ TEST(a_key_is_checked_before_memory_is_touched)
 
 /* --- lines, whose packets have no ICRC --- */
 
-static struct pair *connect_by_line(enum side side)
+static struct pair *connect_by_line(void)
 {
 	struct setup setup = setup_of(VB_QP_RC, 1024);
-	struct pair *p;
+	struct pair *p = pair_connect(&setup);
 
-	setup.icrc_mode = VB_ICRC_OFF; /* the pair's wire knows no lines */
-	p = pair_connect(&setup);
-	vb_qp_set_line(node_of(p, side)->qp, 1, NULL);
-	vb_nic_set_line_room(node_of(p, side)->nic, 1, 10);
+	for (enum side side = A; side <= B; side++) {
+		vb_qp_set_line(node_of(p, side)->qp, 1, NULL);
+		vb_nic_set_line_room(node_of(p, side)->nic, 1, 10);
+	}
 	return p;
 }
 
 TEST(sending_by_a_line_from_memory_that_is_gone_is_LOC_PROT_ERR)
 {
-	struct pair *p = connect_by_line(A);
+	struct pair *p = connect_by_line();
 
 	unmap(p, A, LOCAL, 0x2000);
 	post_send(p, A, 1, 1000);
@@ -315,7 +315,7 @@ TEST(sending_by_a_line_from_memory_that_is_gone_is_LOC_PROT_ERR)
 
 TEST(a_long_read_by_a_line_from_memory_that_is_gone_is_REM_OP_ERR)
 {
-	struct pair *p = connect_by_line(B);
+	struct pair *p = connect_by_line();
 
 	expect_remote_failure(p, read_request(p, A, 1, 1000));
 }

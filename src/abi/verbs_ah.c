@@ -117,13 +117,10 @@ static bool is_same_family(const union ibv_gid *a, const union ibv_gid *b)
  * Which of our addresses the answer comes from: the one the datagram was sent to. For a group it is
  * our first of the sender's kind.
  */
-static int find_sgid(struct ibv_context *context, uint8_t port, const struct route *route,
-		     uint8_t *index_out)
+static int find_sgid(struct ibv_context *context, uint8_t port, int table_length,
+		     const struct route *route, uint8_t *index_out)
 {
-	struct ibv_port_attr attr = { 0 };
-	int error = vb_abi_query_port(context, port, &attr);
-
-	for (int index = 0; !error && index < attr.gid_tbl_len && index <= UINT8_MAX; index++) {
+	for (int index = 0; index < table_length && index <= UINT8_MAX; index++) {
 		struct ibv_gid_entry entry = { 0 };
 		bool is_ours;
 
@@ -137,8 +134,6 @@ static int find_sgid(struct ibv_context *context, uint8_t port, const struct rou
 			return 0;
 		}
 	}
-	if (error)
-		return error;
 	return vb_abi_refuse(ENOENT,
 			     "ibv_init_ah_from_wc: the datagram was sent to none of %s's GIDs",
 			     vb_abi_device_name(context));
@@ -154,15 +149,21 @@ VB_ABI_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_
 		.src_path_bits = wc->dlid_path_bits,
 		.port_num = port_num,
 	};
+	struct ibv_port_attr port = { 0 };
 	struct route route;
 	int error = 0;
 
 	if (wc->wc_flags & IBV_WC_GRH) {
 		error = load_route(grh, &route);
 		if (!error)
-			error = find_sgid(context, port_num, &route, &attr.grh.sgid_index);
+			error = vb_abi_query_port(context, port_num, &port);
+		if (!error)
+			error = find_sgid(context, port_num, port.gid_tbl_len, &route,
+					  &attr.grh.sgid_index);
 		if (error)
 			return vb_abi_return_minus_one(error);
+		if (port.link_layer == IBV_LINK_LAYER_ETHERNET)
+			attr.sl = 0; /* the completion's tells of headers (enum vb_headers) */
 		attr.is_global = 1;
 		attr.grh.dgid = route.from;
 		attr.grh.flow_label = route.flow_label;

@@ -35,6 +35,13 @@ bool vb_cma_address_is_any(const struct sockaddr *address)
 	return IN6_IS_ADDR_UNSPECIFIED(&ipv6_of(address)->sin6_addr);
 }
 
+bool vb_cma_address_is_loopback(const struct sockaddr *address)
+{
+	if (address->sa_family == AF_INET)
+		return ntohl(ipv4_of(address)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return IN6_IS_ADDR_LOOPBACK(&ipv6_of(address)->sin6_addr);
+}
+
 bool vb_cma_address_is_multicast(const struct sockaddr *address)
 {
 	struct vb_gid gid = vb_cma_address_gid(address);

@@ -18,6 +18,7 @@
 /* 0 if it is of no family that we know. */
 socklen_t vb_cma_address_length(const struct sockaddr *address);
 bool vb_cma_address_is_any(const struct sockaddr *address);
+bool vb_cma_address_is_loopback(const struct sockaddr *address); /* 127.0.0.0/8 or ::1 */
 bool vb_cma_address_is_multicast(const struct sockaddr *address);
 bool vb_cma_address_equal(const struct sockaddr *a,
 			  const struct sockaddr *b); /* but for the port */

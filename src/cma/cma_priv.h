@@ -65,6 +65,7 @@ struct vb_cma_place {
 
 /* `scope`: the interface, for link-local addresses; 0 if it is not known. ENODEV: no device has it. */
 int vb_cma_device_find(const struct vb_gid *gid, uint32_t scope, struct vb_cma_place *place_out);
+int vb_cma_device_count(void);
 /* The one that QP 1 is reached through. */
 int vb_cma_device_first(struct vb_cma_device **device_out);
 int vb_cma_device_xrcd(struct vb_cma_device *device, struct ibv_xrcd **xrcd_out);
@@ -168,6 +169,7 @@ struct vb_cma_id {
 
 	/* its port */
 	struct vb_link bound; /* among those that have one */
+	bool is_for_all; /* of this host's addresses: it is bound to none of them */
 	struct vb_gsi_name *name; /* that requests find this process by */
 	struct vb_cm_listener *listener;
 

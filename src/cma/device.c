@@ -133,6 +133,16 @@ int vb_cma_device_find(const struct vb_gid *gid, uint32_t scope, struct vb_cma_p
 	return is_found ? 0 : ENODEV;
 }
 
+int vb_cma_device_count(void)
+{
+	int count = 0;
+	struct ibv_device **list = ibv_get_device_list(&count);
+
+	if (list)
+		ibv_free_device_list(list);
+	return count;
+}
+
 /* --- the others ----------------------------------------------------------------------------------- */
 
 static int open_first(struct vb_cma_device **device_out)

@@ -26,13 +26,12 @@ static const struct sockaddr *source_of(const struct vb_cma_id *id)
 struct vb_cm_service vb_cma_port_service(const struct vb_cma_id *id)
 {
 	const struct sockaddr *source = source_of(id);
-	bool is_any = vb_cma_address_is_any(source);
 	struct vb_cm_service service = {
 		.id = vb_service_id((uint16_t)id->id.ps, vb_cma_address_port(source)),
 		.takes = source->sa_family == AF_INET ? VB_CM_IPV4 : VB_CM_IPV6,
 	};
 
-	if (!is_any)
+	if (!id->is_for_all)
 		service.address = vb_cma_address_gid(source);
 	else if (source->sa_family == AF_INET6 && !id->is_afonly)
 		service.takes |= VB_CM_IPV4;
@@ -51,7 +50,7 @@ static int check_pair(const struct vb_cma_id *id, const struct vb_cma_id *other)
 		return 0;
 	if (id->is_afonly && other->is_afonly && mine->sa_family != theirs->sa_family)
 		return 0;
-	if (vb_cma_address_is_any(mine) || vb_cma_address_is_any(theirs))
+	if (id->is_for_all || other->is_for_all)
 		return EADDRNOTAVAIL;
 	return vb_cma_address_equal(mine, theirs) ? EADDRINUSE : 0;
 }

@@ -37,6 +37,34 @@ static int find_place(const struct sockaddr *address, struct vb_cma_place *place
 		error == ENODEV ? "no device has this address" : "it is no address of this host");
 }
 
+/*
+ * As in the kernel's rdma_cm, a loopback address names no device: programs bind to it to learn
+ * whether there are devices, and then choose one. Where the loopback device is the only one, it is
+ * meant. Where there is none, the address stands for all.
+ */
+static bool find_loopback(const struct sockaddr *address, struct vb_cma_place *place)
+{
+	struct vb_gid gid = vb_cma_address_gid(address);
+	bool is_found = !vb_cma_device_find(&gid, vb_cma_address_scope(address), place);
+
+	if (!is_found || vb_cma_device_count() > 1)
+		*place = (struct vb_cma_place){ 0 };
+	return is_found;
+}
+
+/* Where an address that a program binds to is at home, if anywhere. */
+static int find_home(const struct sockaddr *address, struct vb_cma_place *place,
+		     bool *stands_for_all)
+{
+	*stands_for_all = vb_cma_address_is_any(address);
+	if (*stands_for_all)
+		return 0;
+	if (!vb_cma_address_is_loopback(address))
+		return find_place(address, place);
+	*stands_for_all = !find_loopback(address, place);
+	return 0;
+}
+
 static void set_source(struct vb_cma_id *id, const struct sockaddr *address)
 {
 	struct rdma_addr *addr = &id->id.route.addr;
@@ -51,17 +79,19 @@ static void set_source(struct vb_cma_id *id, const struct sockaddr *address)
 int vb_cma_bind(struct vb_cma_id *id, const struct sockaddr *address, bool is_server)
 {
 	struct vb_cma_place place = { 0 };
+	bool stands_for_all = false;
 	int error = check_family(address, "rdma_bind_addr");
 
 	if (!error && id->state != VB_CMA_IDLE)
 		error = vb_cma_refuse(EINVAL, "rdma_bind_addr: it has an address already");
-	if (!error && !vb_cma_address_is_any(address))
-		error = find_place(address, &place);
+	if (!error)
+		error = find_home(address, &place, &stands_for_all);
 	if (error)
 		return error;
 	if (!id->has_afonly)
 		id->is_afonly = address->sa_family == AF_INET;
 	set_source(id, address);
+	id->is_for_all = stands_for_all;
 	error = vb_cma_port_claim(id, is_server);
 	if (error) {
 		memset(&id->id.route.addr, 0, sizeof(id->id.route.addr));
@@ -121,6 +151,7 @@ static int find_way(struct vb_cma_id *id, const struct sockaddr *destination)
 				     vb_cma_address_describe(destination, text));
 	vb_cma_address_set_port((struct sockaddr *)&source, port);
 	set_source(id, (struct sockaddr *)&source);
+	id->is_for_all = false;
 	memcpy(&addr->dst_storage, destination, vb_cma_address_length(destination));
 	gid = vb_cma_address_gid(destination);
 	memcpy(addr->addr.ibaddr.dgid.raw, gid.raw, sizeof(gid.raw));

@@ -88,6 +88,11 @@ void vb_qp_complete_current(struct vb_qp *qp)
 	vb_rc_check_drained(qp);
 }
 
+uint8_t vb_headers_of(const struct vb_flow *flow)
+{
+	return VB_HEADERS_UDP | (vb_flow_is_ipv4(flow) ? VB_HEADERS_IPV4 : VB_HEADERS_IPV6);
+}
+
 /* What the packet that ended the message adds to a receive's completion. */
 static void describe_message(struct vb_completion *completion, const struct vb_packet *packet)
 {
@@ -119,6 +124,7 @@ static inline void fill_receive(struct vb_completion *entry, struct vb_qp *qp,
 		.byte_length = byte_length,
 		.qpn = qp->number.v,
 		.pkey_index = qp->attr.pkey_index,
+		.service_level = qp->responder.headers,
 		.is_receive = true,
 		.qp = qp,
 		.slot_end = receive->slot_end,

@@ -106,6 +106,7 @@ struct vb_responder {
 	bool has_dropped; /* packets behind the gap, up to dropped_end, came and were dropped */
 	bool is_established; /* COMM_EST was raised, or is not due */
 	bool is_broken; /* UC: the rest of this message is dropped */
+	uint8_t headers; /* enum vb_headers of its messages: the path's, or for UD of the last one */
 	uint8_t resource_count;
 	uint8_t resource_next; /* where the next request is kept */
 	uint8_t resources_pending;
@@ -261,6 +262,7 @@ void vb_qp_flush_send(struct vb_qp *qp);
 void vb_qp_flush_recv(struct vb_qp *qp);
 
 /* complete.c */
+uint8_t vb_headers_of(const struct vb_flow *flow); /* enum vb_headers */
 void vb_qp_complete_current(struct vb_qp *qp); /* the request at send_index, the oldest, is done */
 void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status);
 /* The same for a WRITE that succeeded and wants a completion, though it has no slot. */

@@ -255,6 +255,7 @@ static void apply(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask
 	if (mask & ADDRESS) {
 		own->address = attr->address;
 		vb_nic_fill_flow(qp->nic, &attr->address, &qp->flow);
+		qp->responder.headers = vb_headers_of(&qp->flow);
 		qp->asker.memo.right = 0; /* it was asked for with other addresses */
 	}
 	if (mask & (ADDRESS | DEST))

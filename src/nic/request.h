@@ -129,6 +129,17 @@ enum vb_completion_flag {
 	VB_COMPLETION_HAS_INV = 1 << 3,
 };
 
+/*
+ * RoCE has no service level. In the completion of a receive, adapters for RoCE report there which
+ * headers the message came with: the type of the network header in the two low bits, and whether
+ * UDP follows. Programs read from it which IP version a datagram came by.
+ */
+enum vb_headers {
+	VB_HEADERS_IPV6 = 1,
+	VB_HEADERS_IPV4 = 2,
+	VB_HEADERS_UDP = 8,
+};
+
 /* With a status other than SUCCESS only wr_id, status, qpn and vendor_error mean something. */
 struct vb_completion {
 	uint64_t wr_id;
@@ -142,7 +153,7 @@ struct vb_completion {
 	uint8_t flags; /* enum vb_completion_flag */
 	uint8_t vendor_error;
 	uint16_t pkey_index;
-	uint8_t service_level;
+	uint8_t service_level; /* receives: enum vb_headers */
 	bool is_receive;
 	/* For vb_cq_poll() itself: whose ring slot becomes free. */
 	struct vb_qp *qp;

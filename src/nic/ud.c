@@ -86,6 +86,7 @@ static void deliver(struct vb_qp *qp, const struct vb_frame *frame, const struct
 		fail_receive(qp);
 		return;
 	}
+	qp->responder.headers = vb_headers_of(&flow);
 	vb_qp_complete_receive(qp, VB_STATUS_SUCCESS, packet, VB_GRH_SIZE + packet->payload_length);
 }
 

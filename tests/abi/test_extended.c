@@ -12,6 +12,7 @@
 #include <time.h>
 
 enum { FROM = 0, TO = 1024, LENGTH = 64, IMM = 0x12345678, ID = 77 };
+enum { BY_IPV4 = 8 | 2 }; /* a completion's service level: UDP over IPv4 */
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
@@ -117,6 +118,7 @@ TEST(sends_of_every_kind_arrive)
 	EXPECT_EQ(ibv_wc_read_byte_len(cq), LENGTH);
 	EXPECT_EQ(ibv_wc_read_qp_num(cq), b->qp_num);
 	EXPECT_EQ(ibv_wc_read_wc_flags(cq), 0);
+	EXPECT_EQ(ibv_wc_read_sl(cq), BY_IPV4);
 	ibv_end_poll(cq);
 	EXPECT_MEM(memory + TO, memory + FROM, LENGTH);
 
@@ -286,10 +288,39 @@ TEST(a_datagram_tells_where_it_came_from)
 	EXPECT_EQ(ibv_wc_read_wc_flags(cq), IBV_WC_GRH | IBV_WC_WITH_IMM);
 	EXPECT_EQ(ibv_wc_read_byte_len(cq), 40 + LENGTH);
 	EXPECT_EQ(ibv_wc_read_slid(cq), 0);
-	EXPECT_EQ(ibv_wc_read_sl(cq), 0);
+	EXPECT_EQ(ibv_wc_read_sl(cq), BY_IPV4);
 	EXPECT_EQ(ibv_wc_read_dlid_path_bits(cq), 0);
 	ibv_end_poll(cq);
 	EXPECT_MEM(memory + TO + 40, memory + FROM, LENGTH);
+	EXPECT_EQ(ibv_destroy_ah(ah), 0);
+	finish();
+}
+
+/* The completion's service level is none: it would be a priority for the answers. */
+TEST(the_answer_to_a_datagram_has_its_traffic_class_and_no_service_level)
+{
+	struct ibv_ah_attr address = loopback_address(), answer;
+	struct ibv_wc wc;
+	struct ibv_ah *ah;
+
+	address.grh.traffic_class = 0x20;
+	start(IBV_QPT_UD);
+	ah = ibv_create_ah(pd, &address);
+	post_receive(b, mr, TO, 40 + LENGTH);
+	ibv_wr_start(qp);
+	ibv_wr_send(qp);
+	ibv_wr_set_ud_addr(qp, ah, b->qp_num, QKEY);
+	set_buffer(LENGTH);
+	EXPECT_EQ(ibv_wr_complete(qp), 0);
+	do
+		wc = wait_completion(ibv_cq_ex_to_cq(cq));
+	while (!(wc.opcode & IBV_WC_RECV));
+	EXPECT_EQ(wc.sl, BY_IPV4);
+	EXPECT_EQ(ibv_init_ah_from_wc(context, 1, &wc, (struct ibv_grh *)(void *)(memory + TO),
+				      &answer),
+		  0);
+	EXPECT_EQ(answer.sl, 0);
+	EXPECT_EQ(answer.grh.traffic_class, 0x20);
 	EXPECT_EQ(ibv_destroy_ah(ah), 0);
 	finish();
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Programs of the distribution on verbatim: the list of them, the networks they run in, running one and judging it."""
 
+import itertools
 import os
 import pathlib
 import re
@@ -34,9 +35,13 @@ SAYS = {
     r'rdma_x?server': r'^rdma_x?client: end 0$',
     r'qperf': r'^ +\w+ += +[\d.]+',
     r'fio': r'err= 0',
+    r'ucx_perftest': r'^Final: +\d+ +[\d.]+',
+    r'fi_info': r'^    domain: {device}',
+    r'fi_pingpong': r'^\d+[km]? +\d+ +=\d+ ',
+    r'mpirun': r'^exchange: all bytes were right between \d+ processes$',
 }
 
-# Programs that connect by librdmacm: what the server and the client are told beside the flags of the list.
+# Programs that are told where their peer is: what the server and the client are told beside the flags of the list.
 CONNECTING = {
     'rping': ('-s -a {server} -p {port}', '-c -a {server} -p {port}'),
     'ucmatose': ('-b {server}', '-b {client} -s {server}'),
@@ -48,6 +53,16 @@ CONNECTING = {
     'qperf': ('-lp {port}', '-lp {port} {server}'),
     'fio': ('--name=server --ioengine=rdma --rw=read --port={port}',
             '--name=client --ioengine=rdma --rw=write --port={port} --hostname={server}'),
+    'ucx_perftest': ('-p {port}', '-p {port} {server}'),
+    'fi_pingpong': ('-B {port}', '-P {port} {server}'),
+}
+
+# Programs that start a program of ours on all hosts: what they are told everywhere, and where there are two hosts. For each
+# host there is a namespace, but the processors are the same: nobody may take one for itself.
+LAUNCHING = {
+    'mpirun.openmpi': ('--allow-run-as-root --oversubscribe --bind-to none',
+                       '--mca plm_rsh_agent {agent} --map-by node --host {client}:8,{server}:8'),
+    'mpirun.mpich': ('-bind-to none', '-launcher ssh -launcher-exec {agent} -hosts {client},{server}'),
 }
 
 
@@ -57,7 +72,10 @@ class Case:
     def __init__(self, place, command, expectation, is_quick):
         self.place = place
         self.command = command
-        self.words = command.split()
+        words = command.split()
+        settings = list(itertools.takewhile(lambda word: re.match(r'[A-Z_]+=', word), words))
+        self.environment = dict(word.split('=', 1) for word in settings)
+        self.words = words[len(settings):]
         self.program = self.words[0]
         self.why_not = expectation.removeprefix('fails:').strip() if expectation != 'pass' else ''
         self.is_quick = is_quick
@@ -66,31 +84,53 @@ class Case:
         self.device = 'vb_' + ('lo' if place in ONE_HOST else place)
         self.server_name = {'wire': '10.0.1.2', 'thin': '10.0.2.2'}.get(place, 'localhost')
         self.is_perftest = self.program.startswith('ib_')
-        self.is_pair = self.is_perftest or self.program.endswith('_pingpong')
         self.is_connecting = self.program in CONNECTING
+        self.is_launching = self.program in LAUNCHING
+        self.is_pair = self.is_perftest or self.program.endswith('_pingpong') and not self.is_connecting
         # These serve for ever.
         self.is_server_endless = self.program in ('cmtime', 'qperf') or '-P' in self.words
         self.has_data = any(word.endswith('=DATA') for word in self.words)
 
+    def tools(self):
+        """What must be installed for it."""
+        return [self.program] + ([self.compiler()] if self.is_launching else [])
+
+    def compiler(self):
+        return self.program.replace('mpirun', 'mpicc')
+
+    def addresses(self):
+        """The server's and the client's."""
+        return {'wire': ('10.0.1.2', '10.0.1.1'), 'thin': ('10.0.2.2', '10.0.2.1')}.get(
+            self.place, ('127.0.0.1', '127.0.0.1'))
+
     def connecting_arguments(self, end, port):
         """Flags whose meaning depends on the end come first: qperf takes what follows a host's name for a test."""
-        addresses = {'wire': ('10.0.1.2', '10.0.1.1'), 'thin': ('10.0.2.2', '10.0.2.1')}.get(
-            self.place, ('127.0.0.1', '127.0.0.1'))
-        if ':' in self.command:
+        addresses = self.addresses()
+        if ':' in self.words:
             addresses = ('::1', '::1') if self.place in ONE_HOST else ('fd00:1::2', 'fd00:1::1')
         roles = CONNECTING[self.program][end == 'client'].format(
             server=addresses[0], client=addresses[1], port=port).split()
         program = self.program.replace('server', end)
         words = [word for word in self.words[1:] if word != ':']
-        if self.program == 'qperf' and end == 'server':
-            words = []
+        if self.program in ('qperf', 'ucx_perftest') and end == 'server':
+            words = []      # the client says what is to be done
         if self.program == 'fio' and end == 'server':
             words = [word.replace('--verb=send', '--verb=recv') for word in words]
         if end == 'client':
             words = [word for word in words if word != '-P']
         return [program] + roles + words
 
+    def launching_arguments(self, directory):
+        server, client = self.addresses()
+        everywhere, elsewhere = LAUNCHING[self.program]
+        roles = everywhere if self.place in ONE_HOST else f'{everywhere} {elsewhere}'
+        roles = roles.format(agent=HERE / 'support_agent.sh', server=server, client=client).split()
+        words = [str(directory / word) if word == 'exchange' else word for word in self.words[1:]]
+        return [self.program] + roles + words
+
     def arguments(self, directory, end):
+        if self.is_launching:
+            return self.launching_arguments(directory)
         words = [word.replace('=DATA', f'={directory}/{end}.data') for word in self.words]
         if not self.is_pair:
             return words + ([] if self.program == 'ibv_devices' or '-l' in words else ['-d', self.device])
@@ -187,7 +227,9 @@ class End:
         self.seconds_max = case.seconds_max
         self.path = directory / name
         environment = dict(os.environ, VERBATIM_DEVICES=case.device.removeprefix('vb_'),
-                           VERBATIM_PATH=ONE_HOST.get(case.place, 'auto'))
+                           VERBATIM_PATH=ONE_HOST.get(case.place, 'auto'),
+                           UCX_NET_DEVICES=f'{case.device}:1', VB_ENTER=' '.join(network.enter),
+                           **case.environment)
         command = network.prefix(case, name) + [str(BUILD / 'verbatim'), 'run']
         command += [] if case.is_connecting else case.arguments(directory, name)
         with open(self.path, 'wb') as output:
@@ -239,6 +281,8 @@ class End:
 
 
 def run_alone(network, case, directory):
+    if case.is_launching:
+        subprocess.run([case.compiler(), '-O2', '-w', '-o', directory / 'exchange', HERE / 'mpi/exchange.c'], check=True)
     end = End(network, case, 'program', directory)
     return [end], end.end()
 
@@ -282,7 +326,8 @@ def run_connecting(network, case, directory, port):
 
 
 def looks_well(case, end):
-    pattern = next(pattern for program, pattern in SAYS.items() if re.match(program, case.command))
+    command = ' '.join(case.words)
+    pattern = next(pattern for program, pattern in SAYS.items() if re.match(program, command))
     return re.search(pattern.format(device=case.device), end.said(), re.MULTILINE)
 
 

@@ -10,7 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { BY_IPV6 = 8 | 1, BY_IPV4 = 8 | 2 }; /* a completion's service level */
 enum { ROUNDS = 20, MESSAGE = 3000, SOURCE = 32768, DATAGRAM = 1000, GRH = 40, QKEY = 7 };
+
+static uint8_t headers = BY_IPV4; /* that each receipt must tell */
 
 /* That programs of this network have sent since it was made. */
 static unsigned long datagrams_sent(void)
@@ -59,6 +62,7 @@ static void expect_receipt(struct end *end, uint32_t length)
 		EXPECT_STR(ibv_wc_status_str(completion.status), "success");
 	} while (completion.opcode != IBV_WC_RECV);
 	EXPECT_EQ(completion.byte_len, length);
+	EXPECT_EQ(completion.sl, headers);
 }
 
 static void post_receive(struct end *end)
@@ -236,19 +240,19 @@ static void send_datagram(struct end *end, struct ibv_ah *ah, uint32_t to)
 	EXPECT_STR(poll_status(end), "success");
 }
 
-static struct ibv_ah *make_handle(struct end *end)
+static struct ibv_ah *make_handle(struct end *end, uint8_t gid_index)
 {
-	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1, .grh.sgid_index = 1 };
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1, .grh.sgid_index = gid_index };
 	struct ibv_ah *ah;
 
-	EXPECT_EQ(ibv_query_gid(end->context, 1, 1, &attr.grh.dgid), 0);
+	EXPECT_EQ(ibv_query_gid(end->context, 1, gid_index, &attr.grh.dgid), 0);
 	ah = ibv_create_ah(end->pd, &attr);
 	EXPECT(ah);
 	return ah;
 }
 
 /* The first go by the wire, while the two meet. */
-TEST(datagrams_take_the_line_once_both_have_met)
+static void expect_datagrams_by_line(uint8_t gid_index)
 {
 	struct board *board = make_board();
 	struct end end = { 0 };
@@ -261,7 +265,7 @@ TEST(datagrams_take_the_line_once_both_have_met)
 	if (!child)
 		count_datagrams(board);
 	open_datagrams(&end);
-	ah = make_handle(&end);
+	ah = make_handle(&end, gid_index);
 	await_step(board, 1);
 	while (by_line < ROUNDS) {
 		unsigned long before = all_sent();
@@ -274,4 +278,15 @@ TEST(datagrams_take_the_line_once_both_have_met)
 	}
 	EXPECT_EQ(ibv_destroy_ah(ah), 0);
 	end_target(child);
+}
+
+TEST(datagrams_take_the_line_once_both_have_met)
+{
+	expect_datagrams_by_line(1);
+}
+
+TEST(datagrams_over_ipv6_take_the_line_once_both_have_met)
+{
+	headers = BY_IPV6;
+	expect_datagrams_by_line(0);
 }

@@ -50,6 +50,10 @@ FAULTS = [
           '\t\t\t       vb_payload_place(&payload, &memory, packet->payload_length)\n'
           '\t\t\t       ? VB_PASS',
           'conversation/test_rc_write'),
+    Fault('datagram-tells-no-ip-version', 'nic/ud.c',
+          'qp->responder.headers = vb_headers_of(&flow);',
+          '',
+          'conversation/test_headers'),
     Fault('msn-not-counted', 'nic/message.c',
           'responder->message = VB_MESSAGE_NONE;\n\tresponder->msn = (responder->msn + 1) & 0xffffff;',
           'responder->message = VB_MESSAGE_NONE;',

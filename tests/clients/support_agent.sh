@@ -1,0 +1,10 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# What mpirun calls in the place of ssh, with a host's name and a command: the other host is the other namespace, which the runner
+# tells how to enter (VB_ENTER). MPICH's passes an option of ssh in front.
+
+set -eu
+[ "$1" != -x ] || shift
+shift
+exec $VB_ENTER sh -c "$*"

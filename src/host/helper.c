@@ -35,7 +35,7 @@
 #define START_PAUSE_NS 20000
 #define LET_GO_NS 1000000000u
 
-VB_SELDOM static void wake(const struct vb_adapter *adapter)
+VB_SELDOM void vb_adapter_wake_helper(const struct vb_adapter *adapter)
 {
 	uint64_t one = 1;
 	int fd = atomic_load_explicit(&adapter->wake_fd, memory_order_relaxed);
@@ -53,7 +53,7 @@ void vb_adapter_wake_helper_before(struct vb_adapter *adapter, uint64_t deadline
 		if (atomic_compare_exchange_weak_explicit(&adapter->helper_wakes_ns, &wakes_ns,
 							  deadline_ns, memory_order_seq_cst,
 							  memory_order_seq_cst)) {
-			wake(adapter);
+			vb_adapter_wake_helper(adapter);
 			return;
 		}
 }
@@ -61,7 +61,7 @@ void vb_adapter_wake_helper_before(struct vb_adapter *adapter, uint64_t deadline
 void vb_adapter_end_pause(struct vb_adapter *adapter)
 {
 	if (atomic_load_explicit(&adapter->helper_wakes_ns, memory_order_seq_cst) == HELPER_PAUSES)
-		wake(adapter);
+		vb_adapter_wake_helper(adapter);
 }
 
 bool vb_adapter_is_polled(const struct vb_adapter *adapter)
@@ -166,7 +166,7 @@ static void sleep_until(struct vb_adapter *adapter, struct look *look, uint64_t 
 	(void)vb_adapter_sleep(look->fds, look->count, until_ns);
 	if (look->fds[WAKE].revents && vb_fd_is_ours(wake_fd))
 		syscall(SYS_read, wake_fd, &count, sizeof(count));
-	if (look->fds[WATCH].revents)
+	if (look->fds[WATCH].revents || vb_adapter_is_asked(adapter))
 		vb_adapter_follow(adapter);
 }
 
@@ -277,6 +277,6 @@ vb_err vb_adapter_start_helper(struct vb_adapter *adapter)
 void vb_adapter_stop_helper(struct vb_adapter *adapter)
 {
 	atomic_store_explicit(&adapter->is_closing, true, memory_order_release);
-	wake(adapter);
+	vb_adapter_wake_helper(adapter);
 	pthread_join(adapter->helper, NULL);
 }

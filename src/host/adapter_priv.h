@@ -104,7 +104,9 @@ struct vb_adapter {
  * or 0 if there was no end.
  */
 uint64_t vb_adapter_drive(struct vb_adapter *adapter);
-/* The same, but nobody is told of events: at the end, when whoever holds their locks may be this very thread. */
+/* As the owner: one look at what comes most, and what is to be sent. True if anything moved. */
+bool vb_adapter_glance(struct vb_adapter *adapter);
+/* The same as vb_adapter_drive(), but nobody is told of events: at the end, when whoever holds their locks may be this very thread. */
 void vb_adapter_move(struct vb_adapter *adapter);
 
 /* As the owner: sends what the last poll left to the program's next call. */

@@ -152,8 +152,7 @@ static void begin_following(struct vb_adapter *adapter)
 
 	adapter->device = *adapter->init.device;
 	adapter->init.device = NULL;
-	if (vb_device_watch_open(&adapter->watch_fd))
-		adapter->watch_fd = -1;
+	vb_adapter_open_watch(adapter);
 	if (!vb_device_refresh(&adapter->device, adapter->init.config, &changes))
 		adapter->is_gone = changes.what & VB_DEVICE_GONE;
 	vb_adapter_set_host_gid(adapter, &adapter->device);
@@ -235,13 +234,20 @@ static void end_parts(struct vb_adapter *adapter)
 	vb_alarm_close(&adapter->alarm);
 	vb_device_watch_close(adapter->watch_fd);
 	pthread_mutex_destroy(&adapter->device_lock);
+	pthread_cond_destroy(&adapter->has_answered);
 	free(adapter);
 }
 
 void vb_adapter_init_locks(struct vb_adapter *adapter)
 {
+	pthread_condattr_t by_our_clock;
+
 	vb_lock_init(&adapter->owner);
 	pthread_mutex_init(&adapter->device_lock, NULL);
+	pthread_condattr_init(&by_our_clock);
+	pthread_condattr_setclock(&by_our_clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&adapter->has_answered, &by_our_clock);
+	pthread_condattr_destroy(&by_our_clock);
 }
 
 /* What has come so far is still dealt with. */

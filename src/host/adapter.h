@@ -48,8 +48,10 @@ struct vb_udp *vb_adapter_link(const struct vb_adapter *adapter);
 struct vb_qp1 *vb_adapter_qp1(const struct vb_adapter *adapter);
 uint64_t vb_adapter_device_memory(const struct vb_adapter *adapter); /* bytes on the adapter */
 
-/* The device as its interface is now. */
+/* Not by the owner. The device with all that the kernel has told of its interface: the addresses are those of this moment. */
 void vb_adapter_device(struct vb_adapter *adapter, struct vb_device *device_out);
+/* The same, and the port is active if the link is up at this moment: the kernel tells that late, so while it is not, it is asked. */
+void vb_adapter_port(struct vb_adapter *adapter, struct vb_device *device_out);
 
 /* Somebody wants to see traffic class and hop limit of packets: they are 0 before this. */
 void vb_adapter_tell_class(struct vb_adapter *adapter);

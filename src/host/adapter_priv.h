@@ -51,7 +51,7 @@ struct vb_adapter {
 
 	_Atomic int wake_fd; /* of the helper … */
 	struct vb_alarm alarm; /* … and its alarm clock */
-	int watch_fd; /* tells of changes of interfaces; negative: nobody does */
+	_Atomic int watch_fd; /* tells of changes of interfaces; negative: nobody does */
 	pthread_t helper;
 	_Atomic bool is_closing;
 	_Atomic bool is_marked; /* neighbors see that the helper lives */
@@ -66,7 +66,11 @@ struct vb_adapter {
 	uint64_t inherited_ns;
 
 	pthread_mutex_t device_lock;
-	struct vb_device device; /* as the interface is now; the helper changes it */
+	struct vb_device device; /* as the interface was at the last look; the helper changes it */
+	_Atomic bool is_following; /* the helper has heard what is not in there yet */
+	_Atomic uint32_t asked; /* how often somebody wanted the helper to look at the interface … */
+	uint32_t answered; /* … and what that was when it did; the helper's, shown under the lock … */
+	pthread_cond_t has_answered; /* … by this */
 	bool is_gone; /* the interface; the helper's */
 
 	_Atomic uint64_t driven_ns; /* when somebody last drove the engine */
@@ -100,7 +104,9 @@ struct vb_adapter {
  * or 0 if there was no end.
  */
 uint64_t vb_adapter_drive(struct vb_adapter *adapter);
-/* The same, but nobody is told of events: at the end, when whoever holds their locks may be this very thread. */
+/* As the owner: one look at what comes most, and what is to be sent. True if anything moved. */
+bool vb_adapter_glance(struct vb_adapter *adapter);
+/* The same as vb_adapter_drive(), but nobody is told of events: at the end, when whoever holds their locks may be this very thread. */
 void vb_adapter_move(struct vb_adapter *adapter);
 
 /* As the owner: sends what the last poll left to the program's next call. */
@@ -125,6 +131,8 @@ int vb_adapter_sleep(struct pollfd *fds, uint32_t count, uint64_t until_ns);
 VB_MUST_USE vb_err vb_adapter_start_helper(struct vb_adapter *adapter);
 void vb_adapter_stop_helper(struct vb_adapter *adapter);
 
+void vb_adapter_wake_helper(const struct vb_adapter *adapter);
+
 /* Makes the helper look at this time at the latest. */
 void vb_adapter_wake_helper_before(struct vb_adapter *adapter, uint64_t deadline_ns);
 
@@ -136,8 +144,11 @@ bool vb_adapter_is_polled(const struct vb_adapter *adapter);
 
 /* --- follow.c --- */
 
-/* As the helper: the watch has something to tell. */
+/* As the helper: the watch has something to tell, or somebody has asked. */
 void vb_adapter_follow(struct vb_adapter *adapter);
+bool vb_adapter_is_asked(const struct vb_adapter *adapter);
+/* At first, and when the one before is lost. Without a watch only those who ask for a port that is down learn that it is up. */
+void vb_adapter_open_watch(struct vb_adapter *adapter);
 
 /* --- adapter.c --- */
 

@@ -113,6 +113,21 @@ uint64_t vb_adapter_drive(struct vb_adapter *adapter)
 	return has_more ? 0 : deadline(adapter);
 }
 
+bool vb_adapter_glance(struct vb_adapter *adapter)
+{
+	uint64_t now_ns = begin_drive(adapter);
+	bool has_moved = false;
+
+	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
+	if (adapter->pump) {
+		has_moved = vb_pump_glance(adapter->pump, now_ns);
+		has_moved |= vb_pump_send(adapter->pump, now_ns);
+	}
+	vb_dma_end();
+	note_moves(adapter, has_moved);
+	return has_moved;
+}
+
 /* He looks for completions; but if he streamed he goes on to, while packets are on their way. */
 static void end_row(struct vb_adapter *adapter)
 {

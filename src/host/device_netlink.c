@@ -148,9 +148,23 @@ static void read_mac(struct vb_interface *interface, const struct ifinfomsg *inf
 	interface->has_mac = memcmp(interface->mac, zero, sizeof(zero));
 }
 
+/*
+ * The driver says whether there is a carrier, and that counts at once. IFF_RUNNING says so only when the kernel's link watch has been there, which may be
+ * a second later. A link is dormant while somebody has yet to open it: an authenticator, or the interface below it.
+ */
+static bool is_connected(const struct ifinfomsg *info, const struct rtattr *operational_state)
+{
+	uint8_t state = IF_OPER_UNKNOWN;
+
+	if (operational_state && RTA_PAYLOAD(operational_state) >= sizeof(state))
+		memcpy(&state, content(operational_state), sizeof(state));
+	return (info->ifi_flags & (IFF_LOWER_UP | IFF_DORMANT)) == IFF_LOWER_UP &&
+	       state != IF_OPER_DORMANT;
+}
+
 static void on_link(struct inquiry *inquiry, const struct nlmsghdr *message)
 {
-	const struct rtattr *attributes[IFLA_MTU + 1];
+	const struct rtattr *attributes[IFLA_OPERSTATE + 1];
 	const struct ifinfomsg *info = body(message);
 	struct vb_interface *interface;
 
@@ -158,7 +172,7 @@ static void on_link(struct inquiry *inquiry, const struct nlmsghdr *message)
 	if (message->nlmsg_type != RTM_NEWLINK || message->nlmsg_len < NLMSG_SPACE(sizeof(*info)) ||
 	    info->ifi_family != AF_UNSPEC)
 		return;
-	index_attributes(message, sizeof(*info), attributes, IFLA_MTU + 1);
+	index_attributes(message, sizeof(*info), attributes, IFLA_OPERSTATE + 1);
 	if (!attributes[IFLA_IFNAME])
 		return;
 	interface = vb_interfaces_add(inquiry->interfaces);
@@ -172,7 +186,7 @@ static void on_link(struct inquiry *inquiry, const struct nlmsghdr *message)
 	interface->ifindex = (uint32_t)info->ifi_index;
 	interface->mtu = read_u32(attributes[IFLA_MTU], 0);
 	interface->is_up = info->ifi_flags & IFF_UP;
-	interface->has_carrier = info->ifi_flags & IFF_RUNNING;
+	interface->has_carrier = is_connected(info, attributes[IFLA_OPERSTATE]);
 	interface->is_loopback = info->ifi_flags & IFF_LOOPBACK;
 	read_mac(interface, info, attributes[IFLA_ADDRESS]);
 }

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Keeping up with the interface: when the watch tells of a change, the device is looked at anew, the engine's tables are put
- * right, and the adapter's owner hears what was different. Only the helper thread does this, so nobody who polls
- * pays for it.
+ * right, and the adapter's owner hears what was different. Only the helper thread does this: nobody who polls pays for it, and it stays
+ * in the network namespace of the interface. A thread that asks for the port or a GID waits for it, if there is something to look at.
  */
 #include "host/adapter_priv.h"
 
+#include "host/clock.h"
 #include "host/log.h"
+#include "link/fd.h"
 
 #include <inttypes.h>
+#include <poll.h>
+
+/* Who asks waits no longer for the helper, and then hears what is known. Only a machine that hardly runs gets there. */
+#define ANSWER_MAX_NS 1000000000u
 
 static void put_engine_right(struct vb_adapter *adapter, const struct vb_device *device,
 			     const struct vb_device_changes *changes)
@@ -34,44 +40,143 @@ static void tell(struct vb_adapter *adapter, const struct vb_device *device, uin
 		adapter->init.on_change(adapter->init.owner, what);
 }
 
-/* An interface that is gone stays gone: that is told once. */
-static void refresh(struct vb_adapter *adapter)
+static void set_device(struct vb_adapter *adapter, const struct vb_device *device)
 {
-	struct vb_device device;
-	struct vb_device_changes changes;
-
-	vb_adapter_device(adapter, &device);
-	if (vb_device_refresh(&device, adapter->init.config, &changes))
-		return;
-	if (adapter->is_gone)
-		changes.what &= ~(uint32_t)VB_DEVICE_GONE;
-	adapter->is_gone |= changes.what & VB_DEVICE_GONE;
-	put_engine_right(adapter, &device, &changes);
 	pthread_mutex_lock(&adapter->device_lock);
-	adapter->device = device;
+	adapter->device = *device;
 	pthread_mutex_unlock(&adapter->device_lock);
-	if (changes.what)
-		tell(adapter, &device, changes.what);
 }
 
-void vb_adapter_follow(struct vb_adapter *adapter)
-{
-	switch (vb_device_watch_take(adapter->watch_fd)) {
-	case VB_DEVICE_NO_NEWS:
-		return;
-	case VB_DEVICE_NEWS:
-		break;
-	case VB_DEVICE_WATCH_LOST:
-		if (vb_device_watch_open(&adapter->watch_fd))
-			adapter->watch_fd = -1;
-		break;
-	}
-	refresh(adapter);
-}
-
-void vb_adapter_device(struct vb_adapter *adapter, struct vb_device *device_out)
+static void get_device(struct vb_adapter *adapter, struct vb_device *device_out)
 {
 	pthread_mutex_lock(&adapter->device_lock);
 	*device_out = adapter->device;
 	pthread_mutex_unlock(&adapter->device_lock);
+}
+
+/* Returns what has changed. An interface that is gone stays gone: that is told once. */
+static uint32_t refresh(struct vb_adapter *adapter)
+{
+	struct vb_device device;
+	struct vb_device_changes changes;
+
+	get_device(adapter, &device);
+	if (vb_device_refresh(&device, adapter->init.config, &changes))
+		return 0;
+	if (adapter->is_gone)
+		changes.what &= ~(uint32_t)VB_DEVICE_GONE;
+	adapter->is_gone |= changes.what & VB_DEVICE_GONE;
+	put_engine_right(adapter, &device, &changes);
+	set_device(adapter, &device);
+	return changes.what;
+}
+
+void vb_adapter_open_watch(struct vb_adapter *adapter)
+{
+	int fd;
+
+	atomic_store_explicit(&adapter->watch_fd, vb_device_watch_open(&fd) ? -1 : fd,
+			      memory_order_relaxed);
+}
+
+static bool take_news(struct vb_adapter *adapter)
+{
+	int fd = atomic_load_explicit(&adapter->watch_fd, memory_order_relaxed);
+
+	if (fd < 0)
+		return false;
+	switch (vb_device_watch_take(fd)) {
+	case VB_DEVICE_NO_NEWS:
+		return false;
+	case VB_DEVICE_NEWS:
+		break;
+	case VB_DEVICE_WATCH_LOST:
+		vb_adapter_open_watch(adapter);
+		break;
+	}
+	return true;
+}
+
+bool vb_adapter_is_asked(const struct vb_adapter *adapter)
+{
+	return atomic_load_explicit(&adapter->asked, memory_order_seq_cst) != adapter->answered;
+}
+
+/* Those who have asked before we looked have their answer. */
+static void answer(struct vb_adapter *adapter, uint32_t asked)
+{
+	pthread_mutex_lock(&adapter->device_lock);
+	adapter->answered = asked;
+	pthread_cond_broadcast(&adapter->has_answered);
+	pthread_mutex_unlock(&adapter->device_lock);
+}
+
+void vb_adapter_follow(struct vb_adapter *adapter)
+{
+	uint32_t asked = atomic_load_explicit(&adapter->asked, memory_order_seq_cst);
+	bool is_asked = asked != adapter->answered;
+	uint32_t what = 0;
+	struct vb_device device;
+
+	/* Who sees that nothing is left to take sees this, too, until the device is set. */
+	atomic_store_explicit(&adapter->is_following, true, memory_order_seq_cst);
+	if (take_news(adapter) || is_asked)
+		what = refresh(adapter);
+	atomic_store_explicit(&adapter->is_following, false, memory_order_seq_cst);
+	if (is_asked)
+		answer(adapter, asked);
+	get_device(adapter, &device);
+	if (what)
+		tell(adapter, &device, what);
+}
+
+/* Whether the kernel has told something that is not in the device yet. */
+static bool is_behind(const struct vb_adapter *adapter)
+{
+	struct pollfd watch = {
+		.fd = atomic_load_explicit(&adapter->watch_fd, memory_order_relaxed),
+		.events = POLLIN,
+	};
+
+	return (vb_fd_is_ours(watch.fd) && vb_adapter_sleep(&watch, 1, 0) > 0) ||
+	       atomic_load_explicit(&adapter->is_following, memory_order_seq_cst);
+}
+
+/* Until the helper has looked at the interface. */
+static void wait_for_look(struct vb_adapter *adapter)
+{
+	uint64_t end_ns = vb_clock_now() + ANSWER_MAX_NS;
+	struct timespec end = { (time_t)(end_ns / 1000000000u), (long)(end_ns % 1000000000u) };
+	uint32_t asked;
+	int before, error = 0;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	pthread_mutex_lock(&adapter->device_lock);
+	asked = atomic_fetch_add_explicit(&adapter->asked, 1, memory_order_seq_cst) + 1;
+	vb_adapter_wake_helper(adapter);
+	while ((int32_t)(adapter->answered - asked) < 0 && !error)
+		error = pthread_cond_timedwait(&adapter->has_answered, &adapter->device_lock, &end);
+	pthread_mutex_unlock(&adapter->device_lock);
+	pthread_setcancelstate(before, NULL);
+}
+
+static bool has_helper(const struct vb_adapter *adapter)
+{
+	return !atomic_load_explicit(&adapter->is_inherited, memory_order_acquire);
+}
+
+void vb_adapter_device(struct vb_adapter *adapter, struct vb_device *device_out)
+{
+	if (has_helper(adapter) && is_behind(adapter))
+		wait_for_look(adapter);
+	get_device(adapter, device_out);
+}
+
+void vb_adapter_port(struct vb_adapter *adapter, struct vb_device *device_out)
+{
+	vb_adapter_device(adapter, device_out);
+	if (vb_device_is_active(device_out) || !has_helper(adapter))
+		return;
+	wait_for_look(adapter);
+	get_device(adapter, device_out);
 }

@@ -181,8 +181,7 @@ VB_SELDOM static bool take_over(struct vb_adapter *adapter)
 		vb_adapter_unplug(adapter);
 		return false;
 	}
-	if (vb_device_watch_open(&adapter->watch_fd))
-		adapter->watch_fd = -1;
+	vb_adapter_open_watch(adapter);
 	vb_log(VB_LOG_INFO, "%s: taken over from the parent process", adapter->device.name);
 	return true;
 }

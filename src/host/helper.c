@@ -2,7 +2,8 @@
 /*
  * The helper thread. While somebody polls it sleeps until that ends; while somebody waits on the sockets it sees
  * only to deadlines; else it waits on the sockets itself. It says when it will look next, and whoever needs it
- * earlier, or finds that it no longer waits for the right thing, wakes it. An idle adapter's helper hardly ever wakes.
+ * earlier, or finds that it no longer waits for the right thing, wakes it. An idle adapter's helper hardly ever wakes; one whose packets
+ * follow each other closely waits for the next one awake (spin.h).
  */
 #include "host/adapter_priv.h"
 
@@ -10,6 +11,7 @@
 #include "host/conversion.h"
 #include "host/member.h"
 #include "host/neighbor.h"
+#include "host/spin.h"
 #include "link/fd.h"
 #include "nic/rings.h"
 
@@ -34,8 +36,9 @@
 #define MISSES_MAX 2u
 #define START_PAUSE_NS 20000
 #define LET_GO_NS 1000000000u
+#define SPIN_AT_ONCE_NS 1000000u /* between two looks at everything */
 
-VB_SELDOM static void wake(const struct vb_adapter *adapter)
+VB_SELDOM void vb_adapter_wake_helper(const struct vb_adapter *adapter)
 {
 	uint64_t one = 1;
 	int fd = atomic_load_explicit(&adapter->wake_fd, memory_order_relaxed);
@@ -53,7 +56,7 @@ void vb_adapter_wake_helper_before(struct vb_adapter *adapter, uint64_t deadline
 		if (atomic_compare_exchange_weak_explicit(&adapter->helper_wakes_ns, &wakes_ns,
 							  deadline_ns, memory_order_seq_cst,
 							  memory_order_seq_cst)) {
-			wake(adapter);
+			vb_adapter_wake_helper(adapter);
 			return;
 		}
 }
@@ -61,7 +64,7 @@ void vb_adapter_wake_helper_before(struct vb_adapter *adapter, uint64_t deadline
 void vb_adapter_end_pause(struct vb_adapter *adapter)
 {
 	if (atomic_load_explicit(&adapter->helper_wakes_ns, memory_order_seq_cst) == HELPER_PAUSES)
-		wake(adapter);
+		vb_adapter_wake_helper(adapter);
 }
 
 bool vb_adapter_is_polled(const struct vb_adapter *adapter)
@@ -94,6 +97,7 @@ struct look {
 	uint32_t misses; /* looks in a row at which another thread drove */
 	uint64_t checked_ns; /* that the program has left us our descriptors */
 	uint64_t let_go_ns; /* when we last let go of what others left behind */
+	struct vb_spin spin;
 };
 
 static bool is_woken_by_sockets(const struct look *look)
@@ -166,7 +170,7 @@ static void sleep_until(struct vb_adapter *adapter, struct look *look, uint64_t 
 	(void)vb_adapter_sleep(look->fds, look->count, until_ns);
 	if (look->fds[WAKE].revents && vb_fd_is_ours(wake_fd))
 		syscall(SYS_read, wake_fd, &count, sizeof(count));
-	if (look->fds[WATCH].revents)
+	if (look->fds[WATCH].revents || vb_adapter_is_asked(adapter))
 		vb_adapter_follow(adapter);
 }
 
@@ -192,6 +196,7 @@ static void pause_while_driven(struct vb_adapter *adapter, struct look *look)
 /* The neighbors know that we sleep, and wake us. */
 static void sleep_on_sockets(struct vb_adapter *adapter, struct look *look)
 {
+	uint64_t begin_ns = vb_clock_now();
 	bool can_sleep;
 
 	vb_lock_take(&adapter->owner);
@@ -199,9 +204,56 @@ static void sleep_on_sockets(struct vb_adapter *adapter, struct look *look)
 	vb_lock_give(&adapter->owner);
 	if (can_sleep)
 		sleep_until(adapter, look, look->until_ns, -1);
+	vb_spin_on_sleep(&look->spin, vb_clock_now() - begin_ns,
+			 !can_sleep || is_woken_by_sockets(look));
 	vb_lock_take(&adapter->owner);
 	vb_adapter_end_sleep(adapter);
 	vb_lock_give(&adapter->owner);
+}
+
+static bool can_spin(struct look *look)
+{
+	uint64_t now_ns = vb_clock_now();
+
+	return vb_spin_is_earned(&look->spin, now_ns) && vb_spin_has_cpu(&look->spin, now_ns);
+}
+
+/* Whether nobody else looks after the engine, or wants us. */
+static bool is_left_alone(const struct vb_adapter *adapter)
+{
+	return !vb_adapter_is_polled(adapter) && !has_waiters(adapter) &&
+	       !vb_adapter_is_asked(adapter) &&
+	       !atomic_load_explicit(&adapter->is_closing, memory_order_relaxed);
+}
+
+/* As long as packets come soon enough; what else there is has its look in between. */
+static void spin(struct vb_adapter *adapter, struct look *look)
+{
+	uint64_t begin_ns = vb_clock_now();
+	uint64_t packet_ns = begin_ns;
+	uint64_t now_ns = begin_ns;
+
+	say_wake(adapter, begin_ns); /* nobody needs to wake us before */
+	while (is_left_alone(adapter) && vb_lock_try(&adapter->owner)) {
+		bool has_moved = vb_adapter_glance(adapter);
+		uint64_t before_ns = now_ns;
+
+		vb_lock_give(&adapter->owner);
+		now_ns = vb_clock_now();
+		if (has_moved) {
+			packet_ns = now_ns;
+			vb_spin_on_packet(&look->spin);
+		} else if (now_ns - before_ns > VB_SPIN_LOST_NS) {
+			vb_spin_on_loss(&look->spin, now_ns);
+			break;
+		} else if (now_ns - packet_ns > VB_SPIN_NS) {
+			vb_spin_on_vain(&look->spin);
+			break;
+		}
+		if (now_ns - begin_ns > SPIN_AT_ONCE_NS)
+			break;
+	}
+	sleep_until(adapter, look, 0, -1);
 }
 
 static void check(struct vb_adapter *adapter, struct look *look)
@@ -250,6 +302,8 @@ static void *help(void *argument)
 		if (has_waiters(adapter)) {
 			look.count = SOCKETS;
 			sleep_until(adapter, &look, look.until_ns, -1);
+		} else if (can_spin(&look)) {
+			spin(adapter, &look);
 		} else {
 			sleep_on_sockets(adapter, &look);
 		}
@@ -277,6 +331,6 @@ vb_err vb_adapter_start_helper(struct vb_adapter *adapter)
 void vb_adapter_stop_helper(struct vb_adapter *adapter)
 {
 	atomic_store_explicit(&adapter->is_closing, true, memory_order_release);
-	wake(adapter);
+	vb_adapter_wake_helper(adapter);
 	pthread_join(adapter->helper, NULL);
 }

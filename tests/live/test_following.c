@@ -9,9 +9,12 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <net/if.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define WAIT_MS 10000
@@ -204,5 +207,44 @@ TEST(a_device_that_was_listed_long_ago_is_opened_as_it_is_now)
 	expect_gid(2, "::ffff:10.0.1.1");
 	expect_port(IBV_PORT_ACTIVE, IBV_MTU_4096);
 	EXPECT_EQ(poll(&(struct pollfd){ context->async_fd, POLLIN, 0 }, 1, 0), 0);
+	EXPECT_EQ(ibv_close_device(context), 0);
+}
+
+/* The address of the alias d0:1, without a process that would take its time to end. */
+static void set_alias(const char *address)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	struct ifreq request = { .ifr_name = "d0:1" };
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	EXPECT_EQ(inet_pton(AF_INET, address, &in.sin_addr), 1);
+	memcpy(&request.ifr_addr, &in, sizeof(in));
+	EXPECT_EQ(ioctl(fd, SIOCSIFADDR, &request), 0);
+	close(fd);
+}
+
+TEST(an_address_is_in_the_gid_table_as_soon_as_the_interface_has_it)
+{
+	begin();
+	for (int i = 0; i < 50; i++) {
+		set_alias("10.0.1.1");
+		expect_gid(2, "::ffff:10.0.1.1");
+		set_alias("10.0.2.1");
+		expect_gid(2, "::ffff:10.0.2.1");
+	}
+	EXPECT_EQ(ibv_close_device(context), 0);
+}
+
+TEST(a_link_that_somebody_has_yet_to_open_is_down)
+{
+	begin();
+	expect_port(IBV_PORT_ACTIVE, IBV_MTU_1024);
+	ip("link set d0 mode dormant");
+	ip("link set d0 state dormant");
+	expect_event(IBV_EVENT_PORT_ERR);
+	expect_port(IBV_PORT_DOWN, IBV_MTU_1024);
+	ip("link set d0 state up");
+	expect_port(IBV_PORT_ACTIVE, IBV_MTU_1024);
+	expect_event(IBV_EVENT_PORT_ACTIVE);
 	EXPECT_EQ(ibv_close_device(context), 0);
 }

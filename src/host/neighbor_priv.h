@@ -113,7 +113,7 @@ struct vb_neighbor_segment {
 	uint32_t number; /* of the sender … */
 	uint64_t incarnation; /* … and which one it is */
 	uint32_t segment;
-	uint32_t reserved;
+	uint32_t is_sealed; /* 1: the descriptor is an envelope (host/kept.h) */
 	uint64_t address; /* at the sender */
 	uint64_t length;
 	uint64_t offset; /* in the file */

@@ -265,7 +265,7 @@ vb_err vb_adapter_start_helper(struct vb_adapter *adapter)
 
 	while (!err && !atomic_load_explicit(&adapter->is_marked, memory_order_acquire))
 		syscall(SYS_nanosleep, &(struct timespec){ 0, START_PAUSE_NS }, NULL);
-	return err ? VB_ENOMEM : VB_OK;
+	return err ? VB_EAGAIN : VB_OK;
 }
 
 void vb_adapter_stop_helper(struct vb_adapter *adapter)

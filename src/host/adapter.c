@@ -4,12 +4,12 @@
 
 #include "host/config.h"
 #include "host/dma.h"
+#include "host/expanse.h"
 #include "host/export.h"
 #include "host/limit.h"
 #include "host/log.h"
 #include "host/measure.h"
 #include "host/member.h"
-#include "host/memory.h"
 #include "host/neighbor.h"
 #include "host/port_holders.h"
 #include "host/pump.h"
@@ -38,7 +38,7 @@ static vb_err make_tables(struct vb_adapter *adapter, struct vb_nic_config *conf
 	size_t qps = QP_ROWS * sizeof(struct vb_qp_row);
 
 	adapter->tables_length = keys + qps + ZERO_PAGE + DEVICE_MEMORY;
-	adapter->tables = vb_memory_map(-1, adapter->tables_length, PROT_READ | PROT_WRITE, 0);
+	adapter->tables = vb_expanse_map(-1, adapter->tables_length, PROT_READ | PROT_WRITE, 0);
 	if (!adapter->tables)
 		return VB_ENOMEM;
 	config->key_rows = (struct vb_key_row *)(void *)adapter->tables;

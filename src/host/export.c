@@ -2,8 +2,8 @@
 /* Making export blocks, and mapping those of others. Sizes are sealed: a file that shrinks would be a SIGBUS for whoever maps it. */
 #include "host/export.h"
 
+#include "host/expanse.h"
 #include "host/limit.h"
-#include "host/memory.h"
 #include "host/quiet.h"
 #include "link/fd.h"
 #include "link/sys.h"
@@ -46,7 +46,7 @@ void *vb_export_map_memory(int fd, size_t length, int protection)
 	if (fstat(fd, &status) || (size_t)status.st_size != length || seals < 0 ||
 	    (seals & SIZE_SEALS) != SIZE_SEALS)
 		return NULL;
-	return vb_memory_map(fd, length, protection, 0);
+	return vb_expanse_map(fd, length, protection, 0);
 }
 
 static void init_mark(pthread_mutex_t *mark)

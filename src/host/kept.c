@@ -2,8 +2,8 @@
 /* What the keeper does with files. The tasks run in its thread and table. */
 #include "host/kept.h"
 
+#include "host/expanse.h"
 #include "host/keeper.h"
-#include "host/memory.h"
 #include "link/fd.h"
 #include "link/sys.h"
 
@@ -156,7 +156,7 @@ static void map_sealed(void *argument, int fd)
 	if (file < 0)
 		return;
 	mapping->memory =
-		vb_memory_map(file, mapping->length, PROT_READ | PROT_WRITE, mapping->offset);
+		vb_expanse_map(file, mapping->length, PROT_READ | PROT_WRITE, mapping->offset);
 	vb_sys_close(file);
 }
 

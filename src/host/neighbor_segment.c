@@ -7,10 +7,10 @@
 #include "host/neighbor_priv.h"
 
 #include "host/conversion.h"
+#include "host/expanse.h"
 #include "host/kept.h"
 #include "host/mail.h"
 #include "host/member_priv.h"
-#include "host/memory.h"
 #include "host/shared.h"
 #include "link/fd.h"
 #include "nic/memory.h"
@@ -172,8 +172,8 @@ static void take(struct vb_neighbors *neighbors, struct vb_neighbor *neighbor,
 		return;
 	bytes = message->is_sealed
 			? vb_kept_map_sealed(mail->fds[0], message->length, message->offset)
-			: vb_memory_map(mail->fds[0], message->length, PROT_READ | PROT_WRITE,
-					message->offset);
+			: vb_expanse_map(mail->fds[0], message->length, PROT_READ | PROT_WRITE,
+					 message->offset);
 	if (!bytes)
 		return;
 	neighbors->segment_looks = 0;

@@ -7,10 +7,10 @@
  */
 #include "host/qp1_priv.h"
 
+#include "host/expanse.h"
 #include "host/limit.h"
 #include "host/log.h"
 #include "host/member.h"
-#include "host/memory.h"
 #include "host/quiet.h"
 #include "link/fd.h"
 #include "link/sys.h"
@@ -84,7 +84,7 @@ static bool leave_message(const struct vb_qp1_life *life, int rows_fd)
 
 static bool map_rows(struct vb_qp1_life *life, int rows_fd)
 {
-	life->rows = vb_memory_map(rows_fd, ROWS_BYTES, PROT_READ | PROT_WRITE, 0);
+	life->rows = vb_expanse_map(rows_fd, ROWS_BYTES, PROT_READ | PROT_WRITE, 0);
 	return life->rows;
 }
 

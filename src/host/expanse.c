@@ -3,7 +3,7 @@
  * A mapping inherits the lock of all future memory when it is made, and not when it grows: so one page is mapped, unlocked, and grown to what it is
  * to be. Files of huge pages cannot grow that way and are mapped as they are.
  */
-#include "host/memory.h"
+#include "host/expanse.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ static void *map_unlocked(int fd, size_t length, int protection, uint64_t offset
 	return NULL;
 }
 
-void *vb_memory_map(int fd, size_t length, int protection, uint64_t offset)
+void *vb_expanse_map(int fd, size_t length, int protection, uint64_t offset)
 {
 	void *memory = map_unlocked(fd, length, protection, offset);
 

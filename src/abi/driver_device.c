@@ -2,6 +2,7 @@
 /* The devices as programs list them, and what they say of themselves. */
 #include "abi/refuse_priv.h"
 
+#include "abi/returns.h"
 #include "host/config.h"
 
 #include <endian.h>
@@ -115,7 +116,7 @@ int vb_abi_device_list(struct ibv_device ***list_out, int *count_out)
 	int error;
 
 	if (err)
-		return err == VB_ENOMEM ? ENOMEM : ENOSYS;
+		return err == VB_EOPNOTSUPP ? ENOSYS : vb_abi_errno(err);
 	list = calloc((size_t)count + 1, sizeof(struct ibv_device *));
 	if (!list) {
 		vb_device_list_free(devices);

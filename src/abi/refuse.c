@@ -2,13 +2,41 @@
 /* What the engine refused, in words: the engine says which rule, here are the names and numbers that programs know. */
 #include "abi/refuse_priv.h"
 
+#include "abi/returns.h"
+#include "host/limit.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *vb_abi_device_name(const struct ibv_context *context)
 {
 	return context->device ? context->device->name : "?";
+}
+
+static vb_err err_of(int error)
+{
+	switch (error) {
+	case ENOMEM:
+		return VB_ENOMEM;
+	case EMFILE:
+		return VB_EMFILE;
+	case EAGAIN:
+		return VB_EAGAIN;
+	case EFBIG:
+		return VB_EFBIG;
+	default:
+		return VB_OK;
+	}
+}
+
+void vb_abi_tell_limit(int error)
+{
+	char limits[VB_LIMIT_TEXT_MAX];
+
+	if (*vb_limit_describe(err_of(error), limits))
+		vb_log(VB_LOG_ERROR, "%s%s", strerrordesc_np(error), limits);
 }
 
 /* --- transitions --- */

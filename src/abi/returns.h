@@ -29,6 +29,12 @@ static inline int vb_abi_errno(vb_err err)
 		return EOPNOTSUPP;
 	case VB_EFAULT:
 		return EFAULT;
+	case VB_EMFILE:
+		return EMFILE;
+	case VB_EFBIG:
+		return EFBIG;
+	case VB_EAGAIN:
+		return EAGAIN;
 	}
 	return EINVAL;
 }
@@ -49,8 +55,12 @@ static inline int vb_abi_return_minus_one(int error)
 	return -1;
 }
 
+/* A limit of the process may be behind the error: the log names it. Nobody else knows of all that can be short of something. */
+void vb_abi_tell_limit(int error);
+
 static inline void *vb_abi_return_null(int error)
 {
+	vb_abi_tell_limit(error);
 	errno = error;
 	return NULL;
 }

@@ -16,6 +16,9 @@ typedef enum vb_err {
 	VB_ENOSPC, /* a table of the adapter is full */
 	VB_EOPNOTSUPP, /* the adapter does not do this and does not advertise it */
 	VB_EFAULT, /* application memory could not be reached */
+	VB_EMFILE, /* no descriptor is left */
+	VB_EFBIG, /* a file may not be that large */
+	VB_EAGAIN, /* no thread can be started */
 } vb_err;
 
 #define VB_MUST_USE __attribute__((warn_unused_result))

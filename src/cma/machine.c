@@ -52,6 +52,12 @@ int vb_cma_errno(vb_err err)
 		return EOPNOTSUPP;
 	case VB_EFAULT:
 		return EFAULT;
+	case VB_EMFILE:
+		return EMFILE;
+	case VB_EFBIG:
+		return EFBIG;
+	case VB_EAGAIN:
+		return EAGAIN;
 	}
 	return EINVAL;
 }

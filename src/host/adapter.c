@@ -4,7 +4,9 @@
 
 #include "host/config.h"
 #include "host/dma.h"
+#include "host/expanse.h"
 #include "host/export.h"
+#include "host/limit.h"
 #include "host/log.h"
 #include "host/measure.h"
 #include "host/member.h"
@@ -36,12 +38,9 @@ static vb_err make_tables(struct vb_adapter *adapter, struct vb_nic_config *conf
 	size_t qps = QP_ROWS * sizeof(struct vb_qp_row);
 
 	adapter->tables_length = keys + qps + ZERO_PAGE + DEVICE_MEMORY;
-	adapter->tables = mmap(NULL, adapter->tables_length, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (adapter->tables == MAP_FAILED) {
-		adapter->tables = NULL;
+	adapter->tables = vb_expanse_map(-1, adapter->tables_length, PROT_READ | PROT_WRITE, 0);
+	if (!adapter->tables)
 		return VB_ENOMEM;
-	}
 	config->key_rows = (struct vb_key_row *)(void *)adapter->tables;
 	config->key_row_count = KEY_ROWS;
 	config->qp_rows = (struct vb_qp_row *)(void *)(adapter->tables + keys);
@@ -158,23 +157,29 @@ static void begin_following(struct vb_adapter *adapter)
 	vb_adapter_set_host_gid(adapter, &adapter->device);
 }
 
-/* All that the program hears is an errno. */
+/* All that the program hears is an errno. Of limits that may be behind it the verb tells. */
 static vb_err report(const struct vb_adapter *adapter, vb_err err, const char *what_is_missing)
 {
+	if (err && vb_fd_was_refused())
+		err = VB_EMFILE;
 	if (err)
 		vb_log(VB_LOG_ERROR, "%s cannot be opened: %s", adapter->device.name,
-		       what_is_missing);
+		       err == VB_EMFILE ? "no descriptor is left" : what_is_missing);
 	return err;
 }
 
 void vb_adapter_plug_in_neighbors(struct vb_adapter *adapter)
 {
+	char limits[VB_LIMIT_TEXT_MAX];
+	vb_err err;
+
 	if (!adapter->neighbors)
 		return;
-	if (vb_neighbors_plug_in(adapter->neighbors, adapter->member))
+	err = vb_neighbors_plug_in(adapter->neighbors, adapter->member);
+	if (err)
 		vb_log(VB_LOG_WARN,
-		       "%s: no shared memory to be had: peers on this host are reached by packets",
-		       adapter->device.name);
+		       "%s: no shared memory to be had%s: peers on this host are reached by packets",
+		       adapter->device.name, vb_limit_describe(err, limits));
 	else
 		vb_member_set_neighbors(adapter->member, adapter->neighbors);
 }
@@ -271,6 +276,7 @@ vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **a
 	if (!adapter)
 		return VB_ENOMEM;
 	vb_measure_crc();
+	vb_fd_forget_refusal();
 	adapter->init = *init;
 	vb_adapter_init_locks(adapter);
 	vb_alarm_forget(&adapter->alarm);

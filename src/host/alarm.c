@@ -5,14 +5,14 @@
 #include "base/timer.h"
 #include "host/clock.h"
 #include "link/fd.h"
+#include "link/sys.h"
 
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
-#include <unistd.h>
 
 void vb_alarm_open(struct vb_alarm *alarm)
 {
-	int fd = vb_fd_own(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+	int fd = vb_fd_own(
+		vb_sys_result(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)));
 
 	atomic_store_explicit(&alarm->push_ns, VB_NEVER, memory_order_relaxed);
 	atomic_store_explicit(&alarm->fd, fd, memory_order_relaxed);

@@ -267,6 +267,7 @@ static void on_route(struct inquiry *inquiry, const struct nlmsghdr *message)
 static vb_err inquiry_init(struct inquiry *inquiry, struct vb_interfaces *interfaces)
 {
 	const int on = 1;
+	vb_err err;
 
 	*inquiry = (struct inquiry){ .interfaces = interfaces };
 	inquiry->buffer = malloc(BUFFER_SIZE);
@@ -274,10 +275,11 @@ static vb_err inquiry_init(struct inquiry *inquiry, struct vb_interfaces *interf
 		return VB_ENOMEM;
 	inquiry->fd = vb_fd_own(vb_sys_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
 	if (inquiry->fd < 0) {
+		err = inquiry->fd == -EMFILE ? VB_EMFILE : VB_EOPNOTSUPP;
 		vb_log(VB_LOG_ERROR, "cannot ask the kernel for network interfaces: %s",
 		       strerrordesc_np(-inquiry->fd));
 		free(inquiry->buffer);
-		return VB_EOPNOTSUPP;
+		return err;
 	}
 	/* Then the kernel sorts out the routes of other tables; without, we do. */
 	syscall(SYS_setsockopt, inquiry->fd, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &on, sizeof(on));

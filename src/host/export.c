@@ -2,6 +2,9 @@
 /* Making export blocks, and mapping those of others. Sizes are sealed: a file that shrinks would be a SIGBUS for whoever maps it. */
 #include "host/export.h"
 
+#include "host/expanse.h"
+#include "host/limit.h"
+#include "host/quiet.h"
 #include "link/fd.h"
 #include "link/sys.h"
 
@@ -22,26 +25,28 @@ int vb_export_open_memory(const char *name, size_t length)
 {
 	int fd = vb_fd_own(
 		vb_sys_result(syscall(SYS_memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING)));
+	int error;
 
 	if (fd < 0)
 		return fd;
-	if (!syscall(SYS_ftruncate, fd, length) && !syscall(SYS_fcntl, fd, F_ADD_SEALS, SIZE_SEALS))
+	error = vb_quiet_set_length(fd, length);
+	if (!error)
+		error = vb_sys_result(syscall(SYS_fcntl, fd, F_ADD_SEALS, SIZE_SEALS));
+	if (!error)
 		return fd;
 	vb_fd_close(fd);
-	return -EIO;
+	return error;
 }
 
 void *vb_export_map_memory(int fd, size_t length, int protection)
 {
 	struct stat status;
 	long seals = syscall(SYS_fcntl, fd, F_GET_SEALS);
-	void *memory;
 
 	if (fstat(fd, &status) || (size_t)status.st_size != length || seals < 0 ||
 	    (seals & SIZE_SEALS) != SIZE_SEALS)
 		return NULL;
-	memory = mmap(NULL, length, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	return memory == MAP_FAILED ? NULL : memory;
+	return vb_expanse_map(fd, length, protection, 0);
 }
 
 static void init_mark(pthread_mutex_t *mark)
@@ -61,7 +66,7 @@ vb_err vb_export_create(struct vb_export **block_out, int *fd_out)
 	int fd = vb_export_open_memory("verbatim-export", sizeof(*block));
 
 	if (fd < 0)
-		return VB_ENOMEM;
+		return vb_limit_err(fd);
 	block = vb_export_map_memory(fd, sizeof(*block), PROT_READ | PROT_WRITE);
 	if (!block || getrandom(&block->head.incarnation, sizeof(block->head.incarnation), 0) !=
 			      sizeof(block->head.incarnation)) {

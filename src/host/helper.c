@@ -12,11 +12,11 @@
 #include "host/member.h"
 #include "host/neighbor.h"
 #include "host/spin.h"
+#include "host/thread.h"
 #include "link/fd.h"
 #include "nic/rings.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -312,20 +312,14 @@ static void *help(void *argument)
 	return NULL;
 }
 
-/* The helper takes no signals: they are the program's. No neighbor meets us before it is marked as alive. */
+/* No neighbor meets us before it is marked as alive. */
 vb_err vb_adapter_start_helper(struct vb_adapter *adapter)
 {
-	sigset_t all;
-	sigset_t before;
-	int err;
+	int err = vb_thread_start(&adapter->helper, help, adapter);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&adapter->helper, NULL, help, adapter);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	while (!err && !atomic_load_explicit(&adapter->is_marked, memory_order_acquire))
 		syscall(SYS_nanosleep, &(struct timespec){ 0, START_PAUSE_NS }, NULL);
-	return err ? VB_ENOMEM : VB_OK;
+	return err ? VB_EAGAIN : VB_OK;
 }
 
 void vb_adapter_stop_helper(struct vb_adapter *adapter)

@@ -6,19 +6,17 @@
 #include "host/log.h"
 
 #include "host/clock.h"
+#include "host/quiet.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PLACE_COUNT 128
@@ -124,32 +122,21 @@ __attribute__((format(printf, 3, 4))) static size_t append_words(char line[VB_LO
 	return length;
 }
 
-/* A line may reach its end in parts only on a full pipe; then the rest is given up rather than waited for. */
+/*
+ * A line may reach its end in parts only on a full pipe; then the rest is given up rather than waited for. A reader that went away, or a file that may not
+ * grow, must not end the program.
+ */
 static bool write_line(long fd, const char *line, size_t length)
 {
+	struct vb_quiet quiet;
 	long written;
 
+	vb_quiet_begin(&quiet);
 	do
 		written = syscall(SYS_write, fd, line, length);
 	while (written < 0 && errno == EINTR);
+	vb_quiet_end(&quiet, written < 0 ? errno : 0);
 	return written >= 0;
-}
-
-/* A reader of stderr that went away must not end the program: SIGPIPE is ours to swallow, if it was not pending. */
-static void write_stderr(const char *line, size_t length)
-{
-	const struct timespec at_once = { 0, 0 };
-	sigset_t pipe_signal, before, pending;
-
-	sigemptyset(&pipe_signal);
-	sigaddset(&pipe_signal, SIGPIPE);
-	sigpending(&pending);
-	pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-	if (!write_line(STDERR_FILENO, line, length) && errno == EPIPE &&
-	    !sigismember(&pending, SIGPIPE))
-		while (sigtimedwait(&pipe_signal, NULL, &at_once) < 0 && errno == EINTR)
-			;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 static bool write_file(const char *line, size_t length)
@@ -184,6 +171,6 @@ void vb_log(enum vb_log_level level, const char *format, ...)
 	replace_control_characters(line);
 	line[length] = '\n';
 	if (!path_now[0] || !write_file(line, length + 1))
-		write_stderr(line, length + 1);
+		(void)write_line(STDERR_FILENO, line, length + 1);
 	errno = errno_before;
 }

@@ -3,6 +3,7 @@
 #include "host/neighbor_priv.h"
 
 #include "link/fd.h"
+#include "link/sys.h"
 #include "nic/nic.h"
 
 #include <stdlib.h>
@@ -87,12 +88,13 @@ vb_err vb_neighbors_plug_in(struct vb_neighbors *neighbors, struct vb_member *me
 {
 	vb_err err = vb_export_create(&neighbors->block, &neighbors->block_fd);
 
+	neighbors->block_err = err;
 	if (err)
 		return err;
-	neighbors->wake_fd = vb_fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	neighbors->wake_fd = vb_fd_own(vb_sys_result(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
 	if (neighbors->wake_fd < 0) {
 		vb_neighbors_unplug(neighbors);
-		return VB_ENOMEM;
+		return neighbors->block_err = VB_EMFILE;
 	}
 	neighbors->member = member;
 	neighbors->pid = getpid();

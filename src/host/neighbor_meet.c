@@ -8,6 +8,7 @@
 #include "host/neighbor_priv.h"
 
 #include "host/clock.h"
+#include "host/limit.h"
 #include "host/log.h"
 #include "host/mail.h"
 #include "host/member_priv.h"
@@ -87,18 +88,29 @@ static void drop_ring(struct vb_neighbor *neighbor)
 	neighbor->out = (struct vb_ring_writer){ 0 };
 }
 
+static void tell_limit(vb_err err)
+{
+	char limits[VB_LIMIT_TEXT_MAX];
+
+	vb_log(VB_LOG_WARN, "no line to a peer on this host%s: it is reached by packets",
+	       vb_limit_describe(err, limits));
+}
+
 static bool make_ring(struct vb_neighbor *neighbor)
 {
 	if (neighbor->out_ring)
 		return true;
 	neighbor->out_fd = vb_export_open_memory("verbatim-ring", sizeof(struct vb_ring_memory));
-	if (neighbor->out_fd < 0)
+	if (neighbor->out_fd < 0) {
+		tell_limit(vb_limit_err(neighbor->out_fd));
 		return false;
+	}
 	neighbor->out_memory = vb_export_map_memory(neighbor->out_fd, sizeof(struct vb_ring_memory),
 						    PROT_READ | PROT_WRITE);
 	if (!neighbor->out_memory || getrandom(&neighbor->out_ring, sizeof(neighbor->out_ring),
 					       0) != sizeof(neighbor->out_ring)) {
 		drop_ring(neighbor);
+		tell_limit(VB_ENOMEM);
 		return false;
 	}
 	vb_ring_writer_init(&neighbor->out, neighbor->out_memory);
@@ -149,8 +161,11 @@ static bool ask(struct vb_neighbors *neighbors, uint32_t number)
 	struct vb_neighbor *neighbor = &neighbors->table[number];
 
 	if (!offer(neighbors, number)) {
+		enum vb_neighbor_why why = neighbor->out_ring ? VB_NEIGHBOR_NOBODY
+							      : VB_NEIGHBOR_LIMITED;
+
 		vb_neighbor_close(neighbors, number);
-		neighbor->why = VB_NEIGHBOR_NOBODY;
+		neighbor->why = why;
 		return false;
 	}
 	if (neighbor->state == VB_NEIGHBOR_ABSENT)
@@ -309,6 +324,22 @@ void vb_neighbor_refuse(const struct vb_member *member, uint32_t kind, const str
 		(void)vb_mail_send(member->fd, &mail->from, &part, 1);
 }
 
+/* It makes no sense to wait for us. */
+static void turn_down(struct vb_neighbors *neighbors, uint32_t number, const struct vb_mail *mail,
+		      vb_err err)
+{
+	tell_limit(err);
+	vb_neighbor_refuse(neighbors->member, VB_NEIGHBOR_OFFER, mail);
+	vb_neighbor_close(neighbors, number);
+	neighbors->table[number].why = VB_NEIGHBOR_LIMITED;
+}
+
+/* An offer was of no use: because its memory could not be mapped. */
+static bool is_out_of_memory(const struct vb_neighbor *neighbor)
+{
+	return !neighbor->block || (neighbor->incarnation && !neighbor->in_memory);
+}
+
 void vb_neighbors_take_refusal(struct vb_neighbors *neighbors, const void *bytes,
 			       const struct vb_mail *mail)
 {
@@ -335,7 +366,7 @@ void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
 			vb_neighbor_refuse(neighbors->member, VB_NEIGHBOR_OFFER, mail);
 		return;
 	}
-	if (mail->length != sizeof(message) || mail->fd_count != VB_OFFER_FDS)
+	if (mail->length != sizeof(message) || mail->fd_count > VB_OFFER_FDS)
 		return;
 	memcpy(&message, bytes, sizeof(message));
 	if (message.number >= VB_MEMBER_COUNT || !message.incarnation || !message.ring ||
@@ -343,14 +374,26 @@ void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
 	    !is_from(neighbors, mail, message.number))
 		return;
 	neighbor = &neighbors->table[message.number];
+	if (mail->fd_count < VB_OFFER_FDS &&
+	    (neighbor->incarnation != message.incarnation || neighbor->in_ring != message.ring)) {
+		/* The kernel had no room for them in our table. */
+		turn_down(neighbors, message.number, mail, VB_EMFILE);
+		return;
+	}
 	if (!take(neighbors, &message, mail)) {
-		vb_neighbor_close(neighbors, message.number);
+		if (is_out_of_memory(neighbor))
+			turn_down(neighbors, message.number, mail, VB_ENOMEM);
+		else
+			vb_neighbor_close(neighbors, message.number);
 		return;
 	}
 	if (!neighbor->out_ring || message.answered != neighbor->out_ring)
 		renew_line(neighbor);
-	if (neighbor->told_ring != neighbor->in_ring && !ask(neighbors, message.number))
+	if (neighbor->told_ring != neighbor->in_ring && !ask(neighbors, message.number)) {
+		if (neighbor->why == VB_NEIGHBOR_LIMITED)
+			vb_neighbor_refuse(neighbors->member, VB_NEIGHBOR_OFFER, mail);
 		return;
+	}
 	if (neighbor->out_ring && message.answered == neighbor->out_ring)
 		open_line(neighbors, message.number, mail->pid);
 }
@@ -432,15 +475,28 @@ static const char *describe_absence(enum vb_neighbor_why why)
 	case VB_NEIGHBOR_SILENT:
 		return "wire: the peer has not answered";
 	case VB_NEIGHBOR_REFUSED:
-		return "wire: the peer wants packets (its path is wire)";
+		return "wire: the peer wants packets (its path is wire, or it has no shared memory)";
+	case VB_NEIGHBOR_LIMITED:
+		return "wire: no memory or descriptor is left here for a line (ulimit -n, -v, -l, -f)";
 	}
 	return "wire: the peer was not asked";
+}
+
+static const char *describe_lack(vb_err err)
+{
+	if (err == VB_EFBIG)
+		return "wire: no shared memory here: files may not be as large (ulimit -f)";
+	if (err == VB_EMFILE)
+		return "wire: no shared memory here: no descriptor was left (ulimit -n)";
+	return "wire: no shared memory here: no memory was left (ulimit -v, -l)";
 }
 
 const char *vb_neighbor_describe(const struct vb_neighbors *neighbors, uint32_t number)
 {
 	const struct vb_neighbor *neighbor = &neighbors->table[number];
 
+	if (!neighbors->block)
+		return describe_lack(neighbors->block_err);
 	if (neighbor->state != VB_NEIGHBOR_OPEN)
 		return describe_absence(neighbor->why);
 	switch (neighbor->reach.way) {

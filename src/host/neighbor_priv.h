@@ -16,6 +16,7 @@ enum vb_neighbor_why {
 	VB_NEIGHBOR_NOBODY, /* of this user, in this network namespace, has that number */
 	VB_NEIGHBOR_SILENT,
 	VB_NEIGHBOR_REFUSED, /* it wants packets */
+	VB_NEIGHBOR_LIMITED, /* we have no memory or descriptor for a line */
 };
 
 struct vb_neighbor {
@@ -70,6 +71,7 @@ struct vb_neighbors {
 	uint32_t group_counts[VB_EXPORT_GROUP_BITS]; /* behind each bit that is shown */
 	struct vb_member *member; /* NULL while it is unplugged */
 	struct vb_export *block;
+	vb_err block_err; /* why there is none */
 	int block_fd;
 	int wake_fd;
 	uint32_t sleeper_count;
@@ -113,7 +115,7 @@ struct vb_neighbor_segment {
 	uint32_t number; /* of the sender … */
 	uint64_t incarnation; /* … and which one it is */
 	uint32_t segment;
-	uint32_t reserved;
+	uint32_t is_sealed; /* 1: the descriptor is an envelope (host/kept.h) */
 	uint64_t address; /* at the sender */
 	uint64_t length;
 	uint64_t offset; /* in the file */

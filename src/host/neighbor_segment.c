@@ -7,6 +7,8 @@
 #include "host/neighbor_priv.h"
 
 #include "host/conversion.h"
+#include "host/expanse.h"
+#include "host/kept.h"
 #include "host/mail.h"
 #include "host/member_priv.h"
 #include "host/shared.h"
@@ -89,6 +91,7 @@ void vb_neighbors_unshare(struct vb_neighbors *neighbors, uint32_t number)
 			send_mail(neighbors, to, &message, -1);
 	}
 	vb_fd_close(segment->shared.fd);
+	vb_kept_close(&segment->shared.kept);
 	if (segment->conversion)
 		vb_conversion_drop(segment->conversion);
 	*segment = (struct vb_own_segment){ 0 };
@@ -118,18 +121,26 @@ static void give(struct vb_neighbors *neighbors, uint32_t to, uint32_t number)
 {
 	struct vb_own_segment *segment = number ? find_own(neighbors, number) : NULL;
 	struct vb_neighbor_segment message;
+	bool is_sealed = segment && segment->shared.kept.keeper;
+	int fd;
 
-	if (!segment || !vb_fd_is_ours(segment->shared.fd))
+	if (!segment)
+		return;
+	fd = is_sealed ? vb_kept_seal(&segment->shared.kept) : segment->shared.fd;
+	if (!vb_fd_is_ours(fd))
 		return;
 	message = (struct vb_neighbor_segment){
 		.kind = VB_NEIGHBOR_SEGMENT,
 		.segment = number,
+		.is_sealed = is_sealed,
 		.address = segment->shared.address,
 		.length = segment->shared.length,
 		.offset = segment->shared.offset,
 	};
 	segment->given[to / 8] |= (uint8_t)(1u << to % 8);
-	send_mail(neighbors, to, &message, segment->shared.fd);
+	send_mail(neighbors, to, &message, fd);
+	if (is_sealed)
+		vb_fd_close(fd);
 }
 
 /* --- theirs --- */
@@ -159,9 +170,11 @@ static void take(struct vb_neighbors *neighbors, struct vb_neighbor *neighbor,
 	if (segment->number != message->segment || segment->bytes || mail->fd_count != 1 ||
 	    message->address + message->length < message->address)
 		return;
-	bytes = mmap(NULL, message->length, PROT_READ | PROT_WRITE, MAP_SHARED, mail->fds[0],
-		     (off_t)message->offset);
-	if (bytes == MAP_FAILED)
+	bytes = message->is_sealed
+			? vb_kept_map_sealed(mail->fds[0], message->length, message->offset)
+			: vb_expanse_map(mail->fds[0], message->length, PROT_READ | PROT_WRITE,
+					 message->offset);
+	if (!bytes)
 		return;
 	neighbors->segment_looks = 0;
 	segment->bytes = bytes;

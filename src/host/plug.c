@@ -13,6 +13,7 @@
 #include "host/qp1.h"
 #include "host/receivers.h"
 #include "link/fd.h"
+#include "link/sys.h"
 #include "link/udp.h"
 #include "nic/qp.h"
 
@@ -87,11 +88,11 @@ vb_err vb_adapter_plug_in_again(struct vb_adapter *adapter)
 
 vb_err vb_adapter_open_wake(struct vb_adapter *adapter)
 {
-	int fd = vb_fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	int fd = vb_fd_own(vb_sys_result(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
 
 	atomic_store_explicit(&adapter->wake_fd, fd, memory_order_relaxed);
 	vb_alarm_repair(&adapter->alarm);
-	return fd < 0 ? VB_ENOMEM : VB_OK;
+	return fd < 0 ? VB_EMFILE : VB_OK;
 }
 
 /* The sockets are those of all adapters of this process. */

@@ -7,8 +7,11 @@
  */
 #include "host/qp1_priv.h"
 
+#include "host/expanse.h"
+#include "host/limit.h"
 #include "host/log.h"
 #include "host/member.h"
+#include "host/quiet.h"
 #include "link/fd.h"
 #include "link/sys.h"
 
@@ -40,10 +43,11 @@ bool vb_qp1_begin_life(struct vb_qp1 *qp1)
 	int ends[2];
 	int yes = 1;
 
-	if (getrandom(&life->token, sizeof(life->token), 0) != sizeof(life->token) ||
-	    syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
-		    ends))
+	if (getrandom(&life->token, sizeof(life->token), 0) != sizeof(life->token))
 		return false;
+	if (syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+		    ends))
+		return vb_fd_own(-errno) >= 0;
 	life->own_end = vb_fd_own(ends[0]);
 	life->others_end = vb_fd_own(ends[1]);
 	if (vb_sys_setsockopt(life->others_end, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)))
@@ -80,12 +84,18 @@ static bool leave_message(const struct vb_qp1_life *life, int rows_fd)
 
 static bool map_rows(struct vb_qp1_life *life, int rows_fd)
 {
-	if (syscall(SYS_ftruncate, rows_fd, ROWS_BYTES))
-		return false;
-	life->rows = mmap(NULL, ROWS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, rows_fd, 0);
-	if (life->rows == MAP_FAILED)
-		life->rows = NULL;
+	life->rows = vb_expanse_map(rows_fd, ROWS_BYTES, PROT_READ | PROT_WRITE, 0);
 	return life->rows;
+}
+
+/* Files may not be that large: nobody else has the rows. */
+static bool keep_rows_to_ourselves(struct vb_qp1_life *life)
+{
+	char limits[VB_LIMIT_TEXT_MAX];
+
+	vb_log(VB_LOG_WARN, "if this process is killed, peers of its connections are not told%s",
+	       vb_limit_describe(VB_EFBIG, limits));
+	return map_rows(life, -1);
 }
 
 vb_err vb_qp1_open_rows(struct vb_qp1 *qp1)
@@ -93,10 +103,16 @@ vb_err vb_qp1_open_rows(struct vb_qp1 *qp1)
 	int rows_fd = vb_fd_own(
 		vb_sys_result(syscall(SYS_memfd_create, "verbatim-rows", FILE_CLOSE_ON_EXEC)));
 	bool is_open;
+	int error;
 
 	if (rows_fd < 0)
-		return VB_ENOMEM;
-	is_open = map_rows(&qp1->life, rows_fd) && leave_message(&qp1->life, rows_fd);
+		return vb_limit_err(rows_fd);
+	error = vb_quiet_set_length(rows_fd, ROWS_BYTES);
+	if (error == -EFBIG)
+		is_open = keep_rows_to_ourselves(&qp1->life);
+	else
+		is_open = !error && map_rows(&qp1->life, rows_fd) &&
+			  leave_message(&qp1->life, rows_fd);
 	vb_fd_close(rows_fd);
 	if (is_open)
 		return VB_OK;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The kernel's list of mappings says which file is behind one, by name and inode. A file that has a name is opened by it; one that has none any
- * more, and memfds never had one, is found among the descriptors of the process. Where neither helps, it is not found.
+ * more, and memfds never had one, is found among the descriptors of the process and opened by way of that. Where neither helps, it is not found.
  */
 #include "host/shared.h"
 
 #include "host/mapping.h"
 #include "host/numbers.h"
-#include "link/fd.h"
-#include "link/sys.h"
 
-#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* The mapping that an address lies in. The list is the caller's, for the path. */
 static bool find_mapping(uint64_t address, struct vb_mapping_list *list, struct vb_mapping *mapping)
@@ -27,65 +27,57 @@ static bool find_mapping(uint64_t address, struct vb_mapping_list *list, struct 
 	return is_found;
 }
 
+static bool keep_by_name(const struct vb_mapping *mapping, struct vb_kept *kept)
+{
+	return mapping->path[0] == '/' && vb_kept_open(mapping->path, mapping, kept);
+}
+
 static bool is_same_file(int fd, const struct vb_mapping *mapping)
 {
 	struct stat status;
 
-	return !fstat(fd, &status) && S_ISREG(status.st_mode) && status.st_ino == mapping->inode &&
+	return !fstat(fd, &status) && status.st_ino == mapping->inode &&
 	       status.st_dev == mapping->device;
 }
 
-static int open_by_name(const struct vb_mapping *mapping)
-{
-	int fd;
-
-	if (mapping->path[0] != '/')
-		return -1;
-	fd = vb_sys_result(
-		syscall(SYS_openat, AT_FDCWD, mapping->path, O_RDWR | O_CLOEXEC | O_NONBLOCK));
-	if (fd >= 0 && is_same_file(fd, mapping))
-		return fd;
-	if (fd >= 0)
-		vb_sys_close(fd);
-	return -1;
-}
-
-static bool is_writable(int fd)
-{
-	return (syscall(SYS_fcntl, fd, F_GETFL) & O_ACCMODE) == O_RDWR;
-}
-
-/* Among the descriptors of the process. */
-static int open_by_descriptor(const struct vb_mapping *mapping)
+/* Among the descriptors of the process: -1 if it is not there. */
+static int find_descriptor(const struct vb_mapping *mapping)
 {
 	struct vb_numbers descriptors;
 	int fd = -1, candidate;
 
-	if (!vb_numbers_open(&descriptors, "/proc/self/fd"))
+	if (!vb_numbers_open(&descriptors, "/proc/thread-self/fd"))
 		return -1;
 	while (fd < 0 && vb_numbers_next(&descriptors, &candidate))
-		if (is_same_file(candidate, mapping) && is_writable(candidate))
-			fd = vb_sys_result(syscall(SYS_fcntl, candidate, F_DUPFD_CLOEXEC, 0));
+		if (is_same_file(candidate, mapping))
+			fd = candidate;
 	vb_numbers_close(&descriptors);
 	return fd;
+}
+
+static bool keep_by_descriptor(const struct vb_mapping *mapping, struct vb_kept *kept)
+{
+	int fd = find_descriptor(mapping);
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/fd/%d", (int)syscall(SYS_gettid), fd);
+	return fd >= 0 && vb_kept_open(path, mapping, kept);
 }
 
 bool vb_shared_find(uint64_t address, uint64_t length, struct vb_shared *shared_out)
 {
 	struct vb_mapping_list list;
 	struct vb_mapping mapping;
-	int fd;
+	struct vb_kept kept;
 
 	if (!length || !find_mapping(address, &list, &mapping) || mapping.end - address < length ||
 	    strncmp(mapping.rights, "rw", 2) || mapping.rights[3] != 's' || !mapping.inode)
 		return false;
-	fd = open_by_name(&mapping);
-	if (fd < 0)
-		fd = open_by_descriptor(&mapping);
-	if (fd < 0)
+	if (!keep_by_name(&mapping, &kept) && !keep_by_descriptor(&mapping, &kept))
 		return false;
 	*shared_out = (struct vb_shared){
-		.fd = vb_fd_own(fd),
+		.fd = -1,
+		.kept = kept,
 		.address = mapping.begin,
 		.length = mapping.end - mapping.begin,
 		.offset = mapping.offset,

@@ -6,12 +6,15 @@
 #ifndef VB_HOST_SHARED_H
 #define VB_HOST_SHARED_H
 
+#include "host/kept.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 /* A mapping and its file. */
 struct vb_shared {
-	int fd; /* ours; the caller closes it with vb_fd_close() */
+	int fd; /* ours, of a file that no program has: the caller closes it with vb_fd_close(); or -1 … */
+	struct vb_kept kept; /* … and the file is one of the program's: vb_kept_close() */
 	uint64_t address; /* of the whole mapping */
 	uint64_t length;
 	uint64_t offset; /* in the file */

@@ -22,6 +22,8 @@ static struct row {
 	_Atomic bool is_known_to_program;
 } rows[ROWS];
 
+static _Thread_local bool was_refused;
+
 static uint64_t identity_of(int fd)
 {
 	return atomic_load_explicit(&rows[fd].identity, memory_order_relaxed);
@@ -68,10 +70,21 @@ static int copy_high(int fd)
 	} while (true);
 }
 
+bool vb_fd_was_refused(void)
+{
+	return was_refused;
+}
+
+void vb_fd_forget_refusal(void)
+{
+	was_refused = false;
+}
+
 int vb_fd_own(int fd)
 {
 	int high;
 
+	was_refused |= fd == -EMFILE || fd == -ENFILE;
 	if (fd < 0)
 		return fd;
 	high = copy_high(fd);

@@ -16,6 +16,13 @@
  */
 int vb_fd_own(int fd);
 
+/*
+ * Whether the kernel had no descriptor left for this thread since it last forgot about that: those who report that something cannot be made are told less. A
+ * descriptor is made known to us by vb_fd_own(), the errors too.
+ */
+bool vb_fd_was_refused(void);
+void vb_fd_forget_refusal(void);
+
 /* The same for one that programs know: it keeps its number. */
 void vb_fd_own_in_place(int fd);
 

@@ -15,10 +15,11 @@ vb_err vb_udp_err_of(int result)
 		return VB_EBUSY;
 	case ENOMEM:
 	case ENOBUFS:
-	case EMFILE:
-	case ENFILE:
 	case ENOSPC: /* epoll's limit on watches */
 		return VB_ENOMEM;
+	case EMFILE:
+	case ENFILE:
+		return VB_EMFILE;
 	case EAFNOSUPPORT:
 	case ENOPROTOOPT:
 		return VB_EOPNOTSUPP;

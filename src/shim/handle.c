@@ -2,6 +2,8 @@
 /* Making and recognising them, with bare system calls: other functions of these names may be ours. */
 #include "shim/handle.h"
 
+#include "host/quiet.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -41,10 +43,26 @@ static int check_flags(enum vb_tree_kind kind, int flags)
 	return 0;
 }
 
+/* Where files may not be that large (RLIMIT_FSIZE), there is none; but the program does not end by that. */
+static int write_text(int fd, const char *text, size_t length)
+{
+	struct vb_quiet quiet;
+	long written;
+	int error;
+
+	vb_quiet_begin(&quiet);
+	written = syscall(SYS_write, fd, text, length);
+	error = written < 0 ? errno : 0;
+	vb_quiet_end(&quiet, error);
+	return error || written == (long)length ? error : EFBIG;
+}
+
 static int fill(int fd, const char *text, size_t length)
 {
-	if (syscall(SYS_write, fd, text, length) != (long)length)
-		return EIO;
+	int error = write_text(fd, text, length);
+
+	if (error)
+		return error;
 	if (syscall(SYS_lseek, fd, 0, SEEK_SET) != 0 || syscall(SYS_fchmod, fd, RIGHTS) ||
 	    syscall(SYS_fcntl, fd, F_ADD_SEALS,
 		    F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK))

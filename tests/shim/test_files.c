@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -138,6 +139,15 @@ TEST(what_cannot_be_opened_says_why)
 	EXPECT_EQ(errno_of(open(CLASS "/vb_l", O_RDONLY)), ENOENT);
 	EXPECT_EQ(errno_of(open(CLASS "/vb_lo0", O_RDONLY)), ENOENT);
 	EXPECT_EQ(errno_of(open(CLASS "x", O_RDONLY)), ENOENT);
+}
+
+TEST(a_file_that_may_not_be_as_large_is_not_opened_and_ends_nobody)
+{
+	struct rlimit limit = { 0, RLIM_INFINITY };
+
+	EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	EXPECT_EQ(open(NODE_TYPE, O_RDONLY), -1);
+	EXPECT_EQ(errno, EFBIG);
 }
 
 TEST(entries_of_the_gid_table_are_the_devices)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static char text[64 * 1024];
@@ -143,6 +144,25 @@ TEST(a_reader_that_went_away_does_not_end_the_program)
 	EXPECT_EQ(errno, 123);
 	EXPECT_EQ(sigpending(&pending), 0);
 	EXPECT(!sigismember(&pending, SIGPIPE));
+}
+
+TEST(a_file_that_may_not_grow_does_not_end_the_program)
+{
+	struct rlimit limit = { 0, 0 };
+	int fd = catch_stderr();
+	sigset_t pending;
+	char path[] = "/tmp/test_log.XXXXXX";
+
+	close(mkstemp(path));
+	vb_log_set_file(path);
+	EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	vb_log(VB_LOG_ERROR, "where to?");
+	EXPECT_STR(caught(fd), "verbatim: error: where to?\n");
+	EXPECT_EQ(dup2(open(path, O_WRONLY), STDERR_FILENO), STDERR_FILENO);
+	vb_log(VB_LOG_ERROR, "nowhere");
+	EXPECT_EQ(sigpending(&pending), 0);
+	EXPECT(!sigismember(&pending, SIGXFSZ));
+	unlink(path);
 }
 
 static void *speak(void *unused)

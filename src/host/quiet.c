@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Holding signals back, and swallowing the one that our own call has brought upon this thread. */
+#include "host/quiet.h"
+
+#include "link/sys.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+void vb_quiet_begin(struct vb_quiet *quiet)
+{
+	sigset_t both;
+
+	sigemptyset(&both);
+	sigaddset(&both, SIGPIPE);
+	sigaddset(&both, SIGXFSZ);
+	sigpending(&quiet->pending);
+	pthread_sigmask(SIG_BLOCK, &both, &quiet->before);
+}
+
+static void swallow(int number)
+{
+	const struct timespec at_once = { 0, 0 };
+	sigset_t one;
+
+	sigemptyset(&one);
+	sigaddset(&one, number);
+	while (sigtimedwait(&one, NULL, &at_once) < 0 && errno == EINTR)
+		;
+}
+
+void vb_quiet_end(const struct vb_quiet *quiet, int error)
+{
+	if (error == EPIPE && !sigismember(&quiet->pending, SIGPIPE))
+		swallow(SIGPIPE);
+	if (error == EFBIG && !sigismember(&quiet->pending, SIGXFSZ))
+		swallow(SIGXFSZ);
+	pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);
+}
+
+int vb_quiet_set_length(int fd, size_t length)
+{
+	struct vb_quiet quiet;
+	int error;
+
+	vb_quiet_begin(&quiet);
+	error = vb_sys_result(syscall(SYS_ftruncate, fd, length));
+	vb_quiet_end(&quiet, -error);
+	return error;
+}

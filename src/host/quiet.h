@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * System calls of ours that would end the program by a signal if they fail: SIGPIPE where a reader is gone, SIGXFSZ where a file would be
+ * larger than RLIMIT_FSIZE. Between the two calls this thread has neither.
+ */
+#ifndef VB_HOST_QUIET_H
+#define VB_HOST_QUIET_H
+
+#include <signal.h>
+#include <stddef.h>
+
+struct vb_quiet {
+	sigset_t before; /* the mask */
+	sigset_t pending;
+};
+
+void vb_quiet_begin(struct vb_quiet *quiet);
+/* `error` is the errno that our call failed with, or 0. What was pending before, or somebody else sent, stays. */
+void vb_quiet_end(const struct vb_quiet *quiet, int error);
+
+/* ftruncate() without the signal: 0, or a negative errno. */
+int vb_quiet_set_length(int fd, size_t length);
+
+#endif

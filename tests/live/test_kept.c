@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The keeper: a thread that holds files of the program open in a table of descriptors of its own. It has nothing of the program's there but these
+ * files, its loss is survived, and a copy of the process has none.
+ */
+#include "harness.h"
+
+#include "host/kept.h"
+#include "host/shared.h"
+#include "link/fd.h"
+#include "support_ends.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static struct vb_shared keep(uint8_t *memory)
+{
+	struct vb_shared shared;
+
+	EXPECT(vb_shared_find((uintptr_t)memory, LENGTH, &shared));
+	EXPECT(shared.kept.keeper);
+	return shared;
+}
+
+/* Through an envelope, as a neighbor maps it. */
+static void expect_to_be(const struct vb_shared *shared, uint8_t *memory)
+{
+	int envelope = vb_kept_seal(&shared->kept);
+	uint8_t *other;
+
+	EXPECT(envelope >= 0);
+	other = vb_kept_map_sealed(envelope, shared->length, shared->offset);
+	vb_fd_close(envelope);
+	EXPECT(other && other != memory);
+	memory[7] = 'x';
+	EXPECT_EQ(other[7], 'x');
+	EXPECT_EQ(munmap(other, shared->length), 0);
+}
+
+TEST(what_is_kept_is_the_memory_of_the_program)
+{
+	uint8_t *memory = shared_memory();
+	struct vb_shared shared = keep(memory);
+
+	expect_to_be(&shared, memory);
+	expect_to_be(&shared, memory);
+	vb_kept_close(&shared.kept);
+	EXPECT(vb_kept_seal(&shared.kept) < 0);
+}
+
+TEST(an_envelope_outlives_what_was_kept)
+{
+	uint8_t *memory = shared_memory();
+	struct vb_shared shared = keep(memory);
+	int envelope = vb_kept_seal(&shared.kept);
+	uint8_t *other;
+
+	vb_kept_close(&shared.kept);
+	other = vb_kept_map_sealed(envelope, LENGTH, 0);
+	EXPECT(other);
+	EXPECT(!vb_kept_map_sealed(envelope, LENGTH, 0)); /* it is empty */
+	vb_fd_close(envelope);
+}
+
+TEST(what_is_no_envelope_is_refused)
+{
+	uint8_t *memory = shared_memory();
+	struct vb_shared shared = keep(memory);
+
+	EXPECT(!vb_kept_map_sealed(0, LENGTH, 0));
+	EXPECT(!vb_kept_map_sealed(-1, LENGTH, 0));
+	vb_kept_close(&shared.kept);
+}
+
+/* A pipe that somebody else has open, too, has no end. */
+TEST(the_keeper_has_no_descriptor_of_the_program)
+{
+	struct vb_shared shared;
+	int ends[2];
+	char byte;
+
+	EXPECT_EQ(pipe(ends), 0);
+	shared = keep(shared_memory());
+	EXPECT_EQ(close(ends[1]), 0);
+	EXPECT_EQ(read(ends[0], &byte, 1), 0);
+	vb_kept_close(&shared.kept);
+}
+
+TEST(a_keeper_that_is_cut_off_gets_a_successor)
+{
+	unsigned fd = (unsigned)open("/dev/null", O_RDONLY | O_CLOEXEC); /* the next one's number */
+	uint8_t *memory = (close((int)fd), shared_memory());
+	struct vb_shared before = keep(memory);
+	struct vb_shared after;
+
+	EXPECT_EQ(close_range(fd + 1, ~0u, 0), 0); /* all but the file: it has no name */
+	EXPECT(vb_kept_seal(&before.kept) < 0);
+	after = keep(memory);
+	EXPECT(after.kept.keeper != before.kept.keeper);
+	vb_kept_close(&before.kept);
+	expect_to_be(&after, memory);
+	vb_kept_close(&after.kept);
+}
+
+static void expect_to_keep_in_child(long child, struct vb_shared *inherited, uint8_t *memory)
+{
+	struct vb_shared own;
+
+	EXPECT(child >= 0);
+	if (child) {
+		expect_child_success((pid_t)child);
+		expect_to_be(inherited, memory);
+		vb_kept_close(&inherited->kept);
+		return;
+	}
+	own = keep(memory);
+	expect_to_be(&own, memory);
+	vb_kept_close(&inherited->kept);
+	expect_to_be(&own, memory);
+	_exit(0);
+}
+
+TEST(a_forked_child_has_a_keeper_of_its_own)
+{
+	uint8_t *memory = shared_memory();
+	struct vb_shared shared = keep(memory);
+
+	expect_to_keep_in_child(fork(), &shared, memory);
+}
+
+TEST(a_copy_that_no_handler_saw_has_a_keeper_of_its_own)
+{
+	uint8_t *memory = shared_memory();
+	struct vb_shared shared = keep(memory);
+
+	expect_to_keep_in_child(syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL), &shared,
+				memory);
+}

@@ -119,9 +119,9 @@ static int send_offer(struct vb_neighbors *neighbors, uint32_t number)
 	/* Who has our ring needs it no more: any descriptor will do. */
 	int ring_fd = neighbor->out_fd >= 0 ? neighbor->out_fd : neighbors->block_fd;
 	int fds[VB_OFFER_FDS] = { neighbors->block_fd, neighbors->wake_fd, ring_fd };
-	struct vb_mail_name name = vb_member_name(neighbors->member->user, number);
+	struct vb_mail_name name = vb_member_name(&neighbors->member->user, number);
 
-	return vb_mail_send_fds(neighbors->member->fd, &name, &part, fds, VB_OFFER_FDS);
+	return vb_mail_send_fds(neighbors->member->box, &name, &part, fds, VB_OFFER_FDS);
 }
 
 /* False if there is nobody to take it, or nothing to offer. */
@@ -262,15 +262,6 @@ static bool take(struct vb_neighbors *neighbors, const struct vb_neighbor_offer 
 	return true;
 }
 
-static bool is_from(const struct vb_neighbors *neighbors, const struct vb_mail *mail,
-		    uint32_t number)
-{
-	struct vb_mail_name name = vb_member_name(neighbors->member->user, number);
-
-	return name.length == mail->from.length &&
-	       !memcmp(&name.address, &mail->from.address, name.length);
-}
-
 /* Both have what they need. */
 static void open_line(struct vb_neighbors *neighbors, uint32_t number, pid_t pid)
 {
@@ -306,7 +297,7 @@ void vb_neighbor_refuse(const struct vb_member *member, uint32_t kind, const str
 	struct iovec part = { &message, sizeof(message) };
 
 	if (kind == VB_NEIGHBOR_OFFER)
-		(void)vb_mail_send(member->fd, &mail->from, &part, 1);
+		(void)vb_mail_answer(member->box, mail->link, &part, 1, NULL, 0);
 }
 
 void vb_neighbors_take_refusal(struct vb_neighbors *neighbors, const void *bytes,
@@ -317,7 +308,7 @@ void vb_neighbors_take_refusal(struct vb_neighbors *neighbors, const void *bytes
 	if (!neighbors->block || mail->length != sizeof(message))
 		return;
 	memcpy(&message, bytes, sizeof(message));
-	if (message.number >= VB_MEMBER_COUNT || !is_from(neighbors, mail, message.number) ||
+	if (message.number >= VB_MEMBER_COUNT ||
 	    neighbors->table[message.number].state == VB_NEIGHBOR_OPEN)
 		return;
 	vb_neighbor_close(neighbors, message.number);
@@ -339,8 +330,7 @@ void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
 		return;
 	memcpy(&message, bytes, sizeof(message));
 	if (message.number >= VB_MEMBER_COUNT || !message.incarnation || !message.ring ||
-	    message.number == vb_member_number(neighbors->member) ||
-	    !is_from(neighbors, mail, message.number))
+	    message.number == vb_member_number(neighbors->member))
 		return;
 	neighbor = &neighbors->table[message.number];
 	if (!take(neighbors, &message, mail)) {

@@ -3,7 +3,7 @@
  * Boxes: a listener, and connections whose other ends are proven. One epoll descriptor holds them all, so that a box is one
  * descriptor to its user. Connections go both ways. Those that we made are kept for the next message, those that fellows made for
  * as long as they want; of too many of a kind the one that was used least is closed, and whoever misses it connects again.
- * Strangers can connect to a listener as fast as they like: after each round that met some it rests for a hundred times as long as they took.
+ * Strangers can connect to a listener as fast as they like: after each round that met some it rests for two hundred times as long as they took.
  */
 #include "host/mail.h"
 
@@ -26,10 +26,12 @@
 #define MESSAGES_IN_A_ROW 64u /* by one connection, before others are looked at */
 #define LOOKS_AT_ONCE 64u
 #define ROUND_NS 1000000u /* of strangers … */
-#define REST_MIN_NS 5000000u /* … after which the listener rests at least so long … */
+#define REST_MIN_NS 10000000u /* … after which the listener rests at least so long … */
 #define REST_MAX_NS 200000000u
-#define REST_FACTOR 100u /* … and as much longer than the round took */
-#define LIST_LASTS_NS 1000000000u
+#define REST_FACTOR 200u /* … and as much longer than the round took */
+#define LIST_LASTS_NS 100000000u
+#define LISTS_APART_NS 1000000u /* at least, where somebody else has the name … */
+#define LIST_FACTOR 25u /* … and so many times what the last one took */
 #define CANDIDATES_MAX 64u /* that are tried, where the kernel does not say whose they are */
 
 struct link {
@@ -58,7 +60,8 @@ struct vb_mail_box {
 	uint64_t last_id;
 	uint64_t uses;
 	struct vb_mail_list list;
-	uint64_t listed_ns;
+	uint64_t listed_ns; /* when it was taken … */
+	uint64_t listing_ns; /* … and how long that took */
 };
 
 /* --- connections -------------------------------------------------------------------------------- */
@@ -305,16 +308,27 @@ static int connect_to(const struct vb_mail_box *box, const char *text, int *fd_o
 
 void vb_mail_look(struct vb_mail_box *box)
 {
+	uint64_t begin_ns = vb_clock_now();
+
 	if (box->user.is_overflow)
 		return;
 	vb_mail_list_fill(&box->list, &box->user, VB_MAIL_LISTENERS);
 	box->listed_ns = vb_clock_now();
+	box->listing_ns = box->listed_ns - begin_ns;
 }
 
-static void look_if_old(struct vb_mail_box *box)
+/* Where a stranger has the name, the fellow's other one may be newer than the list: false if that cannot be said now. */
+static bool look_if_old(struct vb_mail_box *box, const struct vb_mail_name *name, int result)
 {
-	if (!box->listed_ns || vb_clock_now() - box->listed_ns >= LIST_LASTS_NS)
-		vb_mail_look(box);
+	uint64_t age_ns = vb_clock_now() - box->listed_ns;
+	bool is_in_doubt = result != -ECONNREFUSED ||
+			   (age_ns >= LISTS_APART_NS && !vb_mail_is_unused(name));
+
+	if (age_ns < (is_in_doubt ? LISTS_APART_NS : LIST_LASTS_NS) ||
+	    age_ns < box->listing_ns * LIST_FACTOR)
+		return !is_in_doubt;
+	vb_mail_look(box);
+	return true;
 }
 
 bool vb_mail_is_listed(const struct vb_mail_box *box, const struct vb_mail_name *name)
@@ -353,21 +367,24 @@ static int connect_to_others(const struct vb_mail_box *box, const char *text, in
 	return result == -EACCES ? -ECONNREFUSED : result;
 }
 
-/* A fellow that has that name. A list that is a moment old will do: only under attack it matters. */
+/* A fellow that has that name. A list that is a moment old will do. */
 static int find_fellow(struct vb_mail_box *box, const struct vb_mail_name *name, int *fd_out,
 		       struct ucred *peer)
 {
 	int result, others;
+	bool is_certain;
 
 	if (box->user.is_overflow)
 		return -ECONNREFUSED;
 	result = connect_to(box, name->text, fd_out, peer);
 	if (result != -EACCES && result != -EAGAIN && result != -ECONNREFUSED)
 		return result;
-	look_if_old(box);
+	is_certain = look_if_old(box, name, result);
 	others = connect_to_others(box, name->text, fd_out, peer);
 	if (others != -ECONNREFUSED)
 		return others;
+	if (!is_certain)
+		return -EAGAIN;
 	/* A stranger, too, may not keep up. */
 	if (result == -EAGAIN && box->list.has_uids && !vb_mail_list_has(&box->list, name->text))
 		return -ECONNREFUSED;

@@ -126,15 +126,21 @@ enum reading { MORE, DONE, FAILED };
 static enum reading read_answer(struct vb_mail_list *list, const struct vb_mail_user *user,
 				const char *prefix, const void *bytes, int length)
 {
-	const struct nlmsghdr *header = bytes;
+	const uint8_t *next = bytes;
 
-	for (; NLMSG_OK(header, (unsigned)length); header = NLMSG_NEXT(header, length)) {
+	while ((size_t)length >= sizeof(struct nlmsghdr)) {
+		const struct nlmsghdr *header = (const void *)next;
+		uint32_t step = NLMSG_ALIGN(header->nlmsg_len);
+
 		if (header->nlmsg_type == NLMSG_DONE)
 			return DONE;
 		if (header->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
+		    header->nlmsg_len > (size_t)length ||
 		    header->nlmsg_len < NLMSG_LENGTH(sizeof(struct unix_diag_msg)) ||
 		    !read_entry(list, user, prefix, header))
 			return FAILED;
+		next += step;
+		length = step < (uint32_t)length ? length - (int)step : 0;
 	}
 	return MORE;
 }

@@ -143,14 +143,21 @@ static bool offer(struct vb_neighbors *neighbors, uint32_t number)
 	return true;
 }
 
+/* We may have become another user since we joined: our own offers would not be taken any more. */
+static bool has_changed_user(const struct vb_member *member)
+{
+	return geteuid() != member->user.uid;
+}
+
 /* Whoever made an offer is waited for, also if the other made the first one. */
 static bool ask(struct vb_neighbors *neighbors, uint32_t number)
 {
 	struct vb_neighbor *neighbor = &neighbors->table[number];
+	bool has_changed = has_changed_user(neighbors->member);
 
-	if (!offer(neighbors, number)) {
+	if (has_changed || !offer(neighbors, number)) {
 		vb_neighbor_close(neighbors, number);
-		neighbor->why = VB_NEIGHBOR_NOBODY;
+		neighbor->why = has_changed ? VB_NEIGHBOR_ANOTHER_USER : VB_NEIGHBOR_NOBODY;
 		return false;
 	}
 	if (neighbor->state == VB_NEIGHBOR_ABSENT)
@@ -167,8 +174,10 @@ void vb_neighbors_offer_again(struct vb_neighbors *neighbors)
 		struct vb_neighbor *neighbor = &neighbors->table[i];
 
 		if (neighbor->is_unsent && now - neighbor->asked_ns > SEND_AGAIN_NS &&
-		    !offer(neighbors, i))
+		    !offer(neighbors, i)) {
 			vb_neighbor_close(neighbors, i);
+			neighbor->why = VB_NEIGHBOR_NOBODY;
+		}
 	}
 }
 
@@ -292,8 +301,11 @@ static void renew_line(struct vb_neighbor *neighbor)
 
 void vb_neighbor_refuse(const struct vb_member *member, uint32_t kind, const struct vb_mail *mail)
 {
-	struct vb_neighbor_offer message = { .kind = VB_NEIGHBOR_REFUSES,
-					     .number = vb_member_number(member) };
+	struct vb_neighbor_offer message = {
+		.kind = VB_NEIGHBOR_REFUSES,
+		.number = vb_member_number(member),
+		.incarnation = has_changed_user(member) ? VB_REFUSAL_USER : VB_REFUSAL_PATH,
+	};
 	struct iovec part = { &message, sizeof(message) };
 
 	if (kind == VB_NEIGHBOR_OFFER)
@@ -312,7 +324,9 @@ void vb_neighbors_take_refusal(struct vb_neighbors *neighbors, const void *bytes
 	    neighbors->table[message.number].state == VB_NEIGHBOR_OPEN)
 		return;
 	vb_neighbor_close(neighbors, message.number);
-	neighbors->table[message.number].why = VB_NEIGHBOR_REFUSED;
+	neighbors->table[message.number].why = message.incarnation == VB_REFUSAL_USER
+						       ? VB_NEIGHBOR_ANOTHER_USER
+						       : VB_NEIGHBOR_REFUSED;
 }
 
 void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
@@ -321,7 +335,7 @@ void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
 	struct vb_neighbor_offer message;
 	struct vb_neighbor *neighbor;
 
-	if (!neighbors->block) {
+	if (!neighbors->block || has_changed_user(neighbors->member)) {
 		if (neighbors->member)
 			vb_neighbor_refuse(neighbors->member, VB_NEIGHBOR_OFFER, mail);
 		return;
@@ -423,8 +437,17 @@ static const char *describe_absence(enum vb_neighbor_why why)
 		return "wire: the peer has not answered";
 	case VB_NEIGHBOR_REFUSED:
 		return "wire: the peer wants packets (its path is wire)";
+	case VB_NEIGHBOR_ANOTHER_USER:
+		return "wire: the peer, or this process, has become another user since it opened its device";
 	}
 	return "wire: the peer was not asked";
+}
+
+bool vb_neighbor_is_nobody(const struct vb_neighbors *neighbors, uint32_t number)
+{
+	const struct vb_neighbor *neighbor = &neighbors->table[number];
+
+	return neighbor->state == VB_NEIGHBOR_ABSENT && neighbor->why == VB_NEIGHBOR_NOBODY;
 }
 
 const char *vb_neighbor_describe(const struct vb_neighbors *neighbors, uint32_t number)

@@ -8,6 +8,7 @@
 
 #include "host/config.h"
 #include "host/device.h"
+#include "host/mail.h"
 #include "host/port_holders.h"
 
 #include <arpa/inet.h>
@@ -139,9 +140,28 @@ static void print_holders(const struct vb_port_holders *holders)
 		       "then, and those that start while any of them runs, go on so.\n");
 }
 
+static void print_strangers(void)
+{
+	struct vb_mail_user user = vb_mail_user();
+	char text[1024];
+
+	if (user.is_overflow) {
+		printf("\nThis user has the overflow uid %u of a user namespace, as all users have that it does not know. So peers on\n"
+		       "this host are reached by packets only, and programs do not share what they are told.\n",
+		       user.uid);
+		return;
+	}
+	vb_mail_describe_strangers(&user, text, sizeof(text));
+	if (*text)
+		printf("\nNames by which your programs find each other are held by others: %s.\n"
+		       "Your programs skip them and use other names.\n",
+		       text);
+}
+
 static void print_neighbours(const struct neighbours *neighbours)
 {
 	print_holders(&neighbours->holders);
+	print_strangers();
 	if (neighbours->kernel_device_count)
 		printf("\nThe kernel has RDMA devices of its own, which `verbatim run` does not show:");
 	for (uint32_t i = 0; i < neighbours->kernel_device_count; i++)

@@ -53,7 +53,7 @@ int command_stat(int argc, char **argv)
 {
 	static struct vb_state_answer answer;
 	uint32_t asked, answered = 0;
-	int fd;
+	struct vb_mail_box *box;
 
 	if (argc > 1) {
 		bool is_help = !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h");
@@ -64,16 +64,16 @@ int command_stat(int argc, char **argv)
 			fprintf(stderr, "verbatim stat: cannot read '%s'; try --help\n", argv[1]);
 		return is_help ? 0 : 2;
 	}
-	fd = vb_state_ask(&asked);
-	if (fd < 0) {
-		fprintf(stderr, "verbatim stat: no socket: %s\n", strerror(-fd));
+	box = vb_state_ask(&asked);
+	if (!box) {
+		fprintf(stderr, "verbatim stat: no socket to ask with\n");
 		return 3;
 	}
-	while (answered < asked && vb_state_take(fd, WAIT_MS, &answer)) {
+	while (answered < asked && vb_state_take(box, WAIT_MS, &answer)) {
 		print_answer(&answer);
 		answered++;
 	}
-	vb_state_close(fd);
+	vb_state_close(box);
 	if (!asked)
 		puts("no program of this user has a device open here");
 	if (answered < asked)

@@ -1,174 +1,686 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Mail: names, sending, receiving. Descriptors that come from strangers are closed at once. */
+/*
+ * Boxes: a listener, and connections whose other ends are proven. One epoll descriptor holds them all, so that a box is one
+ * descriptor to its user. Connections go both ways. Those that we made are kept for the next message, those that fellows made for
+ * as long as they want; of too many of a kind the one that was used least is closed, and whoever misses it connects again.
+ * Strangers can connect to a listener as fast as they like: after each round that met some it rests for two hundred times as long as they took.
+ */
 #include "host/mail.h"
 
+#include "host/clock.h"
+#include "host/log.h"
+#include "host/mail_list.h"
 #include "link/fd.h"
 #include "link/sys.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
 
-#define STRANGERS_AT_ONCE 16u /* more wait for the next call: they must not keep us busy */
+#define BACKLOG 256 /* strangers may fill it: that it is emptied must be worth a look at it */
+#define ACCEPTED_MAX 16u /* connections that fellows made */
+#define MESSAGES_IN_A_ROW 64u /* by one connection, before others are looked at */
+#define LOOKS_AT_ONCE 64u
+#define ROUND_NS 1000000u /* of strangers … */
+#define REST_MIN_NS 10000000u /* … after which the listener rests at least so long … */
+#define REST_MAX_NS 200000000u
+#define REST_FACTOR 200u /* … and as much longer than the round took */
+#define LIST_LASTS_NS 100000000u
+#define LISTS_APART_NS 1000000u /* at least, where somebody else has the name … */
+#define LIST_FACTOR 25u /* … and so many times what the last one took */
+#define CANDIDATES_MAX 64u /* that are tried, where the kernel does not say whose they are */
 
-union control {
-	struct cmsghdr header; /* for its alignment */
-	uint8_t bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(VB_MAIL_FDS_MAX * sizeof(int))];
+struct link {
+	struct link *next;
+	int fd;
+	bool is_made; /* by us */
+	bool is_shut; /* what is in it is still read */
+	pid_t pid;
+	uint64_t id;
+	uint64_t used; /* the later, the higher */
+	struct vb_mail_name to; /* if we made it */
 };
 
-struct vb_mail_name vb_mail_name(uid_t user, const char *what)
+struct vb_mail_box {
+	struct vb_mail_user user;
+	int epoll;
+	int listener; /* or -1 */
+	int timer; /* or -1: for the end of a rest */
+	bool is_shut;
+	bool is_resting; /* the listener */
+	uint32_t links_max;
+	struct vb_mail_name name; /* that it listens on, with what was added to it */
+	struct link *links;
+	struct link *current; /* that mail was received by last, or NULL */
+	uint32_t in_a_row;
+	uint64_t last_id;
+	uint64_t uses;
+	struct vb_mail_list list;
+	uint64_t listed_ns; /* when it was taken … */
+	uint64_t listing_ns; /* … and how long that took */
+};
+
+/* --- connections -------------------------------------------------------------------------------- */
+
+static socklen_t store_address(const char *text, struct sockaddr_un *address)
 {
-	struct vb_mail_name name = { .address = { .sun_family = AF_UNIX } };
-	char *path = name.address.sun_path;
-	int length;
+	size_t length = strlen(text);
 
 	/* The first byte stays 0: an abstract name. */
-	length =
-		snprintf(path + 1, sizeof(name.address.sun_path) - 1, "verbatim/%u/%s", user, what);
-	name.length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-	return name;
+	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (length > sizeof(address->sun_path) - 1)
+		length = sizeof(address->sun_path) - 1;
+	memcpy(address->sun_path + 1, text, length);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
 }
 
-int vb_mail_open(void)
+static int open_socket(void)
 {
-	int fd = vb_fd_own(vb_sys_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-	int yes = 1;
+	return vb_fd_own(vb_sys_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+static bool ask_peer(int fd, struct ucred *peer)
+{
+	socklen_t length = sizeof(*peer);
+
+	return vb_sys_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &length) == 0;
+}
+
+static void watch(struct vb_mail_box *box, int operation, int fd, void *what, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.ptr = what };
+
+	(void)vb_sys_epoll_ctl(box->epoll, operation, fd, &event);
+}
+
+/* Others may have copies of what is behind a descriptor: epoll would tell of it on. */
+static void close_watched(struct vb_mail_box *box, int fd)
+{
+	if (fd >= 0 && vb_fd_is_ours(fd) && vb_fd_is_ours(box->epoll))
+		watch(box, EPOLL_CTL_DEL, fd, NULL, 0);
+	vb_fd_close(fd);
+}
+
+static void drop(struct vb_mail_box *box, struct link *link)
+{
+	struct link **place = &box->links;
+
+	while (*place != link)
+		place = &(*place)->next;
+	*place = link->next;
+	if (box->current == link)
+		box->current = NULL;
+	close_watched(box, link->fd);
+	free(link);
+}
+
+static void shut(struct link *link)
+{
+	link->is_shut = true;
+	(void)syscall(SYS_shutdown, link->fd, SHUT_RD);
+}
+
+/* What we made is closed: what was sent by it will be read. What a fellow made is shut: he learns of it when he sends, and all that he has sent is read before. */
+static void make_room(struct vb_mail_box *box, bool is_made)
+{
+	uint32_t most = is_made ? box->links_max : ACCEPTED_MAX;
+	struct link *least = NULL;
+	uint32_t count = 0;
+
+	for (struct link *link = box->links; link; link = link->next) {
+		if (link->is_made != is_made || link->is_shut)
+			continue;
+		count++;
+		if (!least || link->used < least->used)
+			least = link;
+	}
+	if (count < most)
+		return;
+	if (is_made)
+		drop(box, least);
+	else
+		shut(least);
+}
+
+/* Takes the descriptor over. */
+static struct link *add_link(struct vb_mail_box *box, int fd, pid_t pid,
+			     const struct vb_mail_name *to)
+{
+	struct link *link = fd >= 0 ? calloc(1, sizeof(*link)) : NULL;
+
+	if (!link) {
+		vb_fd_close(fd);
+		return NULL;
+	}
+	make_room(box, to);
+	*link = (struct link){
+		.next = box->links,
+		.fd = fd,
+		.is_made = to,
+		.pid = pid,
+		.id = ++box->last_id,
+		.used = ++box->uses,
+	};
+	if (to)
+		link->to = *to;
+	box->links = link;
+	watch(box, EPOLL_CTL_ADD, fd, link, EPOLLIN);
+	return link;
+}
+
+/* --- rest ----------------------------------------------------------------------------------------- */
+
+static void set_timer(struct vb_mail_box *box, uint64_t ns)
+{
+	struct itimerspec time = { .it_value = { (time_t)(ns / 1000000000u),
+						 (long)(ns % 1000000000u) } };
+
+	(void)syscall(SYS_timerfd_settime, box->timer, 0, &time, NULL);
+}
+
+static void end_rest(struct vb_mail_box *box)
+{
+	box->is_resting = false;
+	if (box->timer >= 0)
+		set_timer(box, 0); /* and it is not readable any more */
+	watch(box, EPOLL_CTL_MOD, box->listener, &box->listener, EPOLLIN);
+}
+
+/* Where there is no descriptor for a timer, it rests until vb_mail_is_intact(). */
+static void rest(struct vb_mail_box *box, uint64_t spent_ns)
+{
+	uint64_t ns = spent_ns * REST_FACTOR;
+
+	if (box->timer < 0) {
+		box->timer = vb_fd_own(vb_sys_result(
+			syscall(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)));
+		if (box->timer >= 0)
+			watch(box, EPOLL_CTL_ADD, box->timer, &box->timer, EPOLLIN);
+	}
+	if (ns < REST_MIN_NS)
+		ns = REST_MIN_NS;
+	if (box->timer >= 0)
+		set_timer(box, ns < REST_MAX_NS ? ns : REST_MAX_NS);
+	box->is_resting = true;
+	watch(box, EPOLL_CTL_MOD, box->listener, &box->listener, 0);
+}
+
+/* --- boxes -------------------------------------------------------------------------------------- */
+
+struct vb_mail_box *vb_mail_open(const struct vb_mail_user *user, uint32_t links_max)
+{
+	struct vb_mail_box *box = calloc(1, sizeof(*box));
+
+	if (!box)
+		return NULL;
+	box->user = *user;
+	box->links_max = links_max;
+	box->listener = box->timer = -1;
+	box->epoll = vb_fd_own(vb_sys_epoll_create(EPOLL_CLOEXEC));
+	if (box->epoll >= 0)
+		return box;
+	free(box);
+	return NULL;
+}
+
+void vb_mail_close(struct vb_mail_box *box)
+{
+	if (!box)
+		return;
+	while (box->links)
+		drop(box, box->links);
+	vb_fd_close(box->listener);
+	vb_fd_close(box->timer);
+	vb_fd_close(box->epoll);
+	vb_mail_list_clear(&box->list);
+	free(box);
+}
+
+bool vb_mail_is_intact(struct vb_mail_box *box)
+{
+	struct link *next;
+
+	for (struct link *link = box->links; link; link = next) {
+		next = link->next;
+		if (!vb_fd_is_ours(link->fd))
+			drop(box, link);
+	}
+	if (box->is_resting && box->timer < 0)
+		end_rest(box);
+	return vb_fd_is_ours(box->epoll) && (box->listener < 0 || vb_fd_is_ours(box->listener)) &&
+	       (box->timer < 0 || vb_fd_is_ours(box->timer));
+}
+
+int vb_mail_fd(const struct vb_mail_box *box)
+{
+	return box->epoll;
+}
+
+void vb_mail_shut(struct vb_mail_box *box)
+{
+	box->is_shut = true;
+	if (vb_fd_is_ours(box->listener))
+		(void)syscall(SYS_shutdown, box->listener, SHUT_RD);
+	for (struct link *link = box->links; link; link = link->next)
+		if (vb_fd_is_ours(link->fd))
+			shut(link);
+	if (box->is_resting)
+		end_rest(box);
+}
+
+/* --- proof -------------------------------------------------------------------------------------- */
+
+static void report_stranger(const char *text, uid_t uid)
+{
+	vb_log(VB_LOG_WARN, "uid %u holds the name %s: it is skipped", uid, text);
+}
+
+/*
+ * Connects to a name. 0 if a fellow is there; -EACCES: it is a stranger; -EAGAIN: whoever is there does not keep up;
+ * -ECONNREFUSED: nobody listens.
+ */
+static int connect_to(const struct vb_mail_box *box, const char *text, int *fd_out,
+		      struct ucred *peer)
+{
+	struct sockaddr_un address;
+	socklen_t length = store_address(text, &address);
+	int fd = open_socket();
 	int result;
 
 	if (fd < 0)
 		return fd;
-	result = vb_sys_setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes));
-	if (result < 0) {
-		vb_fd_close(fd);
-		return result;
+	result = vb_sys_connect(fd, &address, length);
+	if (!result && (!ask_peer(fd, peer) || peer->uid != box->user.uid)) {
+		report_stranger(text, peer->uid);
+		result = -EACCES;
 	}
-	return fd;
-}
-
-void vb_mail_close(int fd)
-{
+	if (!result) {
+		*fd_out = fd;
+		return 0;
+	}
 	vb_fd_close(fd);
+	return result == -EAGAIN || result == -EACCES ? result : -ECONNREFUSED;
 }
 
-bool vb_mail_claim(int fd, const struct vb_mail_name *name)
+void vb_mail_look(struct vb_mail_box *box)
 {
-	return vb_sys_bind(fd, &name->address, name->length) == 0;
+	uint64_t begin_ns = vb_clock_now();
+
+	if (box->user.is_overflow)
+		return;
+	vb_mail_list_fill(&box->list, &box->user, VB_MAIL_LISTENERS);
+	box->listed_ns = vb_clock_now();
+	box->listing_ns = box->listed_ns - begin_ns;
 }
 
-bool vb_mail_claim_any(int fd)
+/* Where a stranger has the name, the fellow's other one may be newer than the list: false if that cannot be said now. */
+static bool look_if_old(struct vb_mail_box *box, const struct vb_mail_name *name, int result)
 {
-	sa_family_t family = AF_UNIX;
+	uint64_t age_ns = vb_clock_now() - box->listed_ns;
+	bool is_in_doubt = result != -ECONNREFUSED ||
+			   (age_ns >= LISTS_APART_NS && !vb_mail_is_unused(name));
 
-	return vb_sys_bind(fd, &family, sizeof(family)) == 0;
+	if (age_ns < (is_in_doubt ? LISTS_APART_NS : LIST_LASTS_NS) ||
+	    age_ns < box->listing_ns * LIST_FACTOR)
+		return !is_in_doubt;
+	vb_mail_look(box);
+	return true;
 }
 
-bool vb_mail_is_claimed(int fd, const struct vb_mail_name *name)
+bool vb_mail_is_listed(const struct vb_mail_box *box, const struct vb_mail_name *name)
 {
-	struct sockaddr nobody = { .sa_family = AF_UNSPEC };
-	bool is_claimed = vb_sys_connect(fd, &name->address, name->length) == 0;
+	uint32_t end;
 
-	(void)vb_sys_connect(fd, &nobody, sizeof(nobody));
-	return is_claimed;
+	return !box->list.has_uids || vb_mail_list_has(&box->list, name->text) ||
+	       vb_mail_list_first(&box->list, name->text, &end) < end;
 }
 
-static struct msghdr header_to(struct vb_mail_name *to, struct iovec *parts, uint32_t count)
+bool vb_mail_list_is_exact(const struct vb_mail_box *box)
 {
-	return (struct msghdr){
-		.msg_name = &to->address,
-		.msg_namelen = to->length,
-		.msg_iov = parts,
-		.msg_iovlen = count,
-	};
+	return box->list.has_uids;
 }
 
-static int send_message(int fd, const struct msghdr *message)
+/* Names that fellows took because a stranger had the first one; not our own. */
+static int connect_to_others(const struct vb_mail_box *box, const char *text, int *fd_out,
+			     struct ucred *peer)
 {
-	int result = vb_sys_sendmsg(fd, message, MSG_NOSIGNAL | MSG_DONTWAIT);
+	uint32_t end;
+	uint32_t first = vb_mail_list_first(&box->list, text, &end);
+	uint32_t count = end - first;
+	uint32_t begin = 0;
+	int result = -ECONNREFUSED;
 
-	return result < 0 ? result : 0;
+	if (!count)
+		return result;
+	if (!box->list.has_uids)
+		(void)!getrandom(&begin, sizeof(begin), 0);
+	for (uint32_t i = 0; i < count && i < CANDIDATES_MAX && result; i++) {
+		const char *other = box->list.names[first + (begin + i) % count].text;
+
+		if (strcmp(other, box->name.text) != 0)
+			result = connect_to(box, other, fd_out, peer);
+	}
+	return result == -EACCES ? -ECONNREFUSED : result;
 }
 
-int vb_mail_send(int fd, const struct vb_mail_name *to, const struct iovec *parts, uint32_t count)
+/* A fellow that has that name. A list that is a moment old will do. */
+static int find_fellow(struct vb_mail_box *box, const struct vb_mail_name *name, int *fd_out,
+		       struct ucred *peer)
 {
-	struct vb_mail_name name = *to;
-	struct msghdr message = header_to(&name, (struct iovec *)(uintptr_t)parts, count);
+	int result, others;
+	bool is_certain;
 
-	return send_message(fd, &message);
+	if (box->user.is_overflow)
+		return -ECONNREFUSED;
+	result = connect_to(box, name->text, fd_out, peer);
+	if (result != -EACCES && result != -EAGAIN && result != -ECONNREFUSED)
+		return result;
+	is_certain = look_if_old(box, name, result);
+	others = connect_to_others(box, name->text, fd_out, peer);
+	if (others != -ECONNREFUSED)
+		return others;
+	if (!is_certain)
+		return -EAGAIN;
+	/* A stranger, too, may not keep up. */
+	if (result == -EAGAIN && box->list.has_uids && !vb_mail_list_has(&box->list, name->text))
+		return -ECONNREFUSED;
+	return result == -EACCES ? -ECONNREFUSED : result;
 }
 
-int vb_mail_send_fds(int fd, const struct vb_mail_name *to, const struct iovec *part,
-		     const int *fds, uint32_t fd_count)
+bool vb_mail_is_claimed(struct vb_mail_box *box, const struct vb_mail_name *name, pid_t *pid_out)
 {
-	struct vb_mail_name name = *to;
-	struct iovec bytes = *part;
-	struct msghdr message = header_to(&name, &bytes, 1);
-	union control control = { .header = {
-					  .cmsg_level = SOL_SOCKET,
-					  .cmsg_type = SCM_RIGHTS,
-					  .cmsg_len = CMSG_LEN(fd_count * sizeof(int)),
-				  } };
+	struct ucred peer = { 0 };
+	int fd = -1;
+	int result = find_fellow(box, name, &fd, &peer);
 
-	memcpy(CMSG_DATA(&control.header), fds, fd_count * sizeof(int));
-	message.msg_control = fd_count ? &control : NULL;
-	message.msg_controllen = fd_count ? CMSG_SPACE(fd_count * sizeof(int)) : 0;
-	return send_message(fd, &message);
+	vb_fd_close(fd);
+	*pid_out = peer.pid;
+	return !result || result == -EAGAIN;
 }
 
-/* Takes in what came beside the bytes. True if the sender, as the kernel says, is that user. */
-static bool load_control(struct msghdr *message, uid_t user, struct vb_mail *mail)
+bool vb_mail_is_unused(const struct vb_mail_name *name)
 {
-	bool is_from_user = false;
+	struct sockaddr_un address;
+	socklen_t length = store_address(name->text, &address);
+	int fd = open_socket();
+	bool is_unused = fd >= 0 && vb_sys_bind(fd, &address, length) == 0;
 
-	mail->fd_count = 0;
-	mail->pid = 0;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
-		if (c->cmsg_level != SOL_SOCKET)
-			continue;
-		if (c->cmsg_type == SCM_CREDENTIALS) {
-			struct ucred sender;
+	vb_fd_close(fd);
+	return is_unused;
+}
 
-			memcpy(&sender, CMSG_DATA(c), sizeof(sender));
-			is_from_user = sender.uid == user;
-			mail->pid = sender.pid;
-		} else if (c->cmsg_type == SCM_RIGHTS) {
-			size_t length = c->cmsg_len - CMSG_LEN(0);
+void vb_mail_describe_strangers(const struct vb_mail_user *user, char *text, size_t size)
+{
+	struct vb_mail_list list = { 0 };
+	size_t length = 0;
 
-			memcpy(mail->fds, CMSG_DATA(c), length);
-			mail->fd_count = (uint32_t)(length / sizeof(int));
-			for (uint32_t i = 0; i < mail->fd_count; i++)
-				mail->fds[i] = vb_fd_own(mail->fds[i]);
+	*text = 0;
+	vb_mail_list_fill(&list, user, VB_MAIL_ALL_NAMES);
+	for (uint32_t i = 0; i < list.stranger_count && length < size; i++)
+		length += (size_t)snprintf(text + length, size - length,
+					   "%suid %u holds %u (such as %s)", i ? ", " : "",
+					   list.strangers[i].uid, list.strangers[i].count,
+					   list.strangers[i].name.text);
+	vb_mail_list_clear(&list);
+}
+
+/* --- claiming ----------------------------------------------------------------------------------- */
+
+static bool listen_on(struct vb_mail_box *box, const char *text)
+{
+	struct sockaddr_un address;
+	socklen_t length = store_address(text, &address);
+	int fd = open_socket();
+
+	if (fd < 0)
+		return false;
+	if (vb_sys_bind(fd, &address, length) < 0 || syscall(SYS_listen, fd, BACKLOG) < 0) {
+		vb_fd_close(fd);
+		return false;
+	}
+	box->listener = fd;
+	snprintf(box->name.text, sizeof(box->name.text), "%s", text);
+	return true;
+}
+
+/* The name itself is in use. Who listens there and does not keep up is a fellow, unless the kernel says otherwise. */
+static bool is_fellows(struct vb_mail_box *box, const char *text)
+{
+	struct ucred peer;
+	int fd = -1;
+	int result = connect_to(box, text, &fd, &peer);
+
+	vb_fd_close(fd);
+	if (result != -EAGAIN)
+		return !result;
+	vb_mail_look(box);
+	return !box->list.has_uids || vb_mail_list_has(&box->list, text);
+}
+
+/* Anybody may see this name, and nobody can foresee it. */
+static bool listen_beside(struct vb_mail_box *box, const char *text)
+{
+	char other[VB_MAIL_NAME_MAX];
+	uint64_t random;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return false;
+	snprintf(other, sizeof(other), "%.86s~%016" PRIx64, text, random);
+	return listen_on(box, other);
+}
+
+/* Somebody may have got there by the other way: one of the two has been listed by now, and sees the other. */
+static bool has_rival(struct vb_mail_box *box, const struct vb_mail_name *name)
+{
+	bool has_plain_name = !strcmp(box->name.text, name->text);
+	struct ucred peer;
+	int fd = -1;
+	int result = -ECONNREFUSED;
+
+	vb_mail_look(box);
+	if (!has_plain_name && (!box->list.has_uids || vb_mail_list_has(&box->list, name->text)))
+		result = connect_to(box, name->text, &fd, &peer);
+	if (result)
+		result = connect_to_others(box, name->text, &fd, &peer);
+	vb_fd_close(fd);
+	return !result || result == -EAGAIN;
+}
+
+bool vb_mail_claim(struct vb_mail_box *box, const struct vb_mail_name *name)
+{
+	if (box->user.is_overflow)
+		return true;
+	if (!listen_on(box, name->text) &&
+	    (is_fellows(box, name->text) || !listen_beside(box, name->text)))
+		return false;
+	if (has_rival(box, name)) {
+		vb_fd_close(box->listener);
+		box->listener = -1;
+		return false;
+	}
+	watch(box, EPOLL_CTL_ADD, box->listener, &box->listener, EPOLLIN);
+	return true;
+}
+
+/* --- sending ------------------------------------------------------------------------------------ */
+
+static struct link *find_link(struct vb_mail_box *box, const struct vb_mail_name *to)
+{
+	for (struct link *link = box->links; link; link = link->next)
+		if (link->is_made && !strcmp(link->to.text, to->text))
+			return link;
+	return NULL;
+}
+
+static bool is_over(int result)
+{
+	return result == -EPIPE || result == -ECONNRESET || result == -ENOTCONN ||
+	       result == -EBADF || result == -ENOTSOCK;
+}
+
+static int connect_link(struct vb_mail_box *box, const struct vb_mail_name *to,
+			struct link **link_out)
+{
+	struct ucred peer;
+	int fd = -1;
+	int result = find_fellow(box, to, &fd, &peer);
+
+	if (result)
+		return result;
+	*link_out = add_link(box, fd, peer.pid, to);
+	return *link_out ? 0 : -ENOMEM;
+}
+
+/* A connection that is over was to a fellow that is gone, or was not used for long: there may be another one. */
+static int send_message(struct vb_mail_box *box, const struct vb_mail_name *to,
+			const struct iovec *parts, uint32_t count, const int *fds,
+			uint32_t fd_count)
+{
+	struct link *link = find_link(box, to);
+	int result;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		if (!link) {
+			result = connect_link(box, to, &link);
+			if (result)
+				return result;
 		}
+		result = vb_mail_write(link->fd, parts, count, fds, fd_count);
+		if (!is_over(result)) {
+			link->used = ++box->uses;
+			return result;
+		}
+		drop(box, link);
+		link = NULL;
 	}
-	return is_from_user;
+	return -ECONNREFUSED;
 }
 
-bool vb_mail_receive(int fd, uid_t user, void *bytes, size_t size, struct vb_mail *mail)
+int vb_mail_send(struct vb_mail_box *box, const struct vb_mail_name *to, const struct iovec *parts,
+		 uint32_t count)
 {
-	for (uint32_t i = 0; i < STRANGERS_AT_ONCE; i++) {
-		union control control;
-		struct iovec whole = { bytes, size };
-		struct msghdr message = {
-			.msg_name = &mail->from.address,
-			.msg_namelen = sizeof(mail->from.address),
-			.msg_iov = &whole,
-			.msg_iovlen = 1,
-			.msg_control = &control,
-			.msg_controllen = sizeof(control),
-		};
-		int length = vb_sys_recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	return send_message(box, to, parts, count, NULL, 0);
+}
 
-		if (length < 0)
-			return false;
-		mail->from.length = message.msg_namelen;
-		mail->length = (size_t)length;
-		if (load_control(&message, user, mail) && !(message.msg_flags & MSG_TRUNC))
-			return true;
-		vb_mail_close_fds(mail);
+int vb_mail_send_fds(struct vb_mail_box *box, const struct vb_mail_name *to,
+		     const struct iovec *part, const int *fds, uint32_t fd_count)
+{
+	return send_message(box, to, part, 1, fds, fd_count);
+}
+
+int vb_mail_answer(struct vb_mail_box *box, uint64_t link, const struct iovec *parts,
+		   uint32_t count, const int *fds, uint32_t fd_count)
+{
+	for (struct link *each = box->links; each; each = each->next)
+		if (each->id == link)
+			return vb_mail_write(each->fd, parts, count, fds, fd_count);
+	return -ECONNREFUSED;
+}
+
+/* --- receiving ---------------------------------------------------------------------------------- */
+
+static void add_fellow(struct vb_mail_box *box, int fd, pid_t pid)
+{
+	struct link *link = add_link(box, vb_fd_own(fd), pid, NULL);
+
+	if (link && box->is_shut)
+		shut(link);
+}
+
+static void on_accept_error(struct vb_mail_box *box, int error)
+{
+	if (box->is_shut) /* all were taken in */
+		watch(box, EPOLL_CTL_DEL, box->listener, NULL, 0);
+	else if (error != -EAGAIN) /* such as no descriptor to be had */
+		rest(box, ROUND_NS);
+}
+
+/* Takes in who has connected. Strangers are let go at once, with all that they have sent. */
+static void accept_some(struct vb_mail_box *box)
+{
+	uint64_t begin_ns = vb_clock_now();
+	uint64_t spent_ns = 0;
+	uint32_t strangers = 0;
+	struct ucred peer = { 0 };
+
+	while (spent_ns < ROUND_NS && strangers < BACKLOG) {
+		int fd = vb_sys_result(syscall(SYS_accept4, box->listener, NULL, NULL,
+					       SOCK_CLOEXEC | SOCK_NONBLOCK));
+
+		if (fd < 0) {
+			on_accept_error(box, fd);
+			break;
+		}
+		if (ask_peer(fd, &peer) && peer.uid == box->user.uid) {
+			add_fellow(box, fd, peer.pid);
+			break;
+		}
+		vb_sys_close(fd);
+		strangers++;
+		spent_ns = vb_clock_now() - begin_ns;
 	}
+	if (!strangers)
+		return;
+	vb_log(VB_LOG_WARN, "uid %u connects to %s: it is let go", peer.uid, box->name.text);
+	if (!box->is_shut)
+		rest(box, spent_ns);
+}
+
+/* Finds a connection that may have mail. False if there is none; NULL for *link_out: look again. */
+static bool find_ready(struct vb_mail_box *box, struct link **link_out)
+{
+	struct epoll_event event;
+
+	*link_out = NULL;
+	if (syscall(SYS_epoll_pwait, box->epoll, &event, 1, 0, NULL, 0) != 1)
+		return false;
+	if (event.data.ptr == &box->listener)
+		accept_some(box);
+	else if (event.data.ptr == &box->timer)
+		end_rest(box);
+	else
+		*link_out = event.data.ptr;
+	return true;
+}
+
+/* One message by the current connection; false if there is none. */
+static bool receive_by(struct vb_mail_box *box, struct link *link, void *bytes, size_t size,
+		       struct vb_mail *mail)
+{
+	int result = vb_mail_read(link->fd, bytes, size, mail);
+
+	if (result == 1) {
+		mail->link = link->id;
+		mail->pid = link->pid;
+		link->used = ++box->uses;
+		if (++box->in_a_row >= MESSAGES_IN_A_ROW)
+			box->current = NULL;
+		return true;
+	}
+	/* A fellow that closed with mail unread resets the connection; what he sent is still there. */
+	if (result == -EAGAIN)
+		box->current = NULL;
+	else if (result != -ECONNRESET && result != -EMSGSIZE)
+		drop(box, link);
 	return false;
 }
 
-void vb_mail_close_fds(struct vb_mail *mail)
+bool vb_mail_receive(struct vb_mail_box *box, void *bytes, size_t size, struct vb_mail *mail)
 {
-	while (mail->fd_count)
-		vb_fd_close(mail->fds[--mail->fd_count]);
+	for (uint32_t i = 0; i < LOOKS_AT_ONCE; i++) {
+		if (!box->current) {
+			box->in_a_row = 0;
+			if (!find_ready(box, &box->current))
+				return false;
+			if (!box->current)
+				continue;
+		}
+		if (receive_by(box, box->current, bytes, size, mail))
+			return true;
+	}
+	return false;
 }

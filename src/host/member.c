@@ -55,7 +55,7 @@ void vb_member_set_neighbors(struct vb_member *member, struct vb_neighbors *neig
 
 int vb_member_fd(const struct vb_member *member)
 {
-	return member->fd;
+	return vb_mail_fd(member->box);
 }
 
 const struct vb_member_counts *vb_member_counts(const struct vb_member *member)
@@ -84,7 +84,7 @@ static bool send_packets(struct vb_member *member, uint32_t to, const struct vb_
 	struct handed handed[VB_MEMBER_BATCH];
 	struct iovec parts[PARTS_MAX] = { part(&kind, sizeof(kind)) };
 	uint32_t part_count = 1;
-	struct vb_mail_name name = vb_member_name(member->user, to);
+	struct vb_mail_name name = vb_member_name(&member->user, to);
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct vb_frame *frame = &frames[i];
@@ -97,7 +97,7 @@ static bool send_packets(struct vb_member *member, uint32_t to, const struct vb_
 		for (uint32_t k = 0; k < frame->rest_count; k++)
 			parts[part_count++] = part(frame->rest[k].data, frame->rest[k].length);
 	}
-	return vb_mail_send(member->fd, &name, parts, part_count) == 0;
+	return vb_mail_send(member->box, &name, parts, part_count) == 0;
 }
 
 bool vb_member_hand_over(struct vb_member *member, uint32_t to, const struct vb_frame *frames,
@@ -139,7 +139,7 @@ static uint32_t load_packets(const uint8_t *next, size_t left,
 /* One at a time: whoever comes meanwhile asks again, or goes without. */
 static void note_asker(struct vb_member *member, const struct vb_mail *mail)
 {
-	member->asker = mail->from;
+	member->asker = mail->link;
 	member->is_asked = true;
 }
 
@@ -154,21 +154,19 @@ void vb_member_answer_state(struct vb_member *member, const char *text, uint32_t
 	struct iovec parts[] = { { &head, sizeof(head) }, { (void *)(uintptr_t)text, length } };
 
 	member->is_asked = false;
-	(void)vb_mail_send(member->fd, &member->asker, parts, 2);
+	(void)vb_mail_answer(member->box, member->asker, parts, 2, NULL, 0);
 }
 
 uint32_t vb_member_take(struct vb_member *member, struct vb_frame frames[VB_MEMBER_BATCH])
 {
 	struct vb_mail mail;
 
-	if (member->next_ungiven < VB_MEMBER_COUNT)
-		vb_member_give_more(member);
+	vb_member_give_more(member);
 	for (uint32_t i = 0; i < MESSAGES_AT_ONCE; i++) {
 		uint32_t kind = 0;
 		uint32_t count = 0;
 
-		if (!vb_mail_receive(member->fd, member->user, member->message,
-				     sizeof(member->message), &mail))
+		if (!vb_mail_receive(member->box, member->message, sizeof(member->message), &mail))
 			break;
 		if (mail.length >= sizeof(kind))
 			memcpy(&kind, member->message, sizeof(kind));

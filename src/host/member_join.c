@@ -7,12 +7,15 @@
 #include "host/member_priv.h"
 
 #include "host/clock.h"
+#include "host/guid.h"
 #include "host/log.h"
 #include "host/name_lock.h"
 #include "host/port_holders.h"
+#include "host/stopped.h"
 #include "link/fd.h"
 #include "link/udp.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -23,12 +26,15 @@
 #define ANSWER_PATIENCE_NS (10 * MILLISECOND) /* before the next member is asked, too */
 #define ANSWERS_PATIENCE_NS (100 * MILLISECOND) /* for all of them */
 #define ASKED_MEMBERS 2u
+#define GUID_PATIENCE_NS (1000 * MILLISECOND) /* for somebody who runs */
+#define ANSWERS_LINKS VB_MEMBER_COUNT
 
 struct joining {
 	struct vb_member *member;
-	int fd; /* a mailbox for answers */
+	struct vb_mail_box *box; /* for questions and their answers */
 	uint32_t next; /* the next member to ask */
 	uint32_t unanswered; /* questions */
+	uint32_t busy_count; /* members that could not be asked just now */
 	bool has_number; /* already: it joins again */
 };
 
@@ -39,13 +45,13 @@ static bool is_own(const struct joining *joining, uint32_t number)
 
 /* --- asking ------------------------------------------------------------------------------------- */
 
-static bool ask(int fd, uid_t user, uint32_t number)
+static int ask(struct vb_mail_box *box, const struct vb_mail_user *user, uint32_t number)
 {
 	struct vb_member_asks asks = { VB_MEMBER_ASKS, vb_receivers_held() };
 	struct iovec part = { &asks, sizeof(asks) };
 	struct vb_mail_name name = vb_member_name(user, number);
 
-	return vb_mail_send(fd, &name, &part, 1) == 0;
+	return vb_mail_is_listed(box, &name) ? vb_mail_send(box, &name, &part, 1) : -ECONNREFUSED;
 }
 
 /* Asks the next member that is there; false when all were asked. */
@@ -53,37 +59,39 @@ static bool ask_next(struct joining *joining)
 {
 	while (joining->next < VB_MEMBER_COUNT) {
 		uint32_t number = joining->next++;
+		int result;
 
 		if (is_own(joining, number))
 			continue;
-		if (ask(joining->fd, joining->member->user, number)) {
-			joining->unanswered++;
+		result = ask(joining->box, &joining->member->user, number);
+		joining->unanswered += result == 0;
+		joining->busy_count += result == -EAGAIN;
+		if (!result)
 			return true;
-		}
 	}
 	return false;
 }
 
 /* For sockets to hold, of some members in case that one is stopped. The answers come when they come. */
-static void ask_some(const struct vb_member *member)
+static void ask_some(struct vb_member *member)
 {
 	uint32_t asked = 0;
 
 	if (vb_receivers_are_complete())
 		return;
 	for (uint32_t i = 0; i < VB_MEMBER_COUNT && asked < ASKED_MEMBERS; i++)
-		asked += i != member->number && ask(member->fd, member->user, i);
+		asked += i != member->number && !ask(member->box, &member->user, i);
 }
 
 static void wait_for_answer(struct joining *joining, uint64_t ns)
 {
-	struct pollfd fd = { .fd = joining->fd, .events = POLLIN };
+	struct pollfd fd = { .fd = vb_mail_fd(joining->box), .events = POLLIN };
 	struct timespec patience = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
 	struct vb_mail mail;
 
 	syscall(SYS_ppoll, &fd, 1, &patience, NULL, 0);
-	while (vb_mail_receive(joining->fd, joining->member->user, joining->member->message,
-			       VB_MEMBER_MESSAGE_MAX, &mail)) {
+	while (vb_mail_receive(joining->box, joining->member->message, VB_MEMBER_MESSAGE_MAX,
+			       &mail)) {
 		if (vb_member_take_sockets(joining->member->message, &mail) && joining->unanswered)
 			joining->unanswered--;
 		vb_mail_close_fds(&mail);
@@ -114,21 +122,31 @@ static void collect_sockets(struct joining *joining)
 
 static bool claim(struct vb_member *member, uint32_t number)
 {
-	struct vb_mail_name name = vb_member_name(member->user, number);
+	struct vb_mail_name name = vb_member_name(&member->user, number);
 
-	if (number >= VB_MEMBER_COUNT || !vb_mail_claim(member->fd, &name))
+	if (number >= VB_MEMBER_COUNT || !vb_mail_claim(member->box, &name))
 		return false;
 	member->number = number;
 	return true;
 }
 
-/* Takes the place of a member that is gone. */
-static bool adopt(struct vb_member *member, uint32_t receive_buffer_length)
+/* Spares us the attempt, and the member a visit. */
+static bool is_surely_taken(const struct joining *joining, uint32_t number)
 {
+	struct vb_mail_name name = vb_member_name(&joining->member->user, number);
+
+	return vb_mail_list_is_exact(joining->box) && vb_mail_is_listed(joining->box, &name);
+}
+
+/* Takes the place of a member that is gone. */
+static bool adopt(struct joining *joining, uint32_t receive_buffer_length)
+{
+	struct vb_member *member = joining->member;
+
 	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++) {
 		int fd = vb_receivers_fd(i);
 
-		if (fd < 0 || !claim(member, i))
+		if (fd < 0 || is_surely_taken(joining, i) || !claim(member, i))
 			continue;
 		vb_udp_receiver_adopt(fd, receive_buffer_length);
 		member->receiver = fd;
@@ -205,16 +223,23 @@ static vb_err add_place(struct joining *joining, uint32_t receive_buffer_length)
 
 /* --- joining and leaving ------------------------------------------------------------------------ */
 
+static bool is_there(const struct joining *joining, uint32_t number)
+{
+	struct vb_mail_name name = vb_member_name(&joining->member->user, number);
+	pid_t pid;
+
+	if (!vb_mail_is_listed(joining->box, &name))
+		return false;
+	return vb_mail_list_is_exact(joining->box) || vb_mail_is_claimed(joining->box, &name, &pid);
+}
+
 /* How many numbers others have. */
 static uint32_t count_others(const struct joining *joining)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++) {
-		struct vb_mail_name name = vb_member_name(joining->member->user, i);
-
-		count += !is_own(joining, i) && vb_mail_is_claimed(joining->fd, &name);
-	}
+	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
+		count += !is_own(joining, i) && is_there(joining, i);
 	return count;
 }
 
@@ -242,7 +267,7 @@ static vb_err find_place(struct joining *joining, uint32_t receive_buffer_length
 	learn_port(joining);
 	if (has_free_places(joining)) {
 		collect_sockets(joining);
-		if (adopt(joining->member, receive_buffer_length)) {
+		if (adopt(joining, receive_buffer_length)) {
 			vb_member_give_to_all(joining->member); /* some may have let go of it */
 			return VB_OK;
 		}
@@ -268,23 +293,63 @@ static vb_err find_place_again(struct joining *joining, uint32_t receive_buffer_
 	return err ? err : publish(member);
 }
 
+/* Whether somebody was asked who runs. */
+static bool is_answer_likely(struct joining *joining)
+{
+	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++) {
+		struct vb_mail_name name = vb_member_name(&joining->member->user, i);
+		pid_t pid;
+
+		if (!is_own(joining, i) && vb_mail_is_listed(joining->box, &name) &&
+		    vb_mail_is_claimed(joining->box, &name, &pid) && !vb_stopped_is(pid))
+			return true;
+	}
+	return false;
+}
+
+/* Of the host, which the others know. The first of all makes it. */
+static vb_err learn_guid(struct joining *joining)
+{
+	uint64_t now = vb_clock_now();
+	uint64_t end = now + GUID_PATIENCE_NS;
+
+	joining->has_number = true; /* by now */
+	while (!vb_guid() && now < end && is_answer_likely(joining)) {
+		if (!ask_next(joining) && joining->busy_count) {
+			joining->next = joining->busy_count = 0; /* from the beginning */
+			wait_for_answer(joining, MILLISECOND);
+		} else {
+			wait_for_answer(joining, ANSWER_PATIENCE_NS);
+		}
+		now = vb_clock_now();
+	}
+	if (vb_guid())
+		return VB_OK;
+	if (count_others(joining))
+		vb_log(VB_LOG_WARN,
+		       "none of this user's programs on this host tells its GUID: this one makes another");
+	return vb_guid_make();
+}
+
 static vb_err join(struct vb_member *member, uint32_t receive_buffer_length, bool has_number)
 {
-	struct vb_mail_name name = vb_member_joining_name(member->user);
+	struct vb_mail_name name = vb_member_joining_name(&member->user);
 	struct joining joining = { .member = member,
-				   .fd = vb_mail_open(),
+				   .box = vb_mail_open(&member->user, ANSWERS_LINKS),
 				   .has_number = has_number };
 	int lock;
 	vb_err err;
 
-	if (joining.fd < 0)
+	if (!joining.box)
 		return VB_ENOMEM;
-	(void)vb_mail_claim_any(joining.fd);
-	lock = vb_name_lock_take(&name, member->user);
+	lock = vb_name_lock_take(&name, &member->user);
+	vb_mail_look(joining.box);
 	err = has_number ? find_place_again(&joining, receive_buffer_length)
 			 : find_place(&joining, receive_buffer_length);
 	vb_name_lock_release(lock);
-	vb_mail_close(joining.fd);
+	if (!err)
+		err = learn_guid(&joining);
+	vb_mail_close(joining.box);
 	if (!err)
 		ask_some(member);
 	return err;
@@ -297,9 +362,9 @@ static struct vb_member *make(void)
 
 	if (!member)
 		return NULL;
-	member->user = geteuid();
-	member->fd = vb_mail_open();
-	if (member->fd >= 0)
+	member->user = vb_mail_user();
+	member->box = vb_mail_open(&member->user, VB_MAIL_LINKS);
+	if (member->box)
 		return member;
 	free(member);
 	return NULL;
@@ -307,7 +372,7 @@ static struct vb_member *make(void)
 
 static void unmake(struct vb_member *member)
 {
-	vb_mail_close(member->fd);
+	vb_mail_close(member->box);
 	free(member);
 }
 
@@ -331,6 +396,12 @@ vb_err vb_member_join(uint32_t receive_buffer_length, struct vb_member **member_
 {
 	struct vb_member *member = make();
 
+	if (!vb_receivers_are_open())
+		vb_guid_forget();
+	if (member && member->user.is_overflow)
+		vb_log(VB_LOG_WARN,
+		       "this user has the overflow uid %u of a user namespace: nobody can be told from others, so peers on this host are reached by packets only",
+		       member->user.uid);
 	return member ? finish_joining(member, receive_buffer_length, false, member_out)
 		      : VB_ENOMEM;
 }
@@ -352,25 +423,24 @@ vb_err vb_member_rejoin(uint32_t number, uint32_t receive_buffer_length,
 
 bool vb_member_find_other(const struct vb_member *member, uint32_t *number_out)
 {
-	int fd = vb_mail_open();
 	bool is_found = false;
 
-	if (fd < 0)
-		return false;
+	vb_mail_look(member->box);
 	for (uint32_t i = 0; i < VB_MEMBER_COUNT && !is_found; i++) {
-		struct vb_mail_name name = vb_member_name(member->user, i);
+		struct vb_mail_name name = vb_member_name(&member->user, i);
+		pid_t pid;
 
-		is_found = i != member->number && vb_mail_is_claimed(fd, &name);
+		is_found = i != member->number && vb_mail_is_listed(member->box, &name) &&
+			   vb_mail_is_claimed(member->box, &name, &pid);
 		if (is_found)
 			*number_out = i;
 	}
-	vb_mail_close(fd);
 	return is_found;
 }
 
 bool vb_member_is_intact(const struct vb_member *member)
 {
-	return vb_fd_is_ours(member->fd) && vb_fd_is_ours(member->receiver);
+	return vb_mail_is_intact(member->box) && vb_fd_is_ours(member->receiver);
 }
 
 /* A socket that is no longer ours, or is the parent's, is left alone. */
@@ -378,7 +448,7 @@ void vb_member_leave(struct vb_member *member)
 {
 	if (vb_fd_is_ours(member->receiver))
 		vb_udp_receiver_retire(member->receiver);
-	vb_mail_close(member->fd);
+	vb_mail_close(member->box);
 	vb_receivers_close();
 	free(member);
 }

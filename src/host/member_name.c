@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-struct vb_mail_name vb_member_name(uid_t user, uint32_t number)
+struct vb_mail_name vb_member_name(const struct vb_mail_user *user, uint32_t number)
 {
 	char text[16];
 
@@ -12,7 +12,7 @@ struct vb_mail_name vb_member_name(uid_t user, uint32_t number)
 	return vb_mail_name(user, text);
 }
 
-struct vb_mail_name vb_member_joining_name(uid_t user)
+struct vb_mail_name vb_member_joining_name(const struct vb_mail_user *user)
 {
 	return vb_mail_name(user, "joining");
 }

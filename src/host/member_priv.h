@@ -15,16 +15,17 @@
 _Static_assert(VB_RECEIVERS_MAX == VB_MEMBER_COUNT, "a receiving socket for each member");
 
 struct vb_member {
-	int fd; /* its mailbox */
+	struct vb_mail_box *box;
 	int receiver;
 	uint32_t number;
-	uid_t user;
+	struct vb_mail_user user;
 	struct vb_receivers_set
 		ungiven; /* members whose mailbox was full when we gave them our socket … */
-	uint32_t next_ungiven; /* … and the one to try next */
+	uint32_t next_ungiven; /* … the one to try next … */
+	uint64_t give_ns; /* … and when */
 	struct vb_neighbors *neighbors; /* or NULL */
 	bool is_asked; /* for our state … */
-	struct vb_mail_name asker; /* … by this one */
+	uint64_t asker; /* … by this connection */
 	struct vb_member_counts counts;
 	uint8_t message[VB_MEMBER_MESSAGE_MAX]; /* that was taken last */
 };
@@ -32,7 +33,7 @@ struct vb_member {
 enum vb_member_message_kind {
 	VB_MEMBER_PACKETS = 0x76623101,
 	VB_MEMBER_ASKS = 0x76623102, /* somebody joins and asks for receiving sockets */
-	VB_MEMBER_SOCKETS = 0x76623103, /* receiving sockets: the answer, or a new one */
+	VB_MEMBER_SOCKETS = 0x76623106, /* receiving sockets: the answer, or a new one */
 	VB_MEMBER_ASKS_STATE = 0x76623104, /* a person wants to know how we are */
 	VB_MEMBER_STATE = 0x76623105, /* the answer */
 };
@@ -46,6 +47,8 @@ struct vb_member_sockets {
 	uint32_t kind;
 	uint32_t count;
 	uint32_t is_last; /* of an answer */
+	uint32_t reserved;
+	uint64_t guid; /* of the host, if the sender knows it; else 0 */
 	uint8_t numbers[VB_MAIL_FDS_MAX]; /* of the sockets, in the order of the descriptors */
 };
 
@@ -56,9 +59,9 @@ struct vb_member_state {
 };
 
 /* member_name.c */
-struct vb_mail_name vb_member_name(uid_t user, uint32_t number);
+struct vb_mail_name vb_member_name(const struct vb_mail_user *user, uint32_t number);
 /* Of the lock that who joins has: sockets of the port come and go in no other way, but by death. */
-struct vb_mail_name vb_member_joining_name(uid_t user);
+struct vb_mail_name vb_member_joining_name(const struct vb_mail_user *user);
 
 /* member_sockets.c: answers who asks, with what is in the table and he does not have. */
 void vb_member_answer(const struct vb_member *member, const struct vb_mail *ask);

@@ -2,22 +2,27 @@
 /* The receiving sockets that members give each other. */
 #include "host/member_priv.h"
 
+#include "host/clock.h"
+#include "host/guid.h"
+
 #include <errno.h>
 #include <string.h>
 
-static void send_sockets(const struct vb_member *member, const struct vb_mail_name *to,
+#define GIVE_AGAIN_NS 1000000u
+
+static void send_sockets(const struct vb_member *member, uint64_t link,
 			 const struct vb_member_sockets *sockets, const int *fds)
 {
 	struct iovec part = { (void *)(uintptr_t)sockets, sizeof(*sockets) };
 
 	/* Who does not get them asks the next member, or does without. */
-	(void)vb_mail_send_fds(member->fd, to, &part, fds, sockets->count);
+	(void)vb_mail_answer(member->box, link, &part, 1, fds, sockets->count);
 }
 
-static void send_those_missing(const struct vb_member *member, const struct vb_mail_name *to,
+static void send_those_missing(const struct vb_member *member, uint64_t link,
 			       const struct vb_receivers_set *has)
 {
-	struct vb_member_sockets sockets = { .kind = VB_MEMBER_SOCKETS };
+	struct vb_member_sockets sockets = { .kind = VB_MEMBER_SOCKETS, .guid = vb_guid() };
 	struct vb_receivers_set held = vb_receivers_held();
 	int fds[VB_MAIL_FDS_MAX];
 
@@ -25,14 +30,14 @@ static void send_those_missing(const struct vb_member *member, const struct vb_m
 		if (!vb_receivers_set_has(&held, i) || vb_receivers_set_has(has, i))
 			continue;
 		if (sockets.count == VB_MAIL_FDS_MAX) {
-			send_sockets(member, to, &sockets, fds);
+			send_sockets(member, link, &sockets, fds);
 			sockets.count = 0;
 		}
 		fds[sockets.count] = vb_receivers_fd(i);
 		sockets.numbers[sockets.count++] = (uint8_t)i;
 	}
 	sockets.is_last = true;
-	send_sockets(member, to, &sockets, fds);
+	send_sockets(member, link, &sockets, fds);
 }
 
 void vb_member_answer(const struct vb_member *member, const struct vb_mail *ask)
@@ -43,7 +48,7 @@ void vb_member_answer(const struct vb_member *member, const struct vb_mail *ask)
 		return;
 	memcpy(&asks, member->message, sizeof(asks));
 	vb_receivers_keep();
-	send_those_missing(member, &ask->from, &asks.held);
+	send_those_missing(member, ask->link, &asks.held);
 	vb_receivers_keep_no_more();
 }
 
@@ -54,6 +59,7 @@ bool vb_member_take_sockets(const void *bytes, struct vb_mail *mail)
 	if (mail->length != sizeof(sockets))
 		return false;
 	memcpy(&sockets, bytes, sizeof(sockets));
+	vb_guid_learn(sockets.guid);
 	/* There may be fewer descriptors, if this process may not have more. */
 	for (uint32_t i = 0; i < mail->fd_count; i++)
 		(void)vb_receivers_add(sockets.numbers[i], mail->fds[i]);
@@ -67,12 +73,14 @@ static bool give_to(const struct vb_member *member, uint32_t to)
 	struct vb_member_sockets sockets = {
 		.kind = VB_MEMBER_SOCKETS,
 		.count = 1,
+		.guid = vb_guid(),
 		.numbers = { (uint8_t)member->number },
 	};
 	struct iovec part = { &sockets, sizeof(sockets) };
-	struct vb_mail_name name = vb_member_name(member->user, to);
+	struct vb_mail_name name = vb_member_name(&member->user, to);
 
-	return vb_mail_send_fds(member->fd, &name, &part, &member->receiver, 1) != -EAGAIN;
+	return !vb_mail_is_listed(member->box, &name) ||
+	       vb_mail_send_fds(member->box, &name, &part, &member->receiver, 1) != -EAGAIN;
 }
 
 void vb_member_give_to_all(struct vb_member *member)
@@ -85,6 +93,14 @@ void vb_member_give_to_all(struct vb_member *member)
 
 void vb_member_give_more(struct vb_member *member)
 {
+	uint64_t now_ns;
+
+	if (member->next_ungiven == VB_MEMBER_COUNT)
+		return;
+	now_ns = vb_clock_now();
+	if (now_ns < member->give_ns)
+		return;
+	member->give_ns = now_ns + GIVE_AGAIN_NS;
 	while (member->next_ungiven < VB_MEMBER_COUNT) {
 		if (vb_receivers_set_has(&member->ungiven, member->next_ungiven) &&
 		    !give_to(member, member->next_ungiven))

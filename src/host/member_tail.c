@@ -9,33 +9,28 @@
 #include "host/name_lock.h"
 #include "link/udp.h"
 
+/* If a stranger has its name, its socket stays. */
 static bool is_gone(const struct vb_member *member, uint32_t number)
 {
-	struct vb_mail_name name = vb_member_name(member->user, number);
-	int box = vb_mail_open();
-	bool is_claimed;
+	struct vb_mail_name name = vb_member_name(&member->user, number);
 
-	if (box < 0)
-		return false;
-	is_claimed = vb_mail_is_claimed(box, &name);
-	vb_mail_close(box);
-	return !is_claimed;
+	return vb_mail_is_unused(&name);
 }
 
 /* False if it is not the last one of the port, or somebody has its number. */
 static bool let_go_of_last(const struct vb_member *member)
 {
 	struct vb_mail_name name;
+	struct vb_mail_box *box;
 	bool is_claimed;
 	uint32_t last;
-	int box;
 
 	if (!vb_receivers_find_last(&last) || vb_udp_receivers_on(vb_receivers_port()) != last + 1)
 		return false;
-	box = vb_mail_open();
-	if (box < 0)
+	box = vb_mail_open(&member->user, 0);
+	if (!box)
 		return false;
-	name = vb_member_name(member->user, last);
+	name = vb_member_name(&member->user, last);
 	is_claimed = vb_mail_claim(box, &name);
 	if (is_claimed)
 		vb_receivers_drop(last);
@@ -46,7 +41,7 @@ static bool let_go_of_last(const struct vb_member *member)
 /* Where somebody joins at this moment, it is done the next time. */
 static void let_go(const struct vb_member *member)
 {
-	struct vb_mail_name name = vb_member_joining_name(member->user);
+	struct vb_mail_name name = vb_member_joining_name(&member->user);
 	int lock = vb_name_lock_try(&name);
 
 	if (lock < 0)

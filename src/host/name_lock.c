@@ -2,35 +2,44 @@
 /* Binding the name takes the lock, connecting to it waits. Nobody accepts: a connection ends with the lock. */
 #include "host/name_lock.h"
 
-#include "host/file.h"
+#include "host/clock.h"
+#include "host/mail_list.h"
+#include "host/stopped.h"
 #include "link/fd.h"
 #include "link/sys.h"
 
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/un.h>
 #include <time.h>
 
 #define WAITING_MAX 4096
-#define PATIENCE_S 10
+#define PATIENCE_NS 10000000000u
 #define LOOK_MS 100 /* between looks at the holder */
 #define PAUSE_MS 1
+#define DOUBTS_MAX 10u /* pauses before a holder that cannot be connected to is doubted */
+#define NAMES 8u /* for one lock */
+
+enum holder { GONE, FELLOW, STRANGER, HOPELESS };
 
 static int open_socket(void)
 {
 	return vb_fd_own(vb_sys_socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-static bool is_stopped(pid_t pid)
+/* The name itself, or that with a number behind it. */
+static socklen_t store_address(const struct vb_mail_name *name, uint32_t index,
+			       struct sockaddr_un *address)
 {
-	char path[32], text[512];
-	const char *end;
+	char *path = address->sun_path + 1;
+	size_t size = sizeof(address->sun_path) - 1;
+	int length = index ? snprintf(path, size, "%s~%u", name->text, index)
+			   : snprintf(path, size, "%s", name->text);
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (!vb_file_read(path, text, sizeof(text), NULL))
-		return false;
-	end = strrchr(text, ')'); /* of the program's name, which may hold anything */
-	return end && end[1] && (end[2] == 'T' || end[2] == 't');
+	address->sun_family = AF_UNIX;
+	address->sun_path[0] = 0;
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
 static void wait_for(int fd, short events, int ms)
@@ -41,31 +50,47 @@ static void wait_for(int fd, short events, int ms)
 	syscall(SYS_ppoll, &wait, fd >= 0, &time, NULL, 0);
 }
 
-/* Until the lock may be free; false if it is not worth waiting for. */
-static bool wait_for_holder(const struct vb_mail_name *name, uid_t user)
+/* Somebody has the name who cannot be connected to: one that is gone or just beginning, one to whom strangers connect, or a stranger. */
+static enum holder doubt(const struct sockaddr_un *address, const struct vb_mail_user *user,
+			 uint32_t *doubts)
 {
-	int fd = open_socket();
-	struct ucred holder;
-	socklen_t length = sizeof(holder);
-	bool is_hopeful = false;
+	struct vb_mail_list list = { 0 };
+	bool is_fellow;
 
-	if (fd < 0)
-		return false;
-	if (vb_sys_connect(fd, &name->address, name->length) < 0) {
-		is_hopeful = true; /* he is gone, or just beginning */
-		wait_for(-1, 0, PAUSE_MS);
-	} else if (vb_sys_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &length) == 0 &&
-		   holder.uid == user) {
-		wait_for(fd, POLLIN, LOOK_MS);
-		is_hopeful = !is_stopped(holder.pid);
-	}
-	vb_fd_close(fd);
-	return is_hopeful;
+	wait_for(-1, 0, PAUSE_MS);
+	if (++*doubts % DOUBTS_MAX)
+		return GONE;
+	vb_mail_list_fill(&list, user, VB_MAIL_ALL_NAMES);
+	is_fellow = list.has_uids && vb_mail_list_has(&list, address->sun_path + 1);
+	vb_mail_list_clear(&list);
+	return is_fellow ? FELLOW : STRANGER;
 }
 
-static bool take(int fd, const struct vb_mail_name *name)
+/* Until the lock may be free, or it is clear that it will not be. */
+static enum holder wait_for_holder(const struct sockaddr_un *address, socklen_t length,
+				   const struct vb_mail_user *user, uint32_t *doubts)
 {
-	if (vb_sys_bind(fd, &name->address, name->length) < 0)
+	int fd = open_socket();
+	enum holder who = STRANGER;
+	struct ucred holder;
+	socklen_t size = sizeof(holder);
+
+	if (fd < 0)
+		return HOPELESS;
+	if (vb_sys_connect(fd, address, length) < 0) {
+		who = doubt(address, user, doubts);
+	} else if (vb_sys_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &size) == 0 &&
+		   holder.uid == user->uid) {
+		wait_for(fd, POLLIN, LOOK_MS);
+		who = vb_stopped_is(holder.pid) ? HOPELESS : FELLOW;
+	}
+	vb_fd_close(fd);
+	return who;
+}
+
+static bool take(int fd, const struct sockaddr_un *address, socklen_t length)
+{
+	if (vb_sys_bind(fd, address, length) < 0)
 		return false;
 	(void)syscall(SYS_listen, fd, WAITING_MAX);
 	return true;
@@ -73,28 +98,34 @@ static bool take(int fd, const struct vb_mail_name *name)
 
 int vb_name_lock_try(const struct vb_mail_name *name)
 {
+	struct sockaddr_un address = { 0 };
+	socklen_t length = store_address(name, 0, &address);
 	int fd = open_socket();
 
-	if (fd >= 0 && take(fd, name))
+	if (fd >= 0 && take(fd, &address, length))
 		return fd;
-	if (fd >= 0)
-		vb_fd_close(fd);
+	vb_fd_close(fd);
 	return -1;
 }
 
-int vb_name_lock_take(const struct vb_mail_name *name, uid_t user)
+int vb_name_lock_take(const struct vb_mail_name *name, const struct vb_mail_user *user)
 {
-	struct timespec start, now;
-	int fd = open_socket();
+	uint64_t end_ns = vb_clock_now() + PATIENCE_NS;
+	int fd = user->is_overflow ? -1 : open_socket();
+	uint32_t doubts = 0;
 
-	if (fd < 0)
-		return -1;
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	do {
-		if (take(fd, name))
+	for (uint32_t index = 0; fd >= 0 && index < NAMES && vb_clock_now() < end_ns;) {
+		struct sockaddr_un address = { 0 };
+		socklen_t length = store_address(name, index, &address);
+		enum holder who;
+
+		if (take(fd, &address, length))
 			return fd;
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (wait_for_holder(name, user) && now.tv_sec - start.tv_sec < PATIENCE_S);
+		who = wait_for_holder(&address, length, user, &doubts);
+		if (who == HOPELESS)
+			break;
+		index += who == STRANGER;
+	}
 	vb_fd_close(fd);
 	return -1;
 }

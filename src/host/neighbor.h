@@ -54,6 +54,8 @@ void vb_neighbors_offer_again(struct vb_neighbors *neighbors);
 void vb_neighbors_bury(struct vb_neighbors *neighbors);
 /* From now on a connected QP takes the line to that neighbor, if there is one. */
 void vb_neighbor_connect(struct vb_neighbors *neighbors, uint32_t number, struct vb_qp *qp);
+/* Whether no process of this user has that number. */
+bool vb_neighbor_is_nobody(const struct vb_neighbors *neighbors, uint32_t number);
 /* In words, for a person: why a QP takes the way it does. */
 const char *vb_neighbor_describe(const struct vb_neighbors *neighbors, uint32_t number);
 

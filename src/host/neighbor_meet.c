@@ -131,9 +131,9 @@ static int send_offer(struct vb_neighbors *neighbors, uint32_t number)
 	/* Who has our ring needs it no more: any descriptor will do. */
 	int ring_fd = neighbor->out_fd >= 0 ? neighbor->out_fd : neighbors->block_fd;
 	int fds[VB_OFFER_FDS] = { neighbors->block_fd, neighbors->wake_fd, ring_fd };
-	struct vb_mail_name name = vb_member_name(neighbors->member->user, number);
+	struct vb_mail_name name = vb_member_name(&neighbors->member->user, number);
 
-	return vb_mail_send_fds(neighbors->member->fd, &name, &part, fds, VB_OFFER_FDS);
+	return vb_mail_send_fds(neighbors->member->box, &name, &part, fds, VB_OFFER_FDS);
 }
 
 /* False if there is nobody to take it, or nothing to offer. */
@@ -155,14 +155,22 @@ static bool offer(struct vb_neighbors *neighbors, uint32_t number)
 	return true;
 }
 
+/* We may have become another user since we joined: our own offers would not be taken any more. */
+static bool has_changed_user(const struct vb_member *member)
+{
+	return geteuid() != member->user.uid;
+}
+
 /* Whoever made an offer is waited for, also if the other made the first one. */
 static bool ask(struct vb_neighbors *neighbors, uint32_t number)
 {
 	struct vb_neighbor *neighbor = &neighbors->table[number];
+	bool has_changed = has_changed_user(neighbors->member);
 
-	if (!offer(neighbors, number)) {
-		enum vb_neighbor_why why = neighbor->out_ring ? VB_NEIGHBOR_NOBODY
-							      : VB_NEIGHBOR_LIMITED;
+	if (has_changed || !offer(neighbors, number)) {
+		enum vb_neighbor_why why = has_changed		? VB_NEIGHBOR_ANOTHER_USER
+					   : neighbor->out_ring ? VB_NEIGHBOR_NOBODY
+								: VB_NEIGHBOR_LIMITED;
 
 		vb_neighbor_close(neighbors, number);
 		neighbor->why = why;
@@ -182,8 +190,10 @@ void vb_neighbors_offer_again(struct vb_neighbors *neighbors)
 		struct vb_neighbor *neighbor = &neighbors->table[i];
 
 		if (neighbor->is_unsent && now - neighbor->asked_ns > SEND_AGAIN_NS &&
-		    !offer(neighbors, i))
+		    !offer(neighbors, i)) {
 			vb_neighbor_close(neighbors, i);
+			neighbor->why = VB_NEIGHBOR_NOBODY;
+		}
 	}
 }
 
@@ -277,15 +287,6 @@ static bool take(struct vb_neighbors *neighbors, const struct vb_neighbor_offer 
 	return true;
 }
 
-static bool is_from(const struct vb_neighbors *neighbors, const struct vb_mail *mail,
-		    uint32_t number)
-{
-	struct vb_mail_name name = vb_member_name(neighbors->member->user, number);
-
-	return name.length == mail->from.length &&
-	       !memcmp(&name.address, &mail->from.address, name.length);
-}
-
 /* Both have what they need. */
 static void open_line(struct vb_neighbors *neighbors, uint32_t number, pid_t pid)
 {
@@ -316,12 +317,15 @@ static void renew_line(struct vb_neighbor *neighbor)
 
 void vb_neighbor_refuse(const struct vb_member *member, uint32_t kind, const struct vb_mail *mail)
 {
-	struct vb_neighbor_offer message = { .kind = VB_NEIGHBOR_REFUSES,
-					     .number = vb_member_number(member) };
+	struct vb_neighbor_offer message = {
+		.kind = VB_NEIGHBOR_REFUSES,
+		.number = vb_member_number(member),
+		.incarnation = has_changed_user(member) ? VB_REFUSAL_USER : VB_REFUSAL_PATH,
+	};
 	struct iovec part = { &message, sizeof(message) };
 
 	if (kind == VB_NEIGHBOR_OFFER)
-		(void)vb_mail_send(member->fd, &mail->from, &part, 1);
+		(void)vb_mail_answer(member->box, mail->link, &part, 1, NULL, 0);
 }
 
 /* It makes no sense to wait for us. */
@@ -348,11 +352,13 @@ void vb_neighbors_take_refusal(struct vb_neighbors *neighbors, const void *bytes
 	if (!neighbors->block || mail->length != sizeof(message))
 		return;
 	memcpy(&message, bytes, sizeof(message));
-	if (message.number >= VB_MEMBER_COUNT || !is_from(neighbors, mail, message.number) ||
+	if (message.number >= VB_MEMBER_COUNT ||
 	    neighbors->table[message.number].state == VB_NEIGHBOR_OPEN)
 		return;
 	vb_neighbor_close(neighbors, message.number);
-	neighbors->table[message.number].why = VB_NEIGHBOR_REFUSED;
+	neighbors->table[message.number].why = message.incarnation == VB_REFUSAL_USER
+						       ? VB_NEIGHBOR_ANOTHER_USER
+						       : VB_NEIGHBOR_REFUSED;
 }
 
 void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
@@ -361,7 +367,7 @@ void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
 	struct vb_neighbor_offer message;
 	struct vb_neighbor *neighbor;
 
-	if (!neighbors->block) {
+	if (!neighbors->block || has_changed_user(neighbors->member)) {
 		if (neighbors->member)
 			vb_neighbor_refuse(neighbors->member, VB_NEIGHBOR_OFFER, mail);
 		return;
@@ -370,8 +376,7 @@ void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
 		return;
 	memcpy(&message, bytes, sizeof(message));
 	if (message.number >= VB_MEMBER_COUNT || !message.incarnation || !message.ring ||
-	    message.number == vb_member_number(neighbors->member) ||
-	    !is_from(neighbors, mail, message.number))
+	    message.number == vb_member_number(neighbors->member))
 		return;
 	neighbor = &neighbors->table[message.number];
 	if (mail->fd_count < VB_OFFER_FDS &&
@@ -478,6 +483,8 @@ static const char *describe_absence(enum vb_neighbor_why why)
 		return "wire: the peer wants packets (its path is wire, or it has no shared memory)";
 	case VB_NEIGHBOR_LIMITED:
 		return "wire: no memory or descriptor is left here for a line (ulimit -n, -v, -l, -f)";
+	case VB_NEIGHBOR_ANOTHER_USER:
+		return "wire: the peer, or this process, has become another user since it opened its device";
 	}
 	return "wire: the peer was not asked";
 }
@@ -489,6 +496,13 @@ static const char *describe_lack(vb_err err)
 	if (err == VB_EMFILE)
 		return "wire: no shared memory here: no descriptor was left (ulimit -n)";
 	return "wire: no shared memory here: no memory was left (ulimit -v, -l)";
+}
+
+bool vb_neighbor_is_nobody(const struct vb_neighbors *neighbors, uint32_t number)
+{
+	const struct vb_neighbor *neighbor = &neighbors->table[number];
+
+	return neighbor->state == VB_NEIGHBOR_ABSENT && neighbor->why == VB_NEIGHBOR_NOBODY;
 }
 
 const char *vb_neighbor_describe(const struct vb_neighbors *neighbors, uint32_t number)

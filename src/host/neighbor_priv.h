@@ -17,6 +17,7 @@ enum vb_neighbor_why {
 	VB_NEIGHBOR_SILENT,
 	VB_NEIGHBOR_REFUSED, /* it wants packets */
 	VB_NEIGHBOR_LIMITED, /* we have no memory or descriptor for a line */
+	VB_NEIGHBOR_ANOTHER_USER, /* it is another user now, or we are */
 };
 
 struct vb_neighbor {
@@ -97,17 +98,18 @@ enum vb_neighbor_mail {
 	VB_NEIGHBOR_ASKS, /* for a segment */
 	VB_NEIGHBOR_SEGMENT, /* which is this; with its descriptor */
 	VB_NEIGHBOR_FORGET, /* it is gone */
-	VB_NEIGHBOR_REFUSES, /* an offer: of the fields below it has the first two */
+	VB_NEIGHBOR_REFUSES, /* an offer: of the fields below it has the first two, and why */
 };
 
 /* With the descriptors of the export block, the eventfd, and a ring that the sender writes. */
 struct vb_neighbor_offer {
 	uint32_t kind;
 	uint32_t number; /* of the sender */
-	uint64_t incarnation;
+	uint64_t incarnation; /* of a refusal: enum vb_neighbor_refusal */
 	uint64_t ring; /* which one it is that comes along */
 	uint64_t answered; /* the ring of the receiver that the sender has; 0: none */
 };
+enum vb_neighbor_refusal { VB_REFUSAL_PATH, VB_REFUSAL_USER };
 enum { VB_OFFER_BLOCK, VB_OFFER_WAKE, VB_OFFER_RING, VB_OFFER_FDS };
 
 struct vb_neighbor_segment {

@@ -71,9 +71,9 @@ static void send_mail(struct vb_neighbors *neighbors, uint32_t number,
 		return;
 	message->number = vb_member_number(neighbors->member);
 	message->incarnation = neighbors->block->head.incarnation;
-	name = vb_member_name(neighbors->member->user, number);
+	name = vb_member_name(&neighbors->member->user, number);
 	/* Who does not get it gets along without. */
-	(void)vb_mail_send_fds(neighbors->member->fd, &name, &part, &fd, fd >= 0);
+	(void)vb_mail_send_fds(neighbors->member->box, &name, &part, &fd, fd >= 0);
 }
 
 void vb_neighbors_unshare(struct vb_neighbors *neighbors, uint32_t number)

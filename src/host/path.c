@@ -72,6 +72,10 @@ void vb_adapter_choose_path(struct vb_adapter *adapter, struct vb_qp *qp)
 	vb_neighbor_connect(adapter->neighbors, number, qp);
 	if (!vb_qp_line(qp)) /* the peer may meet us yet, and choose after that */
 		vb_qp_expect_line(qp, vb_neighbor_line(number));
+	if (vb_neighbor_is_nobody(adapter->neighbors, number))
+		vb_log(VB_LOG_WARN,
+		       "%s: QP 0x%06x is connected to QP 0x%06x of this host, which no program of this user has: the peer belongs to another user or is gone",
+		       adapter->device.name, vb_qp_number(qp).v, attr.destination.v);
 	vb_log(VB_LOG_DEBUG, "%s: QP 0x%06x takes the %s", adapter->device.name, vb_qp_number(qp).v,
 	       vb_neighbor_describe(adapter->neighbors, number));
 }

@@ -5,6 +5,7 @@
  */
 #include "host/qp1_priv.h"
 
+#include "host/guid.h"
 #include "link/fd.h"
 #include "link/sys.h"
 
@@ -38,8 +39,7 @@ static _Atomic(struct vb_qp1 *) home; /* of the user of this process */
 /* What it says for a process that died must have the GUID that the process had: it may be all that its peer knows. */
 static vb_err make_machine(struct vb_qp1 *qp1)
 {
-	struct vb_cm_config config = { .connection_max = 1,
-				       .ca_guid = vb_qp1_host_guid(qp1->user_id) };
+	struct vb_cm_config config = { .connection_max = 1, .ca_guid = vb_guid() };
 
 	if (getrandom(&config.seed, sizeof(config.seed), 0) != sizeof(config.seed))
 		return VB_EFAULT;
@@ -56,9 +56,9 @@ vb_err vb_qp1_create(struct vb_nic *nic, uint32_t number, struct vb_qp1 **qp1_ou
 	*qp1 = (struct vb_qp1){
 		.nic = nic,
 		.number = number,
-		.user_id = geteuid(),
+		.user_id = vb_mail_user(),
 		.epoll = -1,
-		.box = { VB_QP1_BOX, -1 },
+		.box = { VB_QP1_BOX, -1, NULL },
 		.closes_ns = VB_NEVER,
 		.farewell_ns = VB_NEVER,
 		.user_ns = VB_NEVER,
@@ -92,10 +92,10 @@ void vb_qp1_destroy(struct vb_qp1 *qp1)
 /* Who had our number before us may just be dying: one after the other its descriptors are closed. */
 static bool claim_box(struct vb_qp1 *qp1)
 {
-	struct vb_mail_name name = vb_qp1_box_name(qp1->user_id, qp1->number);
+	struct vb_mail_name name = vb_qp1_box_name(&qp1->user_id, qp1->number);
 
 	for (uint32_t i = 0; i < CLAIMS_MAX; i++) {
-		if (vb_mail_claim(qp1->box.fd, &name))
+		if (vb_mail_claim(qp1->box.box, &name))
 			return true;
 		syscall(SYS_nanosleep, &(struct timespec){ 0, CLAIM_PAUSE_NS }, NULL);
 	}
@@ -105,7 +105,8 @@ static bool claim_box(struct vb_qp1 *qp1)
 vb_err vb_qp1_plug_in(struct vb_qp1 *qp1)
 {
 	qp1->epoll = vb_fd_own(vb_sys_epoll_create(EPOLL_CLOEXEC));
-	qp1->box.fd = vb_mail_open();
+	qp1->box.box = vb_mail_open(&qp1->user_id, VB_MAIL_LINKS);
+	qp1->box.fd = qp1->box.box ? vb_mail_fd(qp1->box.box) : -1;
 	if (qp1->epoll < 0 || qp1->box.fd < 0 || !claim_box(qp1) ||
 	    !vb_qp1_add_source(qp1, &qp1->box, EPOLLIN) || !vb_qp1_begin_life(qp1)) {
 		vb_qp1_unplug(qp1);
@@ -129,7 +130,7 @@ void vb_qp1_unplug(struct vb_qp1 *qp1)
 
 bool vb_qp1_is_intact(const struct vb_qp1 *qp1)
 {
-	return vb_fd_is_ours(qp1->epoll) && vb_fd_is_ours(qp1->box.fd);
+	return vb_fd_is_ours(qp1->epoll) && qp1->box.box && vb_mail_is_intact(qp1->box.box);
 }
 
 void vb_qp1_inherit(struct vb_qp1 *qp1)
@@ -160,7 +161,7 @@ vb_err vb_qp1_attach(struct vb_qp1 *qp1, const struct vb_gsi_user *user,
 	*place_out = (struct vb_gsi_place){
 		.id_prefix = qp1->number,
 		.id_prefix_bits = ID_PREFIX_BITS,
-		.ca_guid = vb_qp1_host_guid(qp1->user_id),
+		.ca_guid = vb_guid(),
 		.rows = qp1->life.rows,
 		.row_count = VB_QP1_ROWS,
 	};
@@ -296,12 +297,13 @@ static bool is_letters(const struct vb_qp1 *qp1, const struct vb_mail *mail)
 				       letters->count * sizeof(letters->letters[0]);
 }
 
-bool vb_qp1_look_into(struct vb_qp1 *qp1, uint64_t now_ns, int fd, const struct vb_qp1_name *name)
+bool vb_qp1_look_into(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_mail_box *box,
+		      const struct vb_qp1_name *name)
 {
 	struct vb_mail mail;
 
 	for (uint32_t i = 0; i < MAILS_AT_ONCE; i++) {
-		if (!vb_mail_receive(fd, qp1->user_id, &qp1->message, sizeof(qp1->message), &mail))
+		if (!vb_mail_receive(box, &qp1->message, sizeof(qp1->message), &mail))
 			return false;
 		if (is_letters(qp1, &mail))
 			vb_qp1_on_letters(qp1, now_ns, &qp1->message, name);
@@ -316,10 +318,10 @@ static void look_at(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_source *s
 {
 	switch (source->kind) {
 	case VB_QP1_BOX:
-		(void)vb_qp1_look_into(qp1, now_ns, source->fd, NULL);
+		(void)vb_qp1_look_into(qp1, now_ns, source->box, NULL);
 		break;
 	case VB_QP1_DOOR:
-		(void)vb_qp1_look_into(qp1, now_ns, source->fd,
+		(void)vb_qp1_look_into(qp1, now_ns, source->box,
 				       VB_CONTAINER(source, struct vb_qp1_door, source)->name);
 		break;
 	case VB_QP1_WATCH:

@@ -28,20 +28,23 @@
 
 /* --- our own life ------------------------------------------------------------------------------- */
 
-static void tell(const struct vb_qp1 *qp1, const struct vb_mail_name *to, bool is_new)
+static void tell(const struct vb_qp1 *qp1, uint32_t number, bool is_new)
 {
-	struct vb_qp1_lives lives = { VB_QP1_LIVES, is_new, qp1->life.token };
+	struct vb_mail_name to = vb_qp1_box_name(&qp1->user_id, number);
+	struct vb_qp1_lives lives = { .kind = VB_QP1_LIVES,
+				      .is_new = is_new,
+				      .number = qp1->number,
+				      .token = qp1->life.token };
 	struct iovec part = { &lives, sizeof(lives) };
 
 	if (vb_fd_is_ours(qp1->life.others_end))
-		(void)vb_mail_send_fds(qp1->box.fd, to, &part, &qp1->life.others_end, 1);
+		(void)vb_mail_send_fds(qp1->box.box, &to, &part, &qp1->life.others_end, 1);
 }
 
 bool vb_qp1_begin_life(struct vb_qp1 *qp1)
 {
 	struct vb_qp1_life *life = &qp1->life;
 	int ends[2];
-	int yes = 1;
 
 	if (getrandom(&life->token, sizeof(life->token), 0) != sizeof(life->token))
 		return false;
@@ -50,13 +53,12 @@ bool vb_qp1_begin_life(struct vb_qp1 *qp1)
 		return vb_fd_own(-errno) >= 0;
 	life->own_end = vb_fd_own(ends[0]);
 	life->others_end = vb_fd_own(ends[1]);
-	if (vb_sys_setsockopt(life->others_end, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)))
-		return false;
+	vb_mail_look(qp1->box.box);
 	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
-		struct vb_mail_name to = vb_qp1_box_name(qp1->user_id, number);
+		struct vb_mail_name to = vb_qp1_box_name(&qp1->user_id, number);
 
-		if (number != qp1->number)
-			tell(qp1, &to, true);
+		if (number != qp1->number && vb_mail_is_listed(qp1->box.box, &to))
+			tell(qp1, number, true);
 	}
 	return true;
 }
@@ -73,10 +75,8 @@ static bool leave_message(const struct vb_qp1_life *life, int rows_fd)
 {
 	struct vb_qp1_rows_of rows = { VB_QP1_ROWS_OF, sizeof(struct vb_cm_row), VB_QP1_ROWS };
 	struct iovec part = { &rows, sizeof(rows) };
-	struct vb_mail_name to_the_peer = { .length = 0 };
 	int fds[2] = { rows_fd, vb_fd_own(vb_sys_result(syscall(SYS_pidfd_open, getpid(), 0))) };
-	bool is_left =
-		vb_mail_send_fds(life->own_end, &to_the_peer, &part, fds, fds[1] < 0 ? 1 : 2) == 0;
+	bool is_left = vb_mail_write(life->own_end, &part, 1, fds, fds[1] < 0 ? 1 : 2) == 0;
 
 	vb_fd_close(fds[1]);
 	return is_left;
@@ -128,7 +128,7 @@ void vb_qp1_close_rows(struct vb_qp1 *qp1)
 	struct vb_mail mail;
 
 	if (vb_fd_is_ours(life->others_end) &&
-	    vb_mail_receive(life->others_end, qp1->user_id, &rows, sizeof(rows), &mail))
+	    vb_mail_read(life->others_end, &rows, sizeof(rows), &mail) == 1)
 		vb_mail_close_fds(&mail);
 	if (life->rows) {
 		(void)!madvise(life->rows, ROWS_BYTES, MADV_REMOVE);
@@ -164,7 +164,7 @@ static struct vb_qp1_watch *add_watch(struct vb_qp1 *qp1, int fd)
 
 	if (!watch)
 		return NULL;
-	watch->source = (struct vb_qp1_source){ VB_QP1_WATCH, fd };
+	watch->source = (struct vb_qp1_source){ VB_QP1_WATCH, fd, NULL };
 	watch->rows_fd = -1;
 	vb_link_append(&qp1->watches, &watch->link);
 	return watch;
@@ -194,8 +194,8 @@ void vb_qp1_on_lives(struct vb_qp1 *qp1, const void *bytes, struct vb_mail *mail
 	if (mail->length != sizeof(lives) || mail->fd_count != 1)
 		return;
 	memcpy(&lives, bytes, sizeof(lives));
-	if (lives.is_new)
-		tell(qp1, &mail->from, false);
+	if (lives.is_new && lives.number < VB_MEMBER_COUNT && lives.number != qp1->number)
+		tell(qp1, lives.number, false);
 	if (is_watched(qp1, lives.token))
 		return;
 	watch = add_watch(qp1, mail->fds[0]);
@@ -218,13 +218,12 @@ static void begin_farewell(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_wa
 }
 
 /* False if there is no message: another one has it, or the process has left. */
-static bool take_message(struct vb_qp1 *qp1, struct vb_qp1_watch *watch, int *process_fd_out)
+static bool take_message(struct vb_qp1_watch *watch, int *process_fd_out)
 {
 	struct vb_mail mail;
 
 	*process_fd_out = -1;
-	if (!vb_mail_receive(watch->source.fd, qp1->user_id, &watch->rows, sizeof(watch->rows),
-			     &mail))
+	if (vb_mail_read(watch->source.fd, &watch->rows, sizeof(watch->rows), &mail) != 1)
 		return false;
 	if (mail.length != sizeof(watch->rows) || watch->rows.kind != VB_QP1_ROWS_OF ||
 	    watch->rows.row_size != sizeof(struct vb_cm_row) || !mail.fd_count) {
@@ -252,7 +251,7 @@ void vb_qp1_on_watch(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_watch *w
 	qp1->is_heir = true;
 	if (watch->rows_fd >= 0)
 		begin_farewell(qp1, now_ns, watch);
-	else if (!take_message(qp1, watch, &process_fd))
+	else if (!take_message(watch, &process_fd))
 		end_watch(qp1, watch);
 	else if (!await_death(qp1, watch, process_fd))
 		begin_farewell(qp1, now_ns, watch);
@@ -320,7 +319,7 @@ void vb_qp1_part(struct vb_qp1 *qp1, uint64_t now_ns)
 	if (!watch)
 		return;
 	qp1->life.others_end = -1;
-	if (!take_message(qp1, watch, &process_fd)) {
+	if (!take_message(watch, &process_fd)) {
 		end_watch(qp1, watch);
 		return;
 	}

@@ -18,7 +18,7 @@
 
 enum fate { SENT, FULL, NOBODY, OURS, OURS_NO_MORE };
 
-struct vb_mail_name vb_qp1_box_name(uid_t user_id, uint32_t number)
+struct vb_mail_name vb_qp1_box_name(const struct vb_mail_user *user_id, uint32_t number)
 {
 	char text[16];
 
@@ -65,7 +65,7 @@ static enum fate send_letters(struct vb_qp1 *qp1, const struct vb_mail_name *to,
 	message->count = count;
 	for (uint32_t i = 0; i < count; i++)
 		message->letters[i] = run[i].letter;
-	return fate_of(vb_mail_send(qp1->box.fd, to, &part, 1));
+	return fate_of(vb_mail_send(qp1->box.box, to, &part, 1));
 }
 
 static uint32_t family_of(const struct vb_cm_meaning *meant)
@@ -78,7 +78,7 @@ static uint32_t family_of(const struct vb_cm_meaning *meant)
 static enum fate send_to_name(struct vb_qp1 *qp1, const struct vb_qp1_name *name, uint32_t family,
 			      const struct vb_qp1_queued *run, uint32_t count)
 {
-	struct vb_mail_name to = vb_qp1_service_name(qp1->user_id, name, family, name->is_closed);
+	struct vb_mail_name to = vb_qp1_service_name(&qp1->user_id, name, family, name->is_closed);
 
 	if (vb_qp1_has_name(qp1, name, family))
 		return name->is_closed ? OURS_NO_MORE : OURS;
@@ -117,7 +117,7 @@ static uint32_t owner_of(const struct vb_cm_meaning *meant)
 static enum fate send_to_owner(struct vb_qp1 *qp1, const struct vb_qp1_queued *run, uint32_t count)
 {
 	uint32_t owner = owner_of(&run->meant);
-	struct vb_mail_name to = vb_qp1_box_name(qp1->user_id, owner);
+	struct vb_mail_name to = vb_qp1_box_name(&qp1->user_id, owner);
 
 	if (owner == qp1->number || owner >= VB_MEMBER_COUNT)
 		return NOBODY;
@@ -127,10 +127,11 @@ static enum fate send_to_owner(struct vb_qp1 *qp1, const struct vb_qp1_queued *r
 /* It does not say whom it is for: who knows its sender takes it. */
 static enum fate send_to_all(struct vb_qp1 *qp1, const struct vb_qp1_queued *run, uint32_t count)
 {
+	vb_mail_look(qp1->box.box);
 	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
-		struct vb_mail_name to = vb_qp1_box_name(qp1->user_id, number);
+		struct vb_mail_name to = vb_qp1_box_name(&qp1->user_id, number);
 
-		if (number != qp1->number)
+		if (number != qp1->number && vb_mail_is_listed(qp1->box.box, &to))
 			(void)send_letters(qp1, &to, run, count);
 	}
 	return SENT;

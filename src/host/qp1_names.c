@@ -32,7 +32,11 @@ void vb_qp1_remove_source(struct vb_qp1 *qp1, struct vb_qp1_source *source)
 
 	if (vb_fd_is_ours(source->fd) && vb_fd_is_ours(qp1->epoll))
 		(void)vb_sys_epoll_ctl(qp1->epoll, EPOLL_CTL_DEL, source->fd, &unused);
-	vb_fd_close(source->fd);
+	if (source->box)
+		vb_mail_close(source->box);
+	else
+		vb_fd_close(source->fd);
+	source->box = NULL;
 	source->fd = -1;
 }
 
@@ -48,8 +52,9 @@ static void describe_address(const struct vb_gid *address, char text[33])
 		snprintf(text + 2 * i, 3, "%02x", address->raw[i]);
 }
 
-struct vb_mail_name vb_qp1_service_name(uid_t user_id, const struct vb_qp1_name *name,
-					uint32_t family, bool is_closed)
+struct vb_mail_name vb_qp1_service_name(const struct vb_mail_user *user_id,
+					const struct vb_qp1_name *name, uint32_t family,
+					bool is_closed)
 {
 	char address[33], text[80];
 
@@ -76,12 +81,12 @@ static bool open_door(struct vb_qp1 *qp1, struct vb_qp1_name *name, uint32_t ind
 {
 	struct vb_qp1_door *door = &name->doors[index];
 	struct vb_mail_name address =
-		vb_qp1_service_name(qp1->user_id, name, 1u << index, name->is_closed);
+		vb_qp1_service_name(&qp1->user_id, name, 1u << index, name->is_closed);
+	struct vb_mail_box *box = vb_mail_open(&qp1->user_id, 0);
 
 	door->name = name;
-	door->source = (struct vb_qp1_source){ VB_QP1_DOOR, vb_mail_open() };
-	if (door->source.fd >= 0 && vb_mail_claim(door->source.fd, &address) &&
-	    vb_qp1_add_source(qp1, &door->source, EPOLLIN))
+	door->source = (struct vb_qp1_source){ VB_QP1_DOOR, box ? vb_mail_fd(box) : -1, box };
+	if (box && vb_mail_claim(box, &address) && vb_qp1_add_source(qp1, &door->source, EPOLLIN))
 		return true;
 	vb_qp1_remove_source(qp1, &door->source);
 	return false;
@@ -152,9 +157,9 @@ static void exchange_door(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_nam
 	struct vb_qp1_source before = name->doors[index].source;
 
 	(void)!open_door(qp1, name, index);
-	if (vb_fd_is_ours(before.fd)) {
-		(void)syscall(SYS_shutdown, before.fd, SHUT_RD);
-		while (vb_qp1_look_into(qp1, now_ns, before.fd, name))
+	if (before.box && vb_mail_is_intact(before.box)) {
+		vb_mail_shut(before.box);
+		while (vb_qp1_look_into(qp1, now_ns, before.box, name))
 			;
 	}
 	vb_qp1_remove_source(qp1, &before);

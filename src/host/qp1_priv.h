@@ -35,7 +35,7 @@ enum vb_qp1_message_kind {
 	VB_QP1_LETTERS = 0x76623201,
 	VB_QP1_ASKS = 0x76623202, /* who else makes connections? */
 	VB_QP1_LIVES =
-		0x76623203, /* the sender: with a descriptor whose other end closes when it dies */
+		0x76623205, /* the sender: with a descriptor whose other end closes when it dies */
 	VB_QP1_ROWS_OF = 0x76623204, /* what is found at that descriptor */
 };
 
@@ -48,6 +48,8 @@ struct vb_qp1_letters {
 struct vb_qp1_lives {
 	uint32_t kind;
 	uint32_t is_new; /* and wants to hear who else lives */
+	uint32_t number; /* of the sender */
+	uint32_t reserved;
 	uint64_t token; /* another one for each adapter */
 };
 
@@ -66,6 +68,7 @@ enum vb_qp1_source_kind { VB_QP1_BOX, VB_QP1_DOOR, VB_QP1_WATCH };
 struct vb_qp1_source {
 	enum vb_qp1_source_kind kind;
 	int fd; /* or negative */
+	struct vb_mail_box *box; /* whose descriptor it is, or NULL */
 };
 
 /* A service's name for one family of addresses. */
@@ -114,7 +117,7 @@ struct vb_qp1_life {
 struct vb_qp1 {
 	struct vb_nic *nic;
 	uint32_t number;
-	uid_t user_id;
+	struct vb_mail_user user_id;
 	struct vb_cm *machine; /* without connections: it refuses, and says last words */
 
 	int epoll;
@@ -157,12 +160,8 @@ enum vb_cm_verdict vb_qp1_offer(struct vb_qp1 *qp1, uint64_t now_ns,
 				const struct vb_qp1_letter *letter, struct vb_cm_meaning *meant);
 
 /* Takes in some of what is in a box, or at the door of a name. False when there is no more. */
-bool vb_qp1_look_into(struct vb_qp1 *qp1, uint64_t now_ns, int fd, const struct vb_qp1_name *name);
-
-/* --- qp1_guid.c --- */
-
-/* The CA GUID of all this user's processes in this network namespace, and of no others. */
-uint64_t vb_qp1_host_guid(uid_t user_id);
+bool vb_qp1_look_into(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_mail_box *box,
+		      const struct vb_qp1_name *name);
 
 /* --- qp1_dispatch.c --- */
 
@@ -175,7 +174,7 @@ void vb_qp1_dispatch(struct vb_qp1 *qp1, uint64_t now_ns);
 void vb_qp1_on_letters(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letters *letters,
 		       const struct vb_qp1_name *name);
 
-struct vb_mail_name vb_qp1_box_name(uid_t user_id, uint32_t number);
+struct vb_mail_name vb_qp1_box_name(const struct vb_mail_user *user_id, uint32_t number);
 
 /* --- qp1_names.c --- */
 
@@ -184,12 +183,14 @@ struct vb_mail_name vb_qp1_box_name(uid_t user_id, uint32_t number);
  * and their peers are faster.
  */
 uint64_t vb_qp1_closed_service(uint64_t service);
-struct vb_mail_name vb_qp1_service_name(uid_t user_id, const struct vb_qp1_name *name,
-					uint32_t family, bool is_closed);
+struct vb_mail_name vb_qp1_service_name(const struct vb_mail_user *user_id,
+					const struct vb_qp1_name *name, uint32_t family,
+					bool is_closed);
 /* Whether this process has that one: service, address and is_closed count. */
 bool vb_qp1_has_name(const struct vb_qp1 *qp1, const struct vb_qp1_name *wanted, uint32_t family);
 VB_MUST_USE bool vb_qp1_add_source(struct vb_qp1 *qp1, struct vb_qp1_source *source,
 				   uint32_t events);
+/* Closes what is behind it, too. */
 void vb_qp1_remove_source(struct vb_qp1 *qp1, struct vb_qp1_source *source);
 /* All that have descriptors again, or none any more. */
 void vb_qp1_open_names(struct vb_qp1 *qp1);

@@ -42,6 +42,16 @@ void vb_receivers_open(void)
 	pthread_mutex_unlock(&table.lock);
 }
 
+bool vb_receivers_are_open(void)
+{
+	bool is_open;
+
+	pthread_mutex_lock(&table.lock);
+	is_open = table.user_count;
+	pthread_mutex_unlock(&table.lock);
+	return is_open;
+}
+
 static void close_all(void)
 {
 	for (uint32_t i = 0; i < VB_RECEIVERS_MAX; i++)

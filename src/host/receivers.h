@@ -25,6 +25,7 @@ void vb_receivers_set_add(struct vb_receivers_set *set, uint32_t number);
 
 /* Between these two the table is kept for the caller. When the last one closes it, all sockets are closed. */
 void vb_receivers_open(void);
+bool vb_receivers_are_open(void);
 void vb_receivers_close(void);
 
 /*

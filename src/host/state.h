@@ -14,6 +14,7 @@
 
 #define VB_STATE_TEXT_MAX 32768 /* more is cut off */
 
+struct vb_mail_box;
 struct vb_member;
 struct vb_neighbors;
 
@@ -32,10 +33,10 @@ struct vb_state_answer {
 	char text[VB_STATE_TEXT_MAX + 1];
 };
 
-/* Asks all adapters of this user in this network namespace. A descriptor to take answers from and to close, or a negative errno. */
-int vb_state_ask(uint32_t *asked_count_out);
+/* Asks all adapters of this user in this network namespace. A box to take answers from and to close, or NULL. */
+struct vb_mail_box *vb_state_ask(uint32_t *asked_count_out);
 /* The next answer; false if there is none in so many milliseconds. */
-bool vb_state_take(int fd, uint32_t wait_ms, struct vb_state_answer *answer);
-void vb_state_close(int fd);
+bool vb_state_take(struct vb_mail_box *box, uint32_t wait_ms, struct vb_state_answer *answer);
+void vb_state_close(struct vb_mail_box *box);
 
 #endif

@@ -2,45 +2,57 @@
 /* Asking all adapters how they are. */
 #include "host/state.h"
 
+#include "host/clock.h"
 #include "host/mail.h"
 #include "host/member_priv.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <unistd.h>
 
-int vb_state_ask(uint32_t *asked_count_out)
+struct vb_mail_box *vb_state_ask(uint32_t *asked_count_out)
 {
 	uint32_t kind = VB_MEMBER_ASKS_STATE;
 	struct iovec part = { &kind, sizeof(kind) };
-	int fd = vb_mail_open();
+	struct vb_mail_user user = vb_mail_user();
+	struct vb_mail_box *box = vb_mail_open(&user, VB_MEMBER_COUNT);
 
 	*asked_count_out = 0;
-	if (fd < 0)
-		return fd;
-	if (!vb_mail_claim_any(fd)) {
-		vb_mail_close(fd);
-		return -EADDRNOTAVAIL;
-	}
+	if (!box)
+		return NULL;
+	vb_mail_look(box);
 	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
-		struct vb_mail_name name = vb_member_name(geteuid(), number);
+		struct vb_mail_name name = vb_member_name(&user, number);
 
-		*asked_count_out += vb_mail_send(fd, &name, &part, 1) == 0;
+		*asked_count_out += vb_mail_is_listed(box, &name) &&
+				    vb_mail_send(box, &name, &part, 1) == 0;
 	}
-	return fd;
+	return box;
 }
 
-bool vb_state_take(int fd, uint32_t wait_ms, struct vb_state_answer *answer)
+/* A connection that ends wakes us, too. */
+static bool await_mail(struct vb_mail_box *box, uint64_t end_ns, void *bytes, size_t size,
+		       struct vb_mail *mail)
 {
-	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+	struct pollfd fd = { .fd = vb_mail_fd(box), .events = POLLIN };
+
+	while (!vb_mail_receive(box, bytes, size, mail)) {
+		uint64_t now_ns = vb_clock_now();
+
+		if (now_ns >= end_ns || poll(&fd, 1, (int)((end_ns - now_ns) / 1000000 + 1)) < 0)
+			return false;
+	}
+	return true;
+}
+
+bool vb_state_take(struct vb_mail_box *box, uint32_t wait_ms, struct vb_state_answer *answer)
+{
 	uint8_t bytes[sizeof(struct vb_member_state) + VB_STATE_TEXT_MAX];
 	struct vb_member_state head = { 0 };
+	uint64_t end_ns = vb_clock_now() + wait_ms * 1000000ull;
 	struct vb_mail mail;
 
 	do {
-		if (poll(&poll_fd, 1, (int)wait_ms) <= 0 ||
-		    !vb_mail_receive(fd, geteuid(), bytes, sizeof(bytes), &mail))
+		if (!await_mail(box, end_ns, bytes, sizeof(bytes), &mail))
 			return false;
 		vb_mail_close_fds(&mail);
 		if (mail.length >= sizeof(head))
@@ -53,7 +65,7 @@ bool vb_state_take(int fd, uint32_t wait_ms, struct vb_state_answer *answer)
 	return true;
 }
 
-void vb_state_close(int fd)
+void vb_state_close(struct vb_mail_box *box)
 {
-	vb_mail_close(fd);
+	vb_mail_close(box);
 }

@@ -51,7 +51,7 @@ static struct {
 } ours;
 
 static struct {
-	int box;
+	struct vb_mail_box *box;
 	struct vb_export *block;
 	int block_fd, ring_fd, wake_fd, segment_fd;
 	struct vb_ring_memory *ring;
@@ -153,17 +153,20 @@ static void make_qp(void)
 
 /* --- the peer --- */
 
-static uid_t user(void)
+static const struct vb_mail_user *user(void)
 {
-	return (uid_t)getpid() | 0x80000000u;
+	static struct vb_mail_user user;
+
+	user = (struct vb_mail_user){ .uid = geteuid(), .name_uid = (uid_t)getpid() | 0x80000000u };
+	return &user;
 }
 
 static void make_peer(void)
 {
 	struct vb_mail_name name = vb_member_name(user(), NEIGHBOR_PEER);
 
-	peer.box = vb_mail_open();
-	REQUIRE(peer.box >= 0 && vb_mail_claim(peer.box, &name));
+	peer.box = vb_mail_open(user(), VB_MAIL_LINKS);
+	REQUIRE(peer.box && vb_mail_claim(peer.box, &name));
 	MUST(vb_export_create(&peer.block, &peer.block_fd));
 	peer.ring_fd = vb_export_open_memory("ring", sizeof(struct vb_ring_memory));
 	peer.ring = vb_export_map_memory(peer.ring_fd, sizeof(*peer.ring), PROT_READ | PROT_WRITE);
@@ -293,7 +296,7 @@ static void empty_box(void)
 	uint8_t bytes[256];
 	struct vb_mail mail;
 
-	while (vb_mail_receive(peer.box, geteuid(), bytes, sizeof(bytes), &mail)) {
+	while (vb_mail_receive(peer.box, bytes, sizeof(bytes), &mail)) {
 		read_offer(bytes, &mail);
 		vb_mail_close_fds(&mail);
 	}
@@ -308,9 +311,7 @@ uint64_t neighbor_answer(void)
 void neighbor_mail(const void *bytes, size_t length, const int *fds, uint32_t fd_count)
 {
 	uint8_t message[256] = { 0 };
-	struct vb_mail mail = { .from = vb_member_name(user(), NEIGHBOR_PEER),
-				.length = length,
-				.fd_count = fd_count };
+	struct vb_mail mail = { .length = length, .fd_count = fd_count };
 	uint32_t kind;
 
 	memcpy(&kind, bytes, sizeof(kind));
@@ -441,9 +442,10 @@ void neighbor_begin(void)
 	make_peer();
 	ours.member = calloc(1, sizeof(*ours.member));
 	REQUIRE(ours.member);
-	ours.member->fd = vb_mail_open();
+	ours.member->box = vb_mail_open(user(), VB_MAIL_LINKS);
+	REQUIRE(ours.member->box);
 	ours.member->number = NEIGHBOR_SELF;
-	ours.member->user = user();
+	ours.member->user = *user();
 	MUST(vb_neighbors_create(ours.nic, 0, &ours.neighbors));
 	MUST(vb_neighbors_plug_in(ours.neighbors, ours.member));
 	(void)vb_neighbor_meet(ours.neighbors, NEIGHBOR_PEER);
@@ -462,7 +464,7 @@ void neighbor_end(void)
 	check_guards();
 	atomic_store(&peer.ring->busy, 0);
 	vb_neighbors_destroy(ours.neighbors);
-	vb_mail_close(ours.member->fd);
+	vb_mail_close(ours.member->box);
 	free(ours.member);
 	MUST(vb_qp_destroy(ours.qp));
 	MUST(vb_mr_destroy(ours.mr));

@@ -291,15 +291,15 @@ struct tally ask(pid_t pid)
 	uint32_t asked;
 
 	for (;;) {
-		int fd = vb_state_ask(&asked);
+		struct vb_mail_box *box = vb_state_ask(&asked);
 
-		EXPECT(fd >= 0);
-		while (vb_state_take(fd, 1000, &answer))
+		EXPECT(box);
+		while (vb_state_take(box, 1000, &answer))
 			if (answer.pid == pid) {
-				vb_state_close(fd);
+				vb_state_close(box);
 				return tally_in(answer.text);
 			}
-		vb_state_close(fd);
+		vb_state_close(box);
 	}
 }
 

@@ -270,10 +270,11 @@ TEST(a_place_that_only_a_stopped_member_knows_is_not_taken_for_free)
 /* Holds the lock like somebody who joins, and is stopped. */
 static void take_lock(void *argument)
 {
-	struct vb_mail_name name = vb_member_joining_name(geteuid());
+	struct vb_mail_user user = vb_mail_user();
+	struct vb_mail_name name = vb_member_joining_name(&user);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	EXPECT(vb_name_lock_take(&name, geteuid()) >= 0);
+	EXPECT(vb_name_lock_take(&name, &user) >= 0);
 	tell(*(int *)argument, (struct report){ 0, 0 });
 	raise(SIGSTOP);
 }

@@ -64,21 +64,22 @@ static void make_engine(struct station *station)
 
 static void plug_in(struct station *station)
 {
-	struct vb_mail_name name = vb_member_name(geteuid(), station->number);
+	struct vb_mail_user user = vb_mail_user();
+	struct vb_mail_name name = vb_member_name(&user, station->number);
 
 	station->member = calloc(1, sizeof(*station->member));
 	EXPECT(station->member);
 	station->member->number = station->number;
-	station->member->user = geteuid();
-	station->member->fd = vb_mail_open();
-	EXPECT(vb_mail_claim(station->member->fd, &name));
+	station->member->user = user;
+	station->member->box = vb_mail_open(&user, VB_MAIL_LINKS);
+	EXPECT(vb_mail_claim(station->member->box, &name));
 	EXPECT_EQ(vb_neighbors_plug_in(station->neighbors, station->member), VB_OK);
 }
 
 static void unplug(struct station *station)
 {
 	vb_neighbors_unplug(station->neighbors);
-	vb_mail_close(station->member->fd);
+	vb_mail_close(station->member->box);
 	free(station->member);
 }
 
@@ -113,7 +114,7 @@ static bool take_mail(struct station *station)
 	struct vb_mail mail;
 	uint32_t kind;
 
-	if (!vb_mail_receive(station->member->fd, geteuid(), bytes, sizeof(bytes), &mail))
+	if (!vb_mail_receive(station->member->box, bytes, sizeof(bytes), &mail))
 		return false;
 	memcpy(&kind, bytes, sizeof(kind));
 	vb_neighbors_take_mail(station->neighbors, kind, bytes, &mail);

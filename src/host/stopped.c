@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* From /proc. */
+#include "host/stopped.h"
+
+#include "host/file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool vb_stopped_is(pid_t pid)
+{
+	char path[32], text[512];
+	const char *end;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (!vb_file_read(path, text, sizeof(text), NULL))
+		return false;
+	end = strrchr(text, ')'); /* of the program's name, which may hold anything */
+	return end && end[1] && (end[2] == 'T' || end[2] == 't');
+}

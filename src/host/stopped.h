@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Whether a process is stopped, by a signal or a debugger: nobody should wait for it. False if that cannot be said. */
+#ifndef VB_HOST_STOPPED_H
+#define VB_HOST_STOPPED_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+bool vb_stopped_is(pid_t pid);
+
+#endif

@@ -19,6 +19,69 @@
 
 /* --- ways --- */
 
+/* A message each way, from both ends at once. */
+static void exchange(struct end *end)
+{
+	enum { HALF = LENGTH / 2 };
+
+	memset(end->memory, 0x5a, HALF);
+	post_at(end, IBV_WR_SEND, 0, HALF);
+	for (uint32_t i = 0; i < 2; i++)
+		EXPECT_STR(poll_status(end), "success");
+	for (uint32_t i = 0; i < HALF; i++)
+		EXPECT_EQ(end->memory[HALF + i], 0x5a);
+}
+
+static void exchange_as_child(struct board *board)
+{
+	struct end end = { 0 };
+
+	open_end(&end, private_memory());
+	board->places[1] = place_of(&end);
+	reach_step(board, 1);
+	await_step(board, 2);
+	connect_end(&end, board->places[0]);
+	receive_at(&end, LENGTH / 2, LENGTH / 2);
+	reach_step(board, 3);
+	await_step(board, 4);
+	exchange(&end);
+	program_expect_in_log("takes the line");
+	reach_step(board, 5);
+	await_step(board, 6); /* it may have to acknowledge once more */
+	exit(0);
+}
+
+/* One was stopped while the other one asked for it, and so that one is on the wire; when it goes on, they meet. */
+TEST(ends_of_which_only_one_has_heard_of_the_other_in_time_hear_each_other)
+{
+	struct end end = { 0 };
+	struct board *board;
+	pid_t child;
+	int status;
+
+	begin();
+	board = make_board();
+	child = fork_end();
+	if (!child)
+		exchange_as_child(board);
+	open_end(&end, private_memory());
+	board->places[0] = place_of(&end);
+	await_step(board, 1);
+	EXPECT_EQ(kill(child, SIGSTOP), 0);
+	EXPECT_EQ(waitpid(child, &status, WUNTRACED), child);
+	connect_end(&end, board->places[1]);
+	program_expect_in_log("takes the wire: the peer has not answered");
+	receive_at(&end, LENGTH / 2, LENGTH / 2);
+	EXPECT_EQ(kill(child, SIGCONT), 0);
+	reach_step(board, 2);
+	await_step(board, 3);
+	reach_step(board, 4);
+	exchange(&end);
+	await_step(board, 5);
+	reach_step(board, 6);
+	expect_child_success(child);
+}
+
 TEST(peers_on_one_host_take_a_line_and_need_no_packets_for_one_sided_requests)
 {
 	struct end end;

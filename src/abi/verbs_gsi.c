@@ -3,6 +3,7 @@
 #include "abi/export_priv.h"
 #include "abi/objects_priv.h"
 #include "abi/refuse_priv.h"
+#include "base/heap.h"
 #include "host/clock.h"
 #include "host/gsi.h"
 #include "host/qp1.h"
@@ -145,4 +146,14 @@ VB_ABI_EXPORT int vb_gsi_wait(struct ibv_context *home, int fd)
 VB_ABI_EXPORT void vb_gsi_log(enum vb_log_level level, const char *line)
 {
 	vb_log(level, "%s", line);
+}
+
+VB_ABI_EXPORT void *vb_gsi_alloc(size_t count, size_t size)
+{
+	return vb_heap_alloc(count, size);
+}
+
+VB_ABI_EXPORT void vb_gsi_free(void *memory)
+{
+	vb_heap_free(memory);
 }

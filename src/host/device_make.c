@@ -199,15 +199,25 @@ static void make_name_unique(struct vb_device *device, const struct vb_device *o
 	}
 }
 
-static int by_rank(const void *a, const void *b)
+static bool is_before(const struct vb_device *a, const struct vb_device *b)
 {
-	const struct vb_device *x = a, *y = b;
+	if (a->is_loopback != b->is_loopback)
+		return b->is_loopback;
+	if (a->is_default_route != b->is_default_route)
+		return a->is_default_route;
+	return a->ifindex < b->ifindex;
+}
 
-	if (x->is_loopback != y->is_loopback)
-		return x->is_loopback ? 1 : -1;
-	if (x->is_default_route != y->is_default_route)
-		return x->is_default_route ? -1 : 1;
-	return x->ifindex < y->ifindex ? -1 : x->ifindex > y->ifindex;
+/* Not by qsort(), which may take memory from the program's heap. */
+static void sort_by_rank(struct vb_device *devices, uint32_t count)
+{
+	for (uint32_t i = 1; i < count; i++)
+		for (uint32_t j = i; j && is_before(&devices[j], &devices[j - 1]); j--) {
+			struct vb_device moved = devices[j];
+
+			devices[j] = devices[j - 1];
+			devices[j - 1] = moved;
+		}
 }
 
 vb_err vb_device_make_list(const struct vb_interfaces *interfaces, const struct vb_config *config,
@@ -232,8 +242,7 @@ vb_err vb_device_make_list(const struct vb_interfaces *interfaces, const struct 
 		follow(device, interfaces, interface, config);
 		count++;
 	}
-	if (count)
-		qsort(devices, count, sizeof(*devices), by_rank);
+	sort_by_rank(devices, count);
 	*devices_out = devices;
 	*count_out = count;
 	return VB_OK;

@@ -53,9 +53,16 @@ struct inquiry {
 /* Room for one more element behind `count`; grows by doubling. */
 static void *grow(void *array, uint32_t count, size_t size)
 {
+	void *longer;
+
 	if (count & (count - 1) || count == 1)
 		return array;
-	return realloc(array, (count ? count * 2 : 2) * size);
+	longer = calloc(count ? count * 2 : 2, size);
+	if (longer && array) {
+		memcpy(longer, array, count * size);
+		free(array);
+	}
+	return longer;
 }
 
 struct vb_interface *vb_interfaces_add(struct vb_interfaces *interfaces)
@@ -270,7 +277,7 @@ static vb_err inquiry_init(struct inquiry *inquiry, struct vb_interfaces *interf
 	vb_err err;
 
 	*inquiry = (struct inquiry){ .interfaces = interfaces };
-	inquiry->buffer = malloc(BUFFER_SIZE);
+	inquiry->buffer = calloc(1, BUFFER_SIZE);
 	if (!inquiry->buffer)
 		return VB_ENOMEM;
 	inquiry->fd = vb_fd_own(vb_sys_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
@@ -481,11 +488,16 @@ static void read_machine(struct vb_interfaces *interfaces)
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-static int by_ifindex(const void *a, const void *b)
+/* Not by qsort(), which may take memory from the program's heap. */
+static void sort_by_ifindex(struct vb_interface *list, uint32_t count)
 {
-	const struct vb_interface *x = a, *y = b;
+	for (uint32_t i = 1; i < count; i++)
+		for (uint32_t j = i; j && list[j].ifindex < list[j - 1].ifindex; j--) {
+			struct vb_interface moved = list[j];
 
-	return x->ifindex < y->ifindex ? -1 : x->ifindex > y->ifindex;
+			list[j] = list[j - 1];
+			list[j - 1] = moved;
+		}
 }
 
 static vb_err read_interfaces(struct inquiry *inquiry)
@@ -500,8 +512,7 @@ static vb_err read_interfaces(struct inquiry *inquiry)
 		interfaces->default_ifindex = 0;
 	if (inquiry->has_failed)
 		return VB_ENOMEM;
-	if (interfaces->count)
-		qsort(interfaces->list, interfaces->count, sizeof(*interfaces->list), by_ifindex);
+	sort_by_ifindex(interfaces->list, interfaces->count);
 	for (uint32_t i = 0; i < interfaces->count; i++)
 		if (interfaces->list[i].is_up && !interfaces->list[i].is_loopback)
 			interfaces->list[i].speed_mbps = ask_speed(inquiry, &interfaces->list[i]);

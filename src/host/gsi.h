@@ -16,6 +16,7 @@
 #include "wire/number.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct ibv_context;
@@ -75,5 +76,9 @@ int vb_gsi_wait(struct ibv_context *home, int fd);
 
 /* A line for the log that the two libraries share. */
 void vb_gsi_log(enum vb_log_level level, const char *line);
+
+/* Of libibverbs' heap, as in base/heap.h. */
+void *vb_gsi_alloc(size_t count, size_t size);
+void vb_gsi_free(void *memory);
 
 #endif

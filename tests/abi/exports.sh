@@ -39,8 +39,10 @@ verdict $status "the exports differ from those of the installed library"
 # Each line is one that another library of ours, perhaps of another build, relies upon.
 cat >"$directory/own" <<'END'
 A VERBATIM_1
+T vb_gsi_alloc@@VERBATIM_1
 T vb_gsi_attach@@VERBATIM_1
 T vb_gsi_detach@@VERBATIM_1
+T vb_gsi_free@@VERBATIM_1
 T vb_gsi_kick@@VERBATIM_1
 T vb_gsi_listen@@VERBATIM_1
 T vb_gsi_log@@VERBATIM_1

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Blocks of memory in mappings that hold nothing else, so that an address tells whether it is ours. For any thread, and across fork(). Large
+ * blocks have a mapping each; small ones are cut from chunks, and a chunk that is free again goes back to the kernel.
+ */
+#ifndef VB_HOST_BLOCKS_H
+#define VB_HOST_BLOCKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Zeroed, and aligned for any type; NULL: there is none. */
+void *vb_blocks_take(size_t size);
+/* NULL, too. */
+void vb_blocks_give(void *memory);
+
+/* Whether any of the mappings has bytes in a range; and how many bytes all of them have. */
+bool vb_blocks_overlap(uint64_t address, uint64_t length);
+size_t vb_blocks_mapped(void);
+
+#endif

@@ -2,8 +2,9 @@
 /* Addresses as programs write them, and address handles. */
 #include "abi/refuse_priv.h"
 
+#include "base/heap.h"
+
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 int vb_abi_address(const struct ibv_ah_attr *attr, struct vb_address *address)
@@ -36,14 +37,14 @@ int vb_abi_ah_create(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct i
 
 	if (vb_abi_address(attr, &address))
 		return EINVAL;
-	ah = calloc(1, sizeof(*ah));
+	ah = vb_heap_alloc(1, sizeof(*ah));
 	if (!ah)
 		return ENOMEM;
 	vb_adapter_enter(adapter);
 	err = vb_ah_create(vb_abi_pd_of(pd), &address, &ah->ah);
 	vb_adapter_leave(adapter);
 	if (err) {
-		free(ah);
+		vb_heap_free(ah);
 		return vb_abi_refuse(
 			vb_abi_errno(err),
 			"ibv_create_ah: %s: there is no GID %u, or the destination's is zero "
@@ -62,6 +63,6 @@ int vb_abi_ah_destroy(struct ibv_ah *ah)
 	vb_adapter_enter(adapter);
 	vb_ah_destroy(own->ah);
 	vb_adapter_leave(adapter);
-	free(own);
+	vb_heap_free(own);
 	return 0;
 }

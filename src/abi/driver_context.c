@@ -4,13 +4,13 @@
  * copies of it around, and whoever imports one is recognised by the file. Only within a process does that lead anywhere.
  */
 #include "abi/refuse_priv.h"
+#include "base/heap.h"
 #include "host/config.h"
 #include "host/tally.h"
 #include "link/fd.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -59,7 +59,7 @@ static int open_adapter(struct vb_abi_opened *opened)
 static int open_shared(struct ibv_device *device, const struct stat *file,
 		       struct vb_abi_opened **opened_out)
 {
-	struct vb_abi_opened *opened = calloc(1, sizeof(*opened));
+	struct vb_abi_opened *opened = vb_heap_alloc(1, sizeof(*opened));
 	int error;
 
 	if (!opened)
@@ -79,7 +79,7 @@ static int open_shared(struct ibv_device *device, const struct stat *file,
 	error = open_adapter(opened);
 	if (error) {
 		pthread_mutex_destroy(&opened->contexts_lock);
-		free(opened);
+		vb_heap_free(opened);
 		return error;
 	}
 	pthread_once(&fork_once, set_fork_handler);
@@ -96,7 +96,7 @@ static void free_events(struct vb_abi_context *context)
 		struct vb_link *link = context->events.next;
 
 		vb_link_remove(link);
-		free(VB_CONTAINER(link, struct vb_abi_async_event, link));
+		vb_heap_free(VB_CONTAINER(link, struct vb_abi_async_event, link));
 	}
 }
 
@@ -111,10 +111,10 @@ static void end_shared(struct vb_abi_opened *opened)
 		vb_link_remove(&context->link);
 		free_events(context);
 		pthread_mutex_destroy(&context->events_lock);
-		free(context);
+		vb_heap_free(context);
 	}
 	pthread_mutex_destroy(&opened->contexts_lock);
-	free(opened);
+	vb_heap_free(opened);
 }
 
 /* What the program made and did not destroy. */
@@ -177,7 +177,7 @@ static struct vb_abi_opened *find_shared(const struct stat *file)
 /* Takes over `opened` and cmd_fd if it succeeds. */
 static int make_context(struct vb_abi_opened *opened, int cmd_fd, struct ibv_context **context_out)
 {
-	struct vb_abi_context *context = calloc(1, sizeof(*context));
+	struct vb_abi_context *context = vb_heap_alloc(1, sizeof(*context));
 	struct ibv_context *verbs;
 
 	if (!context)
@@ -188,7 +188,7 @@ static int make_context(struct vb_abi_opened *opened, int cmd_fd, struct ibv_con
 	if (verbs->async_fd < 0) {
 		int error = -verbs->async_fd;
 
-		free(context);
+		vb_heap_free(context);
 		return error;
 	}
 	verbs->cmd_fd = cmd_fd;

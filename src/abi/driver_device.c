@@ -3,13 +3,13 @@
 #include "abi/refuse_priv.h"
 
 #include "abi/returns.h"
+#include "base/heap.h"
 #include "host/config.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -72,7 +72,7 @@ static struct listed *find_listed(const struct vb_device *description)
 
 static struct listed *add_listed(const struct vb_device *description)
 {
-	struct listed *listed = calloc(1, sizeof(*listed));
+	struct listed *listed = vb_heap_alloc(1, sizeof(*listed));
 	struct ibv_device *verbs;
 
 	if (!listed)
@@ -117,7 +117,7 @@ int vb_abi_device_list(struct ibv_device ***list_out, int *count_out)
 
 	if (err)
 		return err == VB_EOPNOTSUPP ? ENOSYS : vb_abi_errno(err);
-	list = calloc((size_t)count + 1, sizeof(struct ibv_device *));
+	list = vb_heap_alloc((size_t)count + 1, sizeof(struct ibv_device *));
 	if (!list) {
 		vb_device_list_free(devices);
 		return ENOMEM;
@@ -127,7 +127,7 @@ int vb_abi_device_list(struct ibv_device ***list_out, int *count_out)
 	pthread_mutex_unlock(&list_lock);
 	vb_device_list_free(devices);
 	if (error) {
-		free(list);
+		vb_heap_free(list);
 		return error;
 	}
 	if (!count)
@@ -141,7 +141,7 @@ int vb_abi_device_list(struct ibv_device ***list_out, int *count_out)
 
 void vb_abi_device_list_free(struct ibv_device **list)
 {
-	free(list);
+	vb_heap_free(list);
 }
 
 int vb_abi_device_index(const struct ibv_device *device)

@@ -2,10 +2,11 @@
 /* Protection, parent, thread and XRC domains: what other objects are made in. */
 #include "abi/refuse_priv.h"
 
+#include "base/heap.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 int vb_abi_pd_alloc(struct ibv_context *context, struct ibv_pd **pd_out)
@@ -15,7 +16,7 @@ int vb_abi_pd_alloc(struct ibv_context *context, struct ibv_pd **pd_out)
 	struct vb_abi_pd *pd;
 	vb_err err;
 
-	pd = calloc(1, sizeof(*pd));
+	pd = vb_heap_alloc(1, sizeof(*pd));
 	if (!pd)
 		return ENOMEM;
 	vb_adapter_enter(adapter);
@@ -24,7 +25,7 @@ int vb_abi_pd_alloc(struct ibv_context *context, struct ibv_pd **pd_out)
 		vb_abi_handle_add(&opened->pds, &pd->handle, ++opened->handle_next);
 	vb_adapter_leave(adapter);
 	if (err) {
-		free(pd);
+		vb_heap_free(pd);
 		return vb_abi_errno(err);
 	}
 	pd->verbs.handle = pd->handle.number;
@@ -36,7 +37,7 @@ int vb_abi_pd_alloc_parent(struct ibv_context *context,
 			   const struct ibv_parent_domain_init_attr *attr, struct ibv_pd **pd_out)
 {
 	struct vb_adapter *adapter = vb_abi_context_of(context)->adapter;
-	struct vb_abi_pd *pd = calloc(1, sizeof(*pd));
+	struct vb_abi_pd *pd = vb_heap_alloc(1, sizeof(*pd));
 
 	if (!pd)
 		return ENOMEM;
@@ -90,13 +91,13 @@ int vb_abi_pd_dealloc(struct ibv_pd *pd)
 			"ibv_dealloc_pd: PD %" PRIu32
 			" still has regions, windows, QPs, SRQs, address handles or parent domains",
 			pd->handle);
-	free(own);
+	vb_heap_free(own);
 	return 0;
 }
 
 int vb_abi_td_alloc(struct ibv_context *context, struct ibv_td **td_out)
 {
-	struct vb_abi_td *td = calloc(1, sizeof(*td));
+	struct vb_abi_td *td = vb_heap_alloc(1, sizeof(*td));
 
 	(void)context;
 	if (!td)
@@ -118,7 +119,7 @@ int vb_abi_td_dealloc(struct ibv_td *td)
 	if (users)
 		return vb_abi_refuse(EBUSY, "ibv_dealloc_td: still in %" PRIu32 " parent domains",
 				     users);
-	free(own);
+	vb_heap_free(own);
 	return 0;
 }
 
@@ -140,14 +141,14 @@ static struct vb_abi_xrc_domain *find_domain(struct vb_abi_opened *opened, const
 static int make_domain(struct vb_abi_opened *opened, const struct stat *file,
 		       struct vb_abi_xrc_domain **domain_out)
 {
-	struct vb_abi_xrc_domain *domain = calloc(1, sizeof(*domain));
+	struct vb_abi_xrc_domain *domain = vb_heap_alloc(1, sizeof(*domain));
 	vb_err err;
 
 	if (!domain)
 		return ENOMEM;
 	err = vb_xrcd_create(vb_adapter_nic(opened->adapter), &domain->xrcd);
 	if (err) {
-		free(domain);
+		vb_heap_free(domain);
 		return vb_abi_errno(err);
 	}
 	if (file) {
@@ -193,7 +194,7 @@ int vb_abi_xrcd_open(struct ibv_context *context, const struct ibv_xrcd_init_att
 
 	if (attr->fd != -1 && fstat(attr->fd, &file))
 		return vb_abi_refuse(errno, "ibv_open_xrcd: %d is no descriptor", attr->fd);
-	xrcd = calloc(1, sizeof(*xrcd));
+	xrcd = vb_heap_alloc(1, sizeof(*xrcd));
 	if (!xrcd)
 		return ENOMEM;
 	vb_adapter_enter(own->adapter);
@@ -201,7 +202,7 @@ int vb_abi_xrcd_open(struct ibv_context *context, const struct ibv_xrcd_init_att
 			    &xrcd->domain);
 	vb_adapter_leave(own->adapter);
 	if (error) {
-		free(xrcd);
+		vb_heap_free(xrcd);
 		return error;
 	}
 	*xrcd_out = &xrcd->verbs;
@@ -220,11 +221,11 @@ int vb_abi_xrcd_close(struct ibv_xrcd *xrcd)
 		err = vb_xrcd_destroy(domain->xrcd);
 	if (!err && !--domain->open_count) {
 		vb_link_remove(&domain->link);
-		free(domain);
+		vb_heap_free(domain);
 	}
 	vb_adapter_leave(adapter);
 	if (err)
 		return vb_abi_refuse(EBUSY, "ibv_close_xrcd: the domain still has SRQs or QPs");
-	free(own);
+	vb_heap_free(own);
 	return 0;
 }

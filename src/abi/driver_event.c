@@ -5,11 +5,11 @@
  */
 #include "abi/objects_priv.h"
 
+#include "base/heap.h"
 #include "host/tally.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,7 +31,7 @@ int vb_abi_wait(struct vb_adapter *adapter, int fd)
 
 int vb_abi_channel_create(struct ibv_context *context, struct ibv_comp_channel **channel_out)
 {
-	struct vb_abi_channel *channel = calloc(1, sizeof(*channel));
+	struct vb_abi_channel *channel = vb_heap_alloc(1, sizeof(*channel));
 
 	if (!channel)
 		return ENOMEM;
@@ -39,7 +39,7 @@ int vb_abi_channel_create(struct ibv_context *context, struct ibv_comp_channel *
 	if (channel->verbs.fd < 0) {
 		int error = -channel->verbs.fd;
 
-		free(channel);
+		vb_heap_free(channel);
 		return error;
 	}
 	channel->context = vb_abi_context_of(context);
@@ -55,7 +55,7 @@ int vb_abi_channel_destroy(struct ibv_comp_channel *channel)
 
 	vb_tally_close(channel->fd);
 	pthread_mutex_destroy(&own->lock);
-	free(own);
+	vb_heap_free(own);
 	return 0;
 }
 
@@ -113,7 +113,7 @@ static void tell_channel(struct vb_abi_cq *cq)
 
 static void add_async(struct vb_abi_context *context, const struct ibv_async_event *event)
 {
-	struct vb_abi_async_event *entry = calloc(1, sizeof(*entry));
+	struct vb_abi_async_event *entry = vb_heap_alloc(1, sizeof(*entry));
 
 	if (!entry)
 		return; /* the object's state tells the same */
@@ -233,7 +233,7 @@ static bool take_async(struct vb_abi_context *context, struct ibv_async_event *e
 			++*taken;
 	}
 	pthread_mutex_unlock(&context->events_lock);
-	free(entry);
+	vb_heap_free(entry);
 	return entry;
 }
 
@@ -269,7 +269,7 @@ static void forget_async(struct vb_abi_context *context, const void *object)
 			continue;
 		vb_link_remove(link);
 		vb_tally_down(context->verbs.context.async_fd);
-		free(entry);
+		vb_heap_free(entry);
 	}
 	pthread_mutex_unlock(&context->events_lock);
 }

@@ -5,9 +5,10 @@
  */
 #include "abi/refuse_priv.h"
 
+#include "base/heap.h"
+
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 
 void vb_abi_handle_add(struct vb_link *list, struct vb_abi_handle *handle, uint32_t number)
 {
@@ -57,7 +58,7 @@ static void unimport(struct ibv_context *context, struct vb_abi_handle *handle)
 int vb_abi_pd_import(struct ibv_context *context, uint32_t handle, struct ibv_pd **pd_out)
 {
 	struct vb_abi_opened *opened = vb_abi_context_of(context)->opened;
-	struct vb_abi_pd *pd = calloc(1, sizeof(*pd));
+	struct vb_abi_pd *pd = vb_heap_alloc(1, sizeof(*pd));
 	struct vb_abi_handle *original;
 
 	if (!pd)
@@ -70,7 +71,7 @@ int vb_abi_pd_import(struct ibv_context *context, uint32_t handle, struct ibv_pd
 	}
 	vb_adapter_leave(opened->adapter);
 	if (!original) {
-		free(pd);
+		vb_heap_free(pd);
 		return vb_abi_refuse(EINVAL, "ibv_import_pd: no PD of %s has handle %" PRIu32,
 				     opened->device.name, handle);
 	}
@@ -83,14 +84,14 @@ void vb_abi_pd_unimport(struct ibv_pd *pd)
 	struct vb_abi_pd *own = VB_CONTAINER(pd, struct vb_abi_pd, verbs);
 
 	unimport(pd->context, &own->handle);
-	free(own);
+	vb_heap_free(own);
 }
 
 /* The address is not told: it may mean nothing to the one who imports. */
 int vb_abi_mr_import(struct ibv_pd *pd, uint32_t handle, struct ibv_mr **mr_out)
 {
 	struct vb_abi_opened *opened = vb_abi_context_of(pd->context)->opened;
-	struct vb_abi_mr *mr = calloc(1, sizeof(*mr));
+	struct vb_abi_mr *mr = vb_heap_alloc(1, sizeof(*mr));
 	struct vb_abi_handle *original;
 
 	if (!mr)
@@ -107,7 +108,7 @@ int vb_abi_mr_import(struct ibv_pd *pd, uint32_t handle, struct ibv_mr **mr_out)
 	}
 	vb_adapter_leave(opened->adapter);
 	if (!original) {
-		free(mr);
+		vb_heap_free(mr);
 		return vb_abi_refuse(EINVAL, "ibv_import_mr: no region of %s has handle %" PRIu32,
 				     opened->device.name, handle);
 	}
@@ -120,13 +121,13 @@ void vb_abi_mr_unimport(struct ibv_mr *mr)
 	struct vb_abi_mr *own = VB_CONTAINER(mr, struct vb_abi_mr, verbs);
 
 	unimport(mr->context, &own->handle);
-	free(own);
+	vb_heap_free(own);
 }
 
 int vb_abi_dm_import(struct ibv_context *context, uint32_t handle, struct ibv_dm **dm_out)
 {
 	struct vb_abi_opened *opened = vb_abi_context_of(context)->opened;
-	struct vb_abi_dm *dm = calloc(1, sizeof(*dm));
+	struct vb_abi_dm *dm = vb_heap_alloc(1, sizeof(*dm));
 	struct vb_abi_handle *original;
 
 	if (!dm)
@@ -140,7 +141,7 @@ int vb_abi_dm_import(struct ibv_context *context, uint32_t handle, struct ibv_dm
 	}
 	vb_adapter_leave(opened->adapter);
 	if (!original) {
-		free(dm);
+		vb_heap_free(dm);
 		return vb_abi_refuse(EINVAL,
 				     "ibv_import_dm: no device memory of %s has handle %" PRIu32,
 				     opened->device.name, handle);
@@ -156,5 +157,5 @@ void vb_abi_dm_unimport(struct ibv_dm *dm)
 	struct vb_abi_dm *own = VB_CONTAINER(dm, struct vb_abi_dm, verbs);
 
 	unimport(dm->context, &own->handle);
-	free(own);
+	vb_heap_free(own);
 }

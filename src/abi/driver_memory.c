@@ -2,11 +2,11 @@
 /* Regions, windows and device memory: what peers reach, and the keys for it. */
 #include "abi/refuse_priv.h"
 
+#include "base/heap.h"
 #include "host/dma.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 
 /* --- regions --- */
 
@@ -44,7 +44,7 @@ static int finish_mr(struct ibv_pd *pd, struct vb_abi_mr *mr, vb_err err, struct
 	}
 	vb_adapter_leave(vb_abi_context_of(pd->context)->adapter);
 	if (err)
-		free(mr);
+		vb_heap_free(mr);
 	return vb_abi_errno(err);
 }
 
@@ -68,7 +68,7 @@ int vb_abi_mr_register(struct ibv_pd *pd, const struct vb_abi_range *range, stru
 
 	if (check_reachable("ibv_reg_mr", range))
 		return EFAULT;
-	mr = calloc(1, sizeof(*mr));
+	mr = vb_heap_alloc(1, sizeof(*mr));
 	if (!mr)
 		return ENOMEM;
 	vb_adapter_enter(adapter);
@@ -94,7 +94,7 @@ int vb_abi_mr_register_dm(struct ibv_pd *pd, struct ibv_dm *dm, const struct vb_
 	const struct vb_abi_dm *own = VB_CONTAINER(dm, struct vb_abi_dm, verbs);
 	vb_err err;
 
-	mr = calloc(1, sizeof(*mr));
+	mr = vb_heap_alloc(1, sizeof(*mr));
 	if (!mr)
 		return ENOMEM;
 	vb_link_init(&mr->registration.link);
@@ -114,7 +114,7 @@ int vb_abi_mr_register_null(struct ibv_pd *pd, struct ibv_mr **mr_out)
 	struct vb_abi_mr *mr;
 	vb_err err;
 
-	mr = calloc(1, sizeof(*mr));
+	mr = vb_heap_alloc(1, sizeof(*mr));
 	if (!mr)
 		return ENOMEM;
 	vb_link_init(&mr->registration.link);
@@ -178,7 +178,7 @@ int vb_abi_mr_deregister(struct ibv_mr *mr)
 	if (err)
 		return vb_abi_refuse(EBUSY, "ibv_dereg_mr: windows are bound to region 0x%08x",
 				     mr->lkey);
-	free(own);
+	vb_heap_free(own);
 	return 0;
 }
 
@@ -190,14 +190,14 @@ int vb_abi_mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type, struct ibv_mw **mw
 	struct vb_abi_mw *mw;
 	vb_err err;
 
-	mw = calloc(1, sizeof(*mw));
+	mw = vb_heap_alloc(1, sizeof(*mw));
 	if (!mw)
 		return ENOMEM;
 	vb_adapter_enter(adapter);
 	err = vb_mw_create(vb_abi_pd_of(pd), (enum vb_mw_type)type, &mw->mw);
 	vb_adapter_leave(adapter);
 	if (err) {
-		free(mw);
+		vb_heap_free(mw);
 		return vb_abi_errno(err);
 	}
 	mw->verbs.rkey = vb_mw_key(mw->mw);
@@ -214,7 +214,7 @@ int vb_abi_mw_dealloc(struct ibv_mw *mw)
 	vb_adapter_enter(adapter);
 	vb_mw_destroy(own->mw);
 	vb_adapter_leave(adapter);
-	free(own);
+	vb_heap_free(own);
 	return 0;
 }
 
@@ -272,7 +272,7 @@ int vb_abi_dm_alloc(struct ibv_context *context, const struct ibv_alloc_dm_attr 
 	struct vb_abi_dm *dm;
 	vb_err err;
 
-	dm = calloc(1, sizeof(*dm));
+	dm = vb_heap_alloc(1, sizeof(*dm));
 	if (!dm)
 		return ENOMEM;
 	vb_adapter_enter(adapter);
@@ -281,7 +281,7 @@ int vb_abi_dm_alloc(struct ibv_context *context, const struct ibv_alloc_dm_attr 
 		vb_abi_handle_add(&opened->dms, &dm->handle, ++opened->handle_next);
 	vb_adapter_leave(adapter);
 	if (err) {
-		free(dm);
+		vb_heap_free(dm);
 		return refuse_dm(context, attr, err);
 	}
 	dm->length = attr->length;
@@ -305,6 +305,6 @@ int vb_abi_dm_free(struct ibv_dm *dm)
 	if (err)
 		return vb_abi_refuse(EBUSY, "ibv_free_dm: regions lie on device memory %" PRIu32,
 				     dm->handle);
-	free(own);
+	vb_heap_free(own);
 	return 0;
 }

@@ -2,6 +2,8 @@
 /* Verbs that need little or nothing from the engine, and those that this adapter does not have. */
 #include "abi/refuse_priv.h"
 
+#include "base/heap.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -42,7 +44,7 @@ void *vb_abi_allocate(struct ibv_pd *pd, size_t size, size_t memory_offset,
 	if (own && own->inner && own->parent.comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS)
 		object = own->parent.alloc(pd, own->parent.pd_context, size, ALIGNMENT, resource);
 	if (object == IBV_ALLOCATOR_USE_DEFAULT)
-		return calloc(1, size);
+		return vb_heap_alloc(1, size);
 	if (!object)
 		return NULL;
 	memset(object, 0, size);
@@ -56,7 +58,7 @@ void vb_abi_release(void *object, size_t memory_offset)
 	struct vb_abi_memory memory = *memory_in(object, memory_offset);
 
 	if (!memory.parent) {
-		free(object);
+		vb_heap_free(object);
 		return;
 	}
 	memory.parent->parent.free(&memory.parent->verbs, memory.parent->parent.pd_context, object,

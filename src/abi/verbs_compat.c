@@ -5,7 +5,7 @@
  */
 #include "abi/export_priv.h"
 #include "abi/returns.h"
-#include <stdlib.h>
+#include "base/heap.h"
 
 int vb_abi_compat_refuse(void);
 int vb_abi_compat_refuse_minus_one(void);
@@ -35,7 +35,7 @@ VB_ABI_EXPORT void vb_abi_compat_ignore(void)
 
 VB_ABI_EXPORT void **vb_abi_compat_get_device_list(int *count_out)
 {
-	void **list = calloc(1, sizeof(*list));
+	void **list = vb_heap_alloc(1, sizeof(*list));
 
 	if (!list)
 		return vb_abi_return_null(ENOMEM);
@@ -46,7 +46,7 @@ VB_ABI_EXPORT void **vb_abi_compat_get_device_list(int *count_out)
 
 VB_ABI_EXPORT void vb_abi_compat_free_device_list(void **list)
 {
-	free(list);
+	vb_heap_free(list);
 }
 
 VB_ABI_VERSION(vb_abi_compat_get_device_list, "ibv_get_device_list@IBVERBS_1.0");

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -114,7 +113,7 @@ VB_ABI_EXPORT int vb_gsi_listen(struct ibv_context *home, uint64_t service,
 
 	if (!vb_adapter_is_usable(adapter))
 		return EIO;
-	name = calloc(1, sizeof(*name));
+	name = vb_heap_alloc(1, sizeof(*name));
 	if (!name)
 		return ENOMEM;
 	name->adapter = adapter;
@@ -123,7 +122,7 @@ VB_ABI_EXPORT int vb_gsi_listen(struct ibv_context *home, uint64_t service,
 			    &name->name);
 	vb_adapter_leave(adapter);
 	if (err) {
-		free(name);
+		vb_heap_free(name);
 		return err == VB_EBUSY ? EADDRINUSE : vb_abi_errno(err);
 	}
 	*name_out = name;
@@ -135,7 +134,7 @@ VB_ABI_EXPORT void vb_gsi_unlisten(struct vb_gsi_name *name)
 	vb_adapter_enter(name->adapter);
 	vb_qp1_unlisten(vb_adapter_qp1(name->adapter), vb_clock_now(), name->name);
 	vb_adapter_leave(name->adapter);
-	free(name);
+	vb_heap_free(name);
 }
 
 VB_ABI_EXPORT int vb_gsi_wait(struct ibv_context *home, int fd)

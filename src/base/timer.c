@@ -2,6 +2,8 @@
 /* A binary heap of pointers; every timer knows its place, so removing one needs no search. */
 #include "base/timer.h"
 
+#include "base/heap.h"
+
 #include <string.h>
 
 void vb_timers_init(struct vb_timers *timers)
@@ -11,7 +13,7 @@ void vb_timers_init(struct vb_timers *timers)
 
 void vb_timers_fini(struct vb_timers *timers)
 {
-	free(timers->heap);
+	vb_heap_free(timers->heap);
 	*timers = (struct vb_timers){ 0 };
 }
 
@@ -25,12 +27,12 @@ vb_err vb_timers_reserve(struct vb_timers *timers, uint32_t timer_count)
 	capacity = timers->capacity ? timers->capacity : 16;
 	while (capacity < timer_count)
 		capacity *= 2;
-	heap = calloc((size_t)capacity + 1, sizeof(*heap));
+	heap = vb_heap_alloc((size_t)capacity + 1, sizeof(*heap));
 	if (!heap)
 		return VB_ENOMEM;
 	if (timers->heap)
 		memcpy(heap, timers->heap, ((size_t)timers->count + 1) * sizeof(*heap));
-	free(timers->heap);
+	vb_heap_free(timers->heap);
 	timers->heap = heap;
 	timers->capacity = capacity;
 	return VB_OK;

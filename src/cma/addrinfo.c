@@ -5,8 +5,9 @@
  */
 #include "cma/cma_priv.h"
 
+#include "base/heap.h"
+
 #include <netdb.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define FLAGS (RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY)
@@ -18,20 +19,20 @@ VB_CMA_EXPORT void rdma_freeaddrinfo(struct rdma_addrinfo *res)
 	while (res) {
 		struct rdma_addrinfo *next = res->ai_next;
 
-		free(res->ai_src_addr);
-		free(res->ai_dst_addr);
-		free(res->ai_src_canonname);
-		free(res->ai_dst_canonname);
-		free(res->ai_route);
-		free(res->ai_connect);
-		free(res);
+		vb_heap_free(res->ai_src_addr);
+		vb_heap_free(res->ai_dst_addr);
+		vb_heap_free(res->ai_src_canonname);
+		vb_heap_free(res->ai_dst_canonname);
+		vb_heap_free(res->ai_route);
+		vb_heap_free(res->ai_connect);
+		vb_heap_free(res);
 		res = next;
 	}
 }
 
 static struct sockaddr *copy_of(const struct sockaddr *address, socklen_t length)
 {
-	struct sockaddr *copy = malloc(length);
+	struct sockaddr *copy = vb_heap_alloc(1, length);
 
 	if (copy)
 		memcpy(copy, address, length);
@@ -163,7 +164,7 @@ VB_CMA_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 	error = check_hints(hints);
 	if (error)
 		return error;
-	info = calloc(1, sizeof(*info));
+	info = vb_heap_alloc(1, sizeof(*info));
 	if (!info)
 		return EAI_MEMORY;
 	info->ai_flags = hints->ai_flags;

@@ -5,10 +5,11 @@
  */
 #include "cma/cma_priv.h"
 
+#include "base/heap.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -34,7 +35,7 @@ static bool is_there(const struct vb_cma_channel *channel)
 
 VB_CMA_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 {
-	struct vb_cma_channel *channel = calloc(1, sizeof(*channel));
+	struct vb_cma_channel *channel = vb_heap_alloc(1, sizeof(*channel));
 
 	if (!channel) {
 		errno = ENOMEM;
@@ -42,7 +43,7 @@ VB_CMA_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 	}
 	channel->channel.fd = (int)syscall(SYS_eventfd2, 0, EFD_CLOEXEC);
 	if (channel->channel.fd < 0) {
-		free(channel);
+		vb_heap_free(channel);
 		return NULL;
 	}
 	vb_link_init(&channel->events);
@@ -60,10 +61,10 @@ static void free_channel(struct vb_cma_channel *channel)
 			VB_CONTAINER(channel->events.next, struct vb_cma_event, link);
 
 		vb_link_remove(&event->link);
-		free(event);
+		vb_heap_free(event);
 	}
 	syscall(SYS_close, channel->channel.fd);
-	free(channel);
+	vb_heap_free(channel);
 }
 
 /* Programs do so while a thread of theirs still waits for events. As with the kernel's, it waits for ever. */
@@ -117,7 +118,7 @@ static void detach(struct vb_cma_channel *channel, struct vb_cma_event *event)
 struct vb_cma_event *vb_cma_event_make(struct vb_cma_id *id, enum rdma_cm_event_type type,
 				       int status)
 {
-	struct vb_cma_event *event = calloc(1, sizeof(*event));
+	struct vb_cma_event *event = vb_heap_alloc(1, sizeof(*event));
 
 	if (!event)
 		return NULL;
@@ -155,7 +156,7 @@ static void drop(struct vb_cma_channel *channel, struct vb_cma_event *event)
 		vb_cma_event_drop_all(brought);
 		vb_cma_id_discard(brought);
 	}
-	free(event);
+	vb_heap_free(event);
 }
 
 /* The first that waits for this identifier, of this group if there is one. */
@@ -347,6 +348,6 @@ VB_CMA_EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
 	own->counted->events_taken--;
 	vb_cma_wake_all();
 	vb_cma_unlock();
-	free(own);
+	vb_heap_free(own);
 	return 0;
 }

@@ -5,7 +5,7 @@
  */
 #include "cma/cma_priv.h"
 
-#include <stdlib.h>
+#include "base/heap.h"
 
 static bool drop(struct vb_cma_event *event)
 {
@@ -13,7 +13,7 @@ static bool drop(struct vb_cma_event *event)
 	event->counted->events_taken--;
 	vb_cma_wake_all();
 	vb_cma_unlock();
-	free(event);
+	vb_heap_free(event);
 	return false;
 }
 

@@ -7,9 +7,9 @@
 #include "cma/cma_priv.h"
 
 #include "base/bytes.h"
+#include "base/heap.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define GIDS_MAX 1024
@@ -25,7 +25,7 @@ static uint8_t clip(int count)
 
 static int open_device(struct ibv_device *device, struct vb_cma_device **device_out)
 {
-	struct vb_cma_device *opened = calloc(1, sizeof(*opened));
+	struct vb_cma_device *opened = vb_heap_alloc(1, sizeof(*opened));
 	struct ibv_device_attr attr;
 	int error = ENOMEM;
 
@@ -54,7 +54,7 @@ static int open_device(struct ibv_device *device, struct vb_cma_device **device_
 close_device:
 	ibv_close_device(opened->verbs);
 free_device:
-	free(opened);
+	vb_heap_free(opened);
 	return error;
 }
 
@@ -205,7 +205,7 @@ void vb_cma_device_take_back(void)
 /* Opens all, or those that can be. The order is that of the list. */
 static struct ibv_context **open_all(struct ibv_device **list, int count, int *opened_count)
 {
-	struct ibv_context **contexts = calloc((size_t)count + 1, sizeof(*contexts));
+	struct ibv_context **contexts = vb_heap_alloc((size_t)count + 1, sizeof(*contexts));
 
 	*opened_count = 0;
 	for (int i = 0; contexts && i < count; i++) {
@@ -236,11 +236,11 @@ VB_CMA_EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 	if (contexts && opened_count)
 		return contexts;
 	errno = contexts ? ENODEV : ENOMEM;
-	free(contexts);
+	vb_heap_free(contexts);
 	return NULL;
 }
 
 VB_CMA_EXPORT void rdma_free_devices(struct ibv_context **list)
 {
-	free(list);
+	vb_heap_free(list);
 }

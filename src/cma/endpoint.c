@@ -2,8 +2,9 @@
 /* Endpoints: an identifier, its addresses, its route and its QP in one call, from what rdma_getaddrinfo() has found. */
 #include "cma/cma_priv.h"
 
+#include "base/heap.h"
+
 #include <rdma/rdma_verbs.h>
-#include <stdlib.h>
 
 #define TIMEOUT_MS 2000
 
@@ -14,7 +15,7 @@ static int prepare_passive(struct vb_cma_id *id, const struct rdma_addrinfo *res
 
 	if (error || !attr)
 		return error;
-	id->child_qp = malloc(sizeof(*id->child_qp));
+	id->child_qp = vb_heap_alloc(1, sizeof(*id->child_qp));
 	if (!id->child_qp)
 		return ENOMEM;
 	*id->child_qp = *attr;

@@ -4,8 +4,9 @@
  */
 #include "cma/cma_priv.h"
 
+#include "base/heap.h"
+
 #include <arpa/inet.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* All that have a device; in a forked child also those of its parent, which does no harm. */
@@ -38,7 +39,7 @@ bool vb_cma_is_datagram(const struct vb_cma_id *id)
 struct vb_cma_id *vb_cma_id_make(struct rdma_event_channel *channel, void *context,
 				 enum rdma_port_space space, enum ibv_qp_type type)
 {
-	struct vb_cma_id *id = calloc(1, sizeof(*id));
+	struct vb_cma_id *id = vb_heap_alloc(1, sizeof(*id));
 
 	if (!id)
 		return NULL;
@@ -55,8 +56,8 @@ struct vb_cma_id *vb_cma_id_make(struct rdma_event_channel *channel, void *conte
 
 void vb_cma_id_free(struct vb_cma_id *id)
 {
-	free(id->child_qp);
-	free(id);
+	vb_heap_free(id->child_qp);
+	vb_heap_free(id);
 }
 
 void vb_cma_id_discard(struct vb_cma_id *id)

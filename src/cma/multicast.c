@@ -5,7 +5,8 @@
  */
 #include "cma/cma_priv.h"
 
-#include <stdlib.h>
+#include "base/heap.h"
+
 #include <string.h>
 
 #define GROUP_QPN 0xffffff
@@ -89,7 +90,7 @@ static int join(struct vb_cma_id *id, const struct sockaddr *address, bool is_se
 
 	if (error)
 		return error;
-	group = calloc(1, sizeof(*group));
+	group = vb_heap_alloc(1, sizeof(*group));
 	if (!group)
 		return ENOMEM;
 	memcpy(&group->address, address, vb_cma_address_length(address));
@@ -98,7 +99,7 @@ static int join(struct vb_cma_id *id, const struct sockaddr *address, bool is_se
 	group->is_send_only = is_send_only;
 	event = make_event(id, group, context);
 	if (!event) {
-		free(group);
+		vb_heap_free(group);
 		return ENOMEM;
 	}
 	vb_cma_lock();
@@ -167,7 +168,7 @@ static int leave(struct vb_cma_id *id, const struct sockaddr *address)
 		return ENOENT;
 	if (group->is_attached && id->id.qp)
 		ibv_detach_mcast(id->id.qp, &group->gid, 0);
-	free(group);
+	vb_heap_free(group);
 	return 0;
 }
 

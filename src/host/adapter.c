@@ -2,6 +2,7 @@
 /* Making an open device out of its parts, and taking it apart again. */
 #include "host/adapter_priv.h"
 
+#include "base/heap.h"
 #include "host/config.h"
 #include "host/dma.h"
 #include "host/expanse.h"
@@ -226,7 +227,7 @@ static vb_err make_parts(struct vb_adapter *adapter)
 static void end_parts(struct vb_adapter *adapter)
 {
 	vb_adapter_unplug(adapter);
-	free(adapter->groups);
+	vb_heap_free(adapter->groups);
 	if (adapter->qp1)
 		vb_qp1_destroy(adapter->qp1);
 	if (adapter->neighbors)
@@ -240,7 +241,7 @@ static void end_parts(struct vb_adapter *adapter)
 	vb_device_watch_close(adapter->watch_fd);
 	pthread_mutex_destroy(&adapter->device_lock);
 	pthread_cond_destroy(&adapter->has_answered);
-	free(adapter);
+	vb_heap_free(adapter);
 }
 
 void vb_adapter_init_locks(struct vb_adapter *adapter)
@@ -270,7 +271,7 @@ void vb_adapter_give_up_qp1(struct vb_adapter *adapter)
 
 vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **adapter_out)
 {
-	struct vb_adapter *adapter = calloc(1, sizeof(*adapter));
+	struct vb_adapter *adapter = vb_heap_alloc(1, sizeof(*adapter));
 	vb_err err;
 
 	if (!adapter)

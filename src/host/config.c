@@ -2,6 +2,7 @@
 /* The table of settings, and the reading of values from file and environment. */
 #include "host/config.h"
 
+#include "base/heap.h"
 #include "host/file.h"
 
 #include <ctype.h>
@@ -276,7 +277,7 @@ static void read_lines(struct vb_config *config, const char *path, char *text, b
 /* False if there is no such file. One that is there and cannot be read counts only if the user named it. */
 static bool read_file(struct vb_config *config, const char *path, bool is_named, bool is_silent)
 {
-	char *text = malloc(FILE_MAX);
+	char *text = vb_heap_alloc(1, FILE_MAX);
 	bool is_read, is_cut;
 
 	if (!text)
@@ -289,7 +290,7 @@ static bool read_file(struct vb_config *config, const char *path, bool is_named,
 	if (!is_silent && !is_read && is_named)
 		vb_log(VB_LOG_ERROR, "VERBATIM_CONFIG: cannot read '%s': %s", path,
 		       strerrordesc_np(errno));
-	free(text);
+	vb_heap_free(text);
 	return is_read;
 }
 

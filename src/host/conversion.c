@@ -7,6 +7,7 @@
  */
 #include "host/conversion.h"
 
+#include "base/heap.h"
 #include "host/conversion_priv.h"
 #include "host/export.h"
 #include "host/log.h"
@@ -19,7 +20,6 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -144,7 +144,7 @@ static void forget(struct vb_conversion *conversion)
 	vb_link_remove(&conversion->link);
 	note_bounds();
 	vb_fd_close(conversion->fd);
-	free(conversion);
+	vb_heap_free(conversion);
 }
 
 /* --- there --- */
@@ -234,7 +234,7 @@ static uint64_t move_in(int fd, uint64_t address, uint64_t length)
 
 static struct vb_conversion *convert(uint64_t address, uint64_t length)
 {
-	struct vb_conversion *conversion = calloc(1, sizeof(*conversion));
+	struct vb_conversion *conversion = vb_heap_alloc(1, sizeof(*conversion));
 	struct stat status;
 
 	if (!conversion)
@@ -244,7 +244,7 @@ static struct vb_conversion *convert(uint64_t address, uint64_t length)
 		conversion->length = move_in(conversion->fd, address, length);
 	if (!conversion->length) {
 		vb_fd_close(conversion->fd);
-		free(conversion);
+		vb_heap_free(conversion);
 		return NULL;
 	}
 	conversion->address = address;

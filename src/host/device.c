@@ -2,8 +2,9 @@
 /* The list of devices and its refreshing: what the kernel says (device_netlink.c), made into devices (device_make.c). */
 #include "host/device_priv.h"
 
+#include "base/heap.h"
+
 #include <errno.h>
-#include <stdlib.h>
 
 vb_err vb_device_list(const struct vb_config *config, struct vb_device **devices_out,
 		      uint32_t *count_out)
@@ -21,7 +22,7 @@ vb_err vb_device_list(const struct vb_config *config, struct vb_device **devices
 
 void vb_device_list_free(struct vb_device *devices)
 {
-	free(devices);
+	vb_heap_free(devices);
 }
 
 vb_err vb_device_refresh(struct vb_device *device, const struct vb_config *config,

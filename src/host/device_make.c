@@ -3,9 +3,9 @@
 #include "host/device_priv.h"
 
 #include "base/bytes.h"
+#include "base/heap.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NAME_PREFIX "vb_"
@@ -224,7 +224,7 @@ vb_err vb_device_make_list(const struct vb_interfaces *interfaces, const struct 
 			   struct vb_device **devices_out, uint32_t *count_out)
 {
 	/* One more than needed: of none, too, there is something to free. */
-	struct vb_device *devices = calloc(interfaces->count + 1, sizeof(*devices));
+	struct vb_device *devices = vb_heap_alloc(interfaces->count + 1, sizeof(*devices));
 	uint32_t count = 0;
 
 	if (!devices)

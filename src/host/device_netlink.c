@@ -6,6 +6,7 @@
  */
 #include "host/device_priv.h"
 
+#include "base/heap.h"
 #include "host/file.h"
 #include "link/fd.h"
 #include "link/sys.h"
@@ -18,7 +19,6 @@
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -57,10 +57,10 @@ static void *grow(void *array, uint32_t count, size_t size)
 
 	if (count & (count - 1) || count == 1)
 		return array;
-	longer = calloc(count ? count * 2 : 2, size);
+	longer = vb_heap_alloc(count ? count * 2 : 2, size);
 	if (longer && array) {
 		memcpy(longer, array, count * size);
-		free(array);
+		vb_heap_free(array);
 	}
 	return longer;
 }
@@ -91,8 +91,8 @@ struct vb_interface_address *vb_interfaces_add_address(struct vb_interfaces *int
 
 void vb_interfaces_fini(struct vb_interfaces *interfaces)
 {
-	free(interfaces->list);
-	free(interfaces->addresses);
+	vb_heap_free(interfaces->list);
+	vb_heap_free(interfaces->addresses);
 	*interfaces = (struct vb_interfaces){ 0 };
 }
 
@@ -277,7 +277,7 @@ static vb_err inquiry_init(struct inquiry *inquiry, struct vb_interfaces *interf
 	vb_err err;
 
 	*inquiry = (struct inquiry){ .interfaces = interfaces };
-	inquiry->buffer = calloc(1, BUFFER_SIZE);
+	inquiry->buffer = vb_heap_alloc(1, BUFFER_SIZE);
 	if (!inquiry->buffer)
 		return VB_ENOMEM;
 	inquiry->fd = vb_fd_own(vb_sys_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
@@ -285,7 +285,7 @@ static vb_err inquiry_init(struct inquiry *inquiry, struct vb_interfaces *interf
 		err = inquiry->fd == -EMFILE ? VB_EMFILE : VB_EOPNOTSUPP;
 		vb_log(VB_LOG_ERROR, "cannot ask the kernel for network interfaces: %s",
 		       strerrordesc_np(-inquiry->fd));
-		free(inquiry->buffer);
+		vb_heap_free(inquiry->buffer);
 		return err;
 	}
 	/* Then the kernel sorts out the routes of other tables; without, we do. */
@@ -296,7 +296,7 @@ static vb_err inquiry_init(struct inquiry *inquiry, struct vb_interfaces *interf
 static void inquiry_fini(struct inquiry *inquiry)
 {
 	vb_fd_close(inquiry->fd);
-	free(inquiry->buffer);
+	vb_heap_free(inquiry->buffer);
 }
 
 static bool send_request(struct inquiry *inquiry, struct nlmsghdr *request)

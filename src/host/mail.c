@@ -7,6 +7,7 @@
  */
 #include "host/mail.h"
 
+#include "base/heap.h"
 #include "host/clock.h"
 #include "host/log.h"
 #include "host/mail_list.h"
@@ -15,7 +16,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/timerfd.h>
@@ -115,7 +115,7 @@ static void drop(struct vb_mail_box *box, struct link *link)
 	if (box->current == link)
 		box->current = NULL;
 	close_watched(box, link->fd);
-	free(link);
+	vb_heap_free(link);
 }
 
 static void shut(struct link *link)
@@ -150,7 +150,7 @@ static void make_room(struct vb_mail_box *box, bool is_made)
 static struct link *add_link(struct vb_mail_box *box, int fd, pid_t pid,
 			     const struct vb_mail_name *to)
 {
-	struct link *link = fd >= 0 ? calloc(1, sizeof(*link)) : NULL;
+	struct link *link = fd >= 0 ? vb_heap_alloc(1, sizeof(*link)) : NULL;
 
 	if (!link) {
 		vb_fd_close(fd);
@@ -213,7 +213,7 @@ static void rest(struct vb_mail_box *box, uint64_t spent_ns)
 
 struct vb_mail_box *vb_mail_open(const struct vb_mail_user *user, uint32_t links_max)
 {
-	struct vb_mail_box *box = calloc(1, sizeof(*box));
+	struct vb_mail_box *box = vb_heap_alloc(1, sizeof(*box));
 
 	if (!box)
 		return NULL;
@@ -223,7 +223,7 @@ struct vb_mail_box *vb_mail_open(const struct vb_mail_user *user, uint32_t links
 	box->epoll = vb_fd_own(vb_sys_epoll_create(EPOLL_CLOEXEC));
 	if (box->epoll >= 0)
 		return box;
-	free(box);
+	vb_heap_free(box);
 	return NULL;
 }
 
@@ -237,7 +237,7 @@ void vb_mail_close(struct vb_mail_box *box)
 	vb_fd_close(box->timer);
 	vb_fd_close(box->epoll);
 	vb_mail_list_clear(&box->list);
-	free(box);
+	vb_heap_free(box);
 }
 
 bool vb_mail_is_intact(struct vb_mail_box *box)

@@ -2,6 +2,7 @@
 /* Asking the kernel by netlink, or reading its text. */
 #include "host/mail_list.h"
 
+#include "base/heap.h"
 #include "link/fd.h"
 #include "link/sys.h"
 
@@ -236,7 +237,7 @@ void vb_mail_list_fill(struct vb_mail_list *list, const struct vb_mail_user *use
 
 void vb_mail_list_clear(struct vb_mail_list *list)
 {
-	free(list->names);
+	vb_heap_free(list->names);
 	*list = (struct vb_mail_list){ 0 };
 }
 

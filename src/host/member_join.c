@@ -6,6 +6,7 @@
  */
 #include "host/member_priv.h"
 
+#include "base/heap.h"
 #include "host/clock.h"
 #include "host/guid.h"
 #include "host/log.h"
@@ -17,7 +18,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -358,7 +358,7 @@ static vb_err join(struct vb_member *member, uint32_t receive_buffer_length, boo
 /* With a mailbox, and nothing else yet. */
 static struct vb_member *make(void)
 {
-	struct vb_member *member = calloc(1, sizeof(*member));
+	struct vb_member *member = vb_heap_alloc(1, sizeof(*member));
 
 	if (!member)
 		return NULL;
@@ -366,14 +366,14 @@ static struct vb_member *make(void)
 	member->box = vb_mail_open(&member->user, VB_MAIL_LINKS);
 	if (member->box)
 		return member;
-	free(member);
+	vb_heap_free(member);
 	return NULL;
 }
 
 static void unmake(struct vb_member *member)
 {
 	vb_mail_close(member->box);
-	free(member);
+	vb_heap_free(member);
 }
 
 static vb_err finish_joining(struct vb_member *member, uint32_t receive_buffer_length,
@@ -450,5 +450,5 @@ void vb_member_leave(struct vb_member *member)
 		vb_udp_receiver_retire(member->receiver);
 	vb_mail_close(member->box);
 	vb_receivers_close();
-	free(member);
+	vb_heap_free(member);
 }

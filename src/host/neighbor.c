@@ -2,11 +2,11 @@
 /* Neighbors as a whole: their making, and sleeping. */
 #include "host/neighbor_priv.h"
 
+#include "base/heap.h"
 #include "link/fd.h"
 #include "link/sys.h"
 #include "nic/nic.h"
 
-#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 vb_err vb_neighbors_create(struct vb_nic *nic, uint32_t interface_index,
 			   struct vb_neighbors **neighbors_out)
 {
-	struct vb_neighbors *neighbors = calloc(1, sizeof(*neighbors));
+	struct vb_neighbors *neighbors = vb_heap_alloc(1, sizeof(*neighbors));
 
 	if (!neighbors)
 		return VB_ENOMEM;
@@ -53,7 +53,7 @@ void vb_neighbors_destroy(struct vb_neighbors *neighbors)
 {
 	vb_neighbors_unshare_all(neighbors);
 	vb_neighbors_unplug(neighbors);
-	free(neighbors);
+	vb_heap_free(neighbors);
 }
 
 static void greet_again(struct vb_neighbors *neighbors)

@@ -7,6 +7,7 @@
  */
 #include "host/neighbor_priv.h"
 
+#include "base/heap.h"
 #include "host/clock.h"
 #include "host/limit.h"
 #include "host/log.h"
@@ -16,7 +17,6 @@
 #include "link/sys.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -222,7 +222,7 @@ static void init_reach(struct vb_neighbors *neighbors, struct vb_neighbor *neigh
 		.is_closed = &head->is_closed,
 		.wants_segment = &neighbors->wants_segment,
 		/* Without memory for them, none are had. */
-		.segments = calloc(VB_REACH_SEGMENTS, sizeof(struct vb_reach_segment)),
+		.segments = vb_heap_alloc(VB_REACH_SEGMENTS, sizeof(struct vb_reach_segment)),
 	};
 	if (pid == getpid())
 		neighbor->reach.way = VB_REACH_OWN;

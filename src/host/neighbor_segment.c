@@ -6,6 +6,7 @@
  */
 #include "host/neighbor_priv.h"
 
+#include "base/heap.h"
 #include "host/conversion.h"
 #include "host/expanse.h"
 #include "host/kept.h"
@@ -15,7 +16,6 @@
 #include "link/fd.h"
 #include "nic/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -156,7 +156,7 @@ void vb_neighbor_forget_segments(struct vb_neighbor *neighbor)
 {
 	for (uint32_t i = 0; neighbor->reach.segments && i < VB_REACH_SEGMENTS; i++)
 		forget(&neighbor->reach.segments[i]);
-	free(neighbor->reach.segments);
+	vb_heap_free(neighbor->reach.segments);
 	neighbor->reach.segments = NULL;
 }
 

@@ -6,6 +6,7 @@
  */
 #include "host/own_ports.h"
 
+#include "base/heap.h"
 #include "link/fd.h"
 #include "link/sys.h"
 #include "link/udp.h"
@@ -14,7 +15,6 @@
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define ADDRESSES 64u /* that are remembered; a power of two */
@@ -220,7 +220,7 @@ void vb_own_ports_remove(struct vb_own_ports *ports, uint16_t port)
 
 vb_err vb_own_ports_create(uint16_t port, struct vb_own_ports **ports_out)
 {
-	struct vb_own_ports *ports = calloc(1, sizeof(*ports));
+	struct vb_own_ports *ports = vb_heap_alloc(1, sizeof(*ports));
 
 	if (!ports)
 		return VB_ENOMEM;
@@ -231,5 +231,5 @@ vb_err vb_own_ports_create(uint16_t port, struct vb_own_ports **ports_out)
 
 void vb_own_ports_destroy(struct vb_own_ports *ports)
 {
-	free(ports);
+	vb_heap_free(ports);
 }

@@ -6,6 +6,7 @@
  */
 #include "host/adapter_priv.h"
 
+#include "base/heap.h"
 #include "host/log.h"
 #include "host/member.h"
 #include "host/neighbor.h"
@@ -17,7 +18,6 @@
 #include "link/udp.h"
 #include "nic/qp.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
@@ -26,8 +26,8 @@ static void keep_groups(struct vb_adapter *adapter)
 {
 	uint32_t count = vb_udp_group_count(adapter->udp);
 
-	free(adapter->groups);
-	adapter->groups = calloc(count + 1, sizeof(*adapter->groups));
+	vb_heap_free(adapter->groups);
+	adapter->groups = vb_heap_alloc(count + 1, sizeof(*adapter->groups));
 	adapter->group_count = adapter->groups ? count : 0;
 	for (uint32_t i = 0; i < adapter->group_count; i++)
 		adapter->groups[i] = vb_udp_group(adapter->udp, i);

@@ -4,6 +4,7 @@
  */
 #include "host/pump_priv.h"
 
+#include "base/heap.h"
 #include "host/log.h"
 #include "host/member.h"
 #include "host/neighbor.h"
@@ -30,12 +31,12 @@ vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *
 		      struct vb_neighbors *neighbors, struct vb_qp1 *qp1,
 		      const struct vb_gid *host_gid, struct vb_pump **pump_out)
 {
-	struct vb_pump *pump = calloc(1, sizeof(*pump));
+	struct vb_pump *pump = vb_heap_alloc(1, sizeof(*pump));
 
 	if (!pump)
 		return VB_ENOMEM;
 	if (vb_own_ports_create(vb_udp_source_port(udp, 0), &pump->own_ports) != VB_OK) {
-		free(pump);
+		vb_heap_free(pump);
 		return VB_ENOMEM;
 	}
 	for (uint32_t i = 0; i < vb_udp_source_count(udp); i++)
@@ -55,7 +56,7 @@ vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *
 void vb_pump_destroy(struct vb_pump *pump)
 {
 	vb_own_ports_destroy(pump->own_ports);
-	free(pump);
+	vb_heap_free(pump);
 }
 
 struct vb_own_ports *vb_pump_own_ports(struct vb_pump *pump)

@@ -5,12 +5,12 @@
  */
 #include "host/qp1_priv.h"
 
+#include "base/heap.h"
 #include "host/guid.h"
 #include "link/fd.h"
 #include "link/sys.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>
 
@@ -48,7 +48,7 @@ static vb_err make_machine(struct vb_qp1 *qp1)
 
 vb_err vb_qp1_create(struct vb_nic *nic, uint32_t number, struct vb_qp1 **qp1_out)
 {
-	struct vb_qp1 *qp1 = calloc(1, sizeof(*qp1));
+	struct vb_qp1 *qp1 = vb_heap_alloc(1, sizeof(*qp1));
 	vb_err err = VB_ENOMEM;
 
 	if (!qp1)
@@ -67,12 +67,12 @@ vb_err vb_qp1_create(struct vb_nic *nic, uint32_t number, struct vb_qp1 **qp1_ou
 	};
 	vb_link_init(&qp1->names);
 	vb_link_init(&qp1->watches);
-	qp1->queue = calloc(VB_QP1_QUEUE_MAX, sizeof(*qp1->queue));
+	qp1->queue = vb_heap_alloc(VB_QP1_QUEUE_MAX, sizeof(*qp1->queue));
 	if (qp1->queue)
 		err = make_machine(qp1);
 	if (err) {
-		free(qp1->queue);
-		free(qp1);
+		vb_heap_free(qp1->queue);
+		vb_heap_free(qp1);
 		return err;
 	}
 	*qp1_out = qp1;
@@ -85,8 +85,8 @@ void vb_qp1_destroy(struct vb_qp1 *qp1)
 	vb_qp1_unplug(qp1);
 	vb_qp1_free_names(qp1);
 	vb_cm_destroy(qp1->machine);
-	free(qp1->queue);
-	free(qp1);
+	vb_heap_free(qp1->queue);
+	vb_heap_free(qp1);
 }
 
 /* Who had our number before us may just be dying: one after the other its descriptors are closed. */

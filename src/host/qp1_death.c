@@ -7,6 +7,7 @@
  */
 #include "host/qp1_priv.h"
 
+#include "base/heap.h"
 #include "host/expanse.h"
 #include "host/limit.h"
 #include "host/log.h"
@@ -15,7 +16,6 @@
 #include "link/fd.h"
 #include "link/sys.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -160,7 +160,7 @@ static bool is_watched(const struct vb_qp1 *qp1, uint64_t token)
 
 static struct vb_qp1_watch *add_watch(struct vb_qp1 *qp1, int fd)
 {
-	struct vb_qp1_watch *watch = calloc(1, sizeof(*watch));
+	struct vb_qp1_watch *watch = vb_heap_alloc(1, sizeof(*watch));
 
 	if (!watch)
 		return NULL;
@@ -175,7 +175,7 @@ static void end_watch(struct vb_qp1 *qp1, struct vb_qp1_watch *watch)
 	vb_qp1_remove_source(qp1, &watch->source);
 	vb_fd_close(watch->rows_fd);
 	vb_link_remove(&watch->link);
-	free(watch);
+	vb_heap_free(watch);
 }
 
 void vb_qp1_forget_watches(struct vb_qp1 *qp1)

@@ -6,6 +6,7 @@
  */
 #include "host/qp1_priv.h"
 
+#include "base/heap.h"
 #include "host/log.h"
 #include "link/fd.h"
 #include "link/sys.h"
@@ -114,7 +115,7 @@ static bool open_doors(struct vb_qp1 *qp1, struct vb_qp1_name *name)
 static struct vb_qp1_name *make_name(uint64_t service, const struct vb_gid *address,
 				     uint32_t families)
 {
-	struct vb_qp1_name *name = calloc(1, sizeof(*name));
+	struct vb_qp1_name *name = vb_heap_alloc(1, sizeof(*name));
 
 	if (!name)
 		return NULL;
@@ -137,7 +138,7 @@ vb_err vb_qp1_listen(struct vb_qp1 *qp1, uint64_t service, const struct vb_gid *
 	if (!name)
 		return VB_ENOMEM;
 	if (!open_doors(qp1, name)) {
-		free(name);
+		vb_heap_free(name);
 		return VB_EBUSY;
 	}
 	vb_link_append(&qp1->names, &name->link);
@@ -188,7 +189,7 @@ static void end_name(struct vb_qp1 *qp1, struct vb_qp1_name *name)
 {
 	close_doors(qp1, name);
 	vb_link_remove(&name->link);
-	free(name);
+	vb_heap_free(name);
 }
 
 void vb_qp1_end_closed_names(struct vb_qp1 *qp1, uint64_t now_ns)

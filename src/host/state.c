@@ -2,6 +2,7 @@
 /* Describing an adapter. */
 #include "host/state.h"
 
+#include "base/heap.h"
 #include "host/member.h"
 #include "host/neighbor.h"
 #include "link/udp.h"
@@ -13,7 +14,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct text {
@@ -115,7 +115,7 @@ static void add_counts(struct text *text, const struct vb_nic *nic,
 void vb_state_tell(const struct vb_nic *nic, const struct vb_neighbors *neighbors,
 		   struct vb_member *member)
 {
-	struct text text = { .bytes = malloc(VB_STATE_TEXT_MAX) };
+	struct text text = { .bytes = vb_heap_alloc(1, VB_STATE_TEXT_MAX) };
 	const struct vb_qp *qp;
 	uint32_t place = 0;
 
@@ -125,5 +125,5 @@ void vb_state_tell(const struct vb_nic *nic, const struct vb_neighbors *neighbor
 			add_qp(&text, nic, neighbors, qp);
 	}
 	vb_member_answer_state(member, text.bytes, text.length);
-	free(text.bytes);
+	vb_heap_free(text.bytes);
 }

@@ -2,10 +2,9 @@
 /* Opening and closing a UDP link, and what it says of itself. */
 #include "link/udp_priv.h"
 
+#include "base/heap.h"
 #include "link/fd.h"
 #include "link/sys.h"
-
-#include <stdlib.h>
 
 vb_err vb_udp_err_of(int result)
 {
@@ -127,7 +126,7 @@ vb_err vb_udp_open(const struct vb_udp_config *config, struct vb_udp **udp_out)
 
 	if (config->source_count > VB_UDP_SOURCES_MAX)
 		return VB_EINVAL;
-	udp = calloc(1, sizeof(*udp));
+	udp = vb_heap_alloc(1, sizeof(*udp));
 	if (!udp)
 		return VB_ENOMEM;
 	err = vb_udp_inbox_init(&udp->inbox, config->datagram_length_max);
@@ -165,7 +164,7 @@ close_poller:
 fini_inbox:
 	vb_udp_inbox_fini(&udp->inbox);
 free_udp:
-	free(udp);
+	vb_heap_free(udp);
 	return err;
 }
 
@@ -177,7 +176,7 @@ void vb_udp_close(struct vb_udp *udp)
 	close_receiver(udp);
 	vb_fd_close(udp->poller);
 	vb_udp_inbox_fini(&udp->inbox);
-	free(udp);
+	vb_heap_free(udp);
 }
 
 bool vb_udp_is_intact(const struct vb_udp *udp)

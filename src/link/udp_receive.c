@@ -7,10 +7,10 @@
 #include "link/udp_priv.h"
 
 #include "base/bytes.h"
+#include "base/heap.h"
 #include "link/sys.h"
 
 #include <netinet/udp.h>
-#include <stdlib.h>
 
 #define DATAGRAM_LENGTH_MAX 65535u
 
@@ -26,7 +26,7 @@ vb_err vb_udp_inbox_init(struct vb_udp_inbox *inbox, uint32_t datagram_length_ma
 					      : DATAGRAM_LENGTH_MAX;
 	uint32_t stride = stride_of(length);
 
-	inbox->bytes = malloc((size_t)stride * VB_UDP_RX_BATCH);
+	inbox->bytes = vb_heap_alloc(1, (size_t)stride * VB_UDP_RX_BATCH);
 	if (!inbox->bytes)
 		return VB_ENOMEM;
 	for (uint32_t i = 0; i < VB_UDP_RX_BATCH; i++)
@@ -37,7 +37,7 @@ vb_err vb_udp_inbox_init(struct vb_udp_inbox *inbox, uint32_t datagram_length_ma
 
 void vb_udp_inbox_fini(struct vb_udp_inbox *inbox)
 {
-	free(inbox->bytes);
+	vb_heap_free(inbox->bytes);
 }
 
 /* Who sends to a flow's own socket is known. */

@@ -7,8 +7,7 @@
 #include "mgmt/cm_priv.h"
 
 #include "base/bytes.h"
-
-#include <stdlib.h>
+#include "base/heap.h"
 
 #define PREFIX_BITS_MAX 16
 #define ID_ROUNDS 4u
@@ -29,7 +28,7 @@ vb_err vb_cm_create(const struct vb_cm_config *config, struct vb_cm **cm_out)
 
 	if (!is_valid(config))
 		return VB_EINVAL;
-	cm = calloc(1, sizeof(*cm));
+	cm = vb_heap_alloc(1, sizeof(*cm));
 	if (!cm)
 		return VB_ENOMEM;
 	cm->config = *config;
@@ -42,7 +41,7 @@ vb_err vb_cm_create(const struct vb_cm_config *config, struct vb_cm **cm_out)
 	vb_link_init(&cm->sending);
 	vb_link_init(&cm->talking);
 	vb_timers_init(&cm->timers);
-	cm->slots = calloc(config->connection_max, sizeof(struct vb_cm_connection *));
+	cm->slots = vb_heap_alloc(config->connection_max, sizeof(struct vb_cm_connection *));
 	if (!cm->slots)
 		goto free_cm;
 	if (vb_cm_index_init(cm) != VB_OK)
@@ -51,27 +50,27 @@ vb_err vb_cm_create(const struct vb_cm_config *config, struct vb_cm **cm_out)
 	return VB_OK;
 
 free_slots:
-	free(cm->slots);
+	vb_heap_free(cm->slots);
 free_cm:
-	free(cm);
+	vb_heap_free(cm);
 	return VB_ENOMEM;
 }
 
 void vb_cm_destroy(struct vb_cm *cm)
 {
 	for (uint32_t i = 0; i < cm->config.connection_max; i++)
-		free(cm->slots[i]);
+		vb_heap_free(cm->slots[i]);
 	while (vb_link_is_linked(&cm->listeners)) {
 		struct vb_cm_listener *listener =
 			VB_CONTAINER(cm->listeners.next, struct vb_cm_listener, link);
 
 		vb_link_remove(&listener->link);
-		free(listener);
+		vb_heap_free(listener);
 	}
 	vb_timers_fini(&cm->timers);
 	vb_cm_index_fini(cm);
-	free(cm->slots);
-	free(cm);
+	vb_heap_free(cm->slots);
+	vb_heap_free(cm);
 }
 
 const struct vb_cm_counters *vb_cm_counters(const struct vb_cm *cm)
@@ -131,7 +130,7 @@ struct vb_cm_connection *vb_cm_connection_make(struct vb_cm *cm)
 	if (cm->connection_count == cm->config.connection_max ||
 	    vb_timers_reserve(&cm->timers, cm->connection_count + 1) != VB_OK)
 		return NULL;
-	connection = calloc(1, sizeof(*connection));
+	connection = vb_heap_alloc(1, sizeof(*connection));
 	if (!connection)
 		return NULL;
 	connection->cm = cm;
@@ -176,7 +175,7 @@ static void free_connection(struct vb_cm_connection *connection)
 	vb_link_remove(&connection->sending);
 	cm->slots[connection->slot] = NULL;
 	cm->connection_count--;
-	free(connection);
+	vb_heap_free(connection);
 }
 
 void vb_cm_settle(struct vb_cm_connection *connection)

@@ -7,8 +7,7 @@
 #include "mgmt/cm_priv.h"
 
 #include "base/bytes.h"
-
-#include <stdlib.h>
+#include "base/heap.h"
 
 #define BUCKETS_MAX 4096u
 
@@ -18,7 +17,7 @@ vb_err vb_cm_index_init(struct vb_cm *cm)
 
 	cm->bucket_mask = bucket_count - 1;
 	for (int i = 0; i < VB_CM_INDEX_COUNT; i++) {
-		cm->buckets[i] = calloc(bucket_count, sizeof(struct vb_cm_connection *));
+		cm->buckets[i] = vb_heap_alloc(bucket_count, sizeof(struct vb_cm_connection *));
 		if (!cm->buckets[i]) {
 			vb_cm_index_fini(cm);
 			return VB_ENOMEM;
@@ -30,7 +29,7 @@ vb_err vb_cm_index_init(struct vb_cm *cm)
 void vb_cm_index_fini(struct vb_cm *cm)
 {
 	for (int i = 0; i < VB_CM_INDEX_COUNT; i++) {
-		free(cm->buckets[i]);
+		vb_heap_free(cm->buckets[i]);
 		cm->buckets[i] = NULL;
 	}
 }

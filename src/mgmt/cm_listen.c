@@ -5,7 +5,7 @@
  */
 #include "mgmt/cm_priv.h"
 
-#include <stdlib.h>
+#include "base/heap.h"
 
 #define ALL_FAMILIES (VB_CM_IPV4 | VB_CM_IPV6 | VB_CM_RAW)
 
@@ -80,7 +80,7 @@ vb_err vb_cm_listen(struct vb_cm *cm, const struct vb_cm_service *service, uint3
 		return VB_EBUSY;
 	if (cm->listener_count == cm->config.listener_max)
 		return VB_ENOSPC;
-	listener = calloc(1, sizeof(*listener));
+	listener = vb_heap_alloc(1, sizeof(*listener));
 	if (!listener)
 		return VB_ENOMEM;
 	*listener = (struct vb_cm_listener){
@@ -152,5 +152,5 @@ void vb_cm_listener_destroy(struct vb_cm_listener *listener, uint64_t now_ns)
 	remember(listener, now_ns);
 	vb_link_remove(&listener->link);
 	listener->cm->listener_count--;
-	free(listener);
+	vb_heap_free(listener);
 }

@@ -7,8 +7,7 @@
 #include "nic/copies_priv.h"
 
 #include "base/err.h"
-
-#include <stdlib.h>
+#include "base/heap.h"
 
 #define ROW_COUNT 1024u /* a power of two */
 #define ROW_LENGTH 16u
@@ -28,12 +27,12 @@ struct vb_copies {
 
 struct vb_copies *vb_copies_create(void)
 {
-	return calloc(1, sizeof(struct vb_copies));
+	return vb_heap_alloc(1, sizeof(struct vb_copies));
 }
 
 void vb_copies_destroy(struct vb_copies *copies)
 {
-	free(copies);
+	vb_heap_free(copies);
 }
 
 static struct copy copy_of(const struct vb_flow *flow, const struct vb_packet *packet)

@@ -5,6 +5,7 @@
  */
 #include "nic/cq.h"
 
+#include "base/heap.h"
 #include "nic/qp_priv.h"
 #include "nic/rings.h"
 
@@ -21,10 +22,10 @@ vb_err vb_cq_create(struct vb_nic *nic, uint32_t depth, void *owner_context, str
 	if (!depth || depth > nic->limits.cq_depth)
 		return VB_EINVAL;
 	ring = power_of_two_above(depth);
-	cq = calloc(1, sizeof(*cq));
+	cq = vb_heap_alloc(1, sizeof(*cq));
 	if (!cq)
 		return VB_ENOMEM;
-	cq->entries = calloc(ring, sizeof(*cq->entries));
+	cq->entries = vb_heap_alloc(ring, sizeof(*cq->entries));
 	if (!cq->entries)
 		goto free_cq;
 	err = vb_nic_add_timer(nic);
@@ -40,9 +41,9 @@ vb_err vb_cq_create(struct vb_nic *nic, uint32_t depth, void *owner_context, str
 	*cq_out = cq;
 	return VB_OK;
 free_entries:
-	free(cq->entries);
+	vb_heap_free(cq->entries);
 free_cq:
-	free(cq);
+	vb_heap_free(cq);
 	return err;
 }
 
@@ -57,8 +58,8 @@ vb_err vb_cq_destroy(struct vb_cq *cq)
 	vb_link_remove(&cq->overrun);
 	vb_event_source_fini(&cq->source);
 	nic->object_count--;
-	free(cq->entries);
-	free(cq);
+	vb_heap_free(cq->entries);
+	vb_heap_free(cq);
 	return VB_OK;
 }
 
@@ -88,13 +89,13 @@ vb_err vb_cq_resize(struct vb_cq *cq, uint32_t depth)
 	if (!depth || depth > cq->nic->limits.cq_depth || depth < waiting)
 		return VB_EINVAL;
 	mask = power_of_two_above(depth) - 1;
-	entries = calloc((size_t)mask + 1, sizeof(*entries));
+	entries = vb_heap_alloc((size_t)mask + 1, sizeof(*entries));
 	if (!entries)
 		return VB_ENOMEM;
 	first = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
 	for (uint32_t i = first; i != first + waiting; i++)
 		entries[i & mask] = cq->entries[i & cq->mask];
-	free(cq->entries);
+	vb_heap_free(cq->entries);
 	cq->entries = entries;
 	cq->mask = mask;
 	cq->depth = depth;

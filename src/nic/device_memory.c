@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory on the adapter: first fit in the area that the configuration names, kept as a list in address order. */
+#include "base/heap.h"
 #include "nic/memory_priv.h"
 #include "nic/nic_priv.h"
 
@@ -46,7 +47,7 @@ vb_err vb_dm_create(struct vb_nic *nic, uint64_t length, uint32_t log_align, str
 	at = find_gap(nic, align_up(length, 8), 1ull << (log_align < 3 ? 3 : log_align), &before);
 	if (!at)
 		return VB_ENOMEM;
-	dm = calloc(1, sizeof(*dm));
+	dm = vb_heap_alloc(1, sizeof(*dm));
 	if (!dm)
 		return VB_ENOMEM;
 	dm->nic = nic;
@@ -64,7 +65,7 @@ vb_err vb_dm_destroy(struct vb_dm *dm)
 		return VB_EBUSY;
 	vb_link_remove(&dm->link);
 	dm->nic->object_count--;
-	free(dm);
+	vb_heap_free(dm);
 	return VB_OK;
 }
 

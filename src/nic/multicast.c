@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Multicast groups: which UD QPs want the packets that are sent to a group's GID. */
+#include "base/heap.h"
 #include "nic/copies_priv.h"
 #include "nic/unreliable_priv.h"
 
@@ -40,12 +41,12 @@ static vb_err make_room(struct vb_group *group)
 
 	if (group->count < group->capacity)
 		return VB_OK;
-	members = calloc(capacity, sizeof(struct vb_qp *));
+	members = vb_heap_alloc(capacity, sizeof(struct vb_qp *));
 	if (!members)
 		return VB_ENOMEM;
 	if (group->count)
 		memcpy(members, group->members, group->count * sizeof(struct vb_qp *));
-	free(group->members);
+	vb_heap_free(group->members);
 	group->members = members;
 	group->capacity = capacity;
 	return VB_OK;
@@ -53,12 +54,12 @@ static vb_err make_room(struct vb_group *group)
 
 static struct vb_group *add_group(struct vb_nic *nic, const struct vb_gid *gid)
 {
-	struct vb_group *group = calloc(1, sizeof(*group));
+	struct vb_group *group = vb_heap_alloc(1, sizeof(*group));
 
 	if (group && !nic->copies)
 		nic->copies = vb_copies_create();
 	if (!group || !nic->copies) {
-		free(group);
+		vb_heap_free(group);
 		return NULL;
 	}
 	group->gid = *gid;
@@ -71,8 +72,8 @@ static void drop_if_empty(struct vb_nic *nic, struct vb_group *group)
 	if (group->count)
 		return;
 	vb_link_remove(&group->link);
-	free(group->members);
-	free(group);
+	vb_heap_free(group->members);
+	vb_heap_free(group);
 	if (vb_link_is_linked(&nic->groups))
 		return;
 	vb_copies_destroy(nic->copies);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The adapter as a whole: its making, its tables, and the calls of its owner that send and wait. */
+#include "base/heap.h"
 #include "nic/direct_priv.h"
 #include "nic/qp_priv.h"
 #include "nic/rc_priv.h"
@@ -91,19 +92,19 @@ vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out
 
 	if (err)
 		return err;
-	nic = calloc(1, sizeof(*nic));
+	nic = vb_heap_alloc(1, sizeof(*nic));
 	if (!nic)
 		return VB_ENOMEM;
-	nic->qps = calloc(config->qp_row_count, sizeof(struct vb_qp *));
+	nic->qps = vb_heap_alloc(config->qp_row_count, sizeof(struct vb_qp *));
 	if (!nic->qps)
 		goto free_nic;
-	nic->key_owners = calloc(config->key_row_count, sizeof(void *));
+	nic->key_owners = vb_heap_alloc(config->key_row_count, sizeof(void *));
 	if (!nic->key_owners)
 		goto free_qps;
-	nic->srqs = calloc(VB_SRQ_ROWS, sizeof(struct vb_srq *));
+	nic->srqs = vb_heap_alloc(VB_SRQ_ROWS, sizeof(struct vb_srq *));
 	if (!nic->srqs)
 		goto free_key_owners;
-	nic->srq_rows = calloc(VB_SRQ_ROWS, sizeof(struct vb_srq_row));
+	nic->srq_rows = vb_heap_alloc(VB_SRQ_ROWS, sizeof(struct vb_srq_row));
 	if (!nic->srq_rows)
 		goto free_srqs;
 	init_config(nic, config);
@@ -127,13 +128,13 @@ vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out
 	*nic_out = nic;
 	return VB_OK;
 free_srqs:
-	free(nic->srqs);
+	vb_heap_free(nic->srqs);
 free_key_owners:
-	free(nic->key_owners);
+	vb_heap_free(nic->key_owners);
 free_qps:
-	free(nic->qps);
+	vb_heap_free(nic->qps);
 free_nic:
-	free(nic);
+	vb_heap_free(nic);
 	return VB_ENOMEM;
 }
 
@@ -142,11 +143,11 @@ vb_err vb_nic_destroy(struct vb_nic *nic)
 	if (nic->object_count)
 		return VB_EBUSY;
 	vb_timers_fini(&nic->timers);
-	free(nic->srq_rows);
-	free(nic->srqs);
-	free(nic->key_owners);
-	free(nic->qps);
-	free(nic);
+	vb_heap_free(nic->srq_rows);
+	vb_heap_free(nic->srqs);
+	vb_heap_free(nic->key_owners);
+	vb_heap_free(nic->qps);
+	vb_heap_free(nic);
 	return VB_OK;
 }
 

@@ -2,9 +2,11 @@
 /* Protection domains, XRC domains and address handles: small objects that others refer to. */
 #include "nic/nic_priv.h"
 
+#include "base/heap.h"
+
 vb_err vb_pd_create(struct vb_nic *nic, struct vb_pd **pd_out)
 {
-	struct vb_pd *pd = calloc(1, sizeof(*pd));
+	struct vb_pd *pd = vb_heap_alloc(1, sizeof(*pd));
 
 	if (!pd)
 		return VB_ENOMEM;
@@ -20,13 +22,13 @@ vb_err vb_pd_destroy(struct vb_pd *pd)
 	if (pd->child_count)
 		return VB_EBUSY;
 	pd->nic->object_count--;
-	free(pd);
+	vb_heap_free(pd);
 	return VB_OK;
 }
 
 vb_err vb_xrcd_create(struct vb_nic *nic, struct vb_xrcd **xrcd_out)
 {
-	struct vb_xrcd *xrcd = calloc(1, sizeof(*xrcd));
+	struct vb_xrcd *xrcd = vb_heap_alloc(1, sizeof(*xrcd));
 
 	if (!xrcd)
 		return VB_ENOMEM;
@@ -43,7 +45,7 @@ vb_err vb_xrcd_destroy(struct vb_xrcd *xrcd)
 	if (xrcd->user_count)
 		return VB_EBUSY;
 	xrcd->nic->object_count--;
-	free(xrcd);
+	vb_heap_free(xrcd);
 	return VB_OK;
 }
 
@@ -54,7 +56,7 @@ vb_err vb_ah_create(struct vb_pd *pd, const struct vb_address *address, struct v
 
 	if (!vb_nic_fill_flow(pd->nic, address, &flow))
 		return VB_EINVAL;
-	ah = calloc(1, sizeof(*ah));
+	ah = vb_heap_alloc(1, sizeof(*ah));
 	if (!ah)
 		return VB_ENOMEM;
 	ah->pd = pd;
@@ -67,7 +69,7 @@ vb_err vb_ah_create(struct vb_pd *pd, const struct vb_address *address, struct v
 vb_err vb_ah_destroy(struct vb_ah *ah)
 {
 	ah->pd->child_count--;
-	free(ah);
+	vb_heap_free(ah);
 	return VB_OK;
 }
 

@@ -2,6 +2,7 @@
 /* Making and ending QPs, finding them by number, and what makes them move: doorbell, timer, a turn to send. */
 #include "nic/qp_priv.h"
 
+#include "base/heap.h"
 #include "nic/rc_priv.h"
 #include "nic/shown_priv.h"
 #include "nic/unreliable_priv.h"
@@ -128,7 +129,7 @@ static vb_err init_queues(struct vb_qp *qp, const struct vb_qp_init *init)
 	if (err)
 		goto fini_sq;
 	if (init->srq || init->type == VB_QP_XRC_RECV) {
-		qp->responder.receive.copy = calloc(
+		qp->responder.receive.copy = vb_heap_alloc(
 			init->srq ? init->srq->queue.sge_max : VB_SGE_MAX, sizeof(struct vb_sge));
 		if (!qp->responder.receive.copy) {
 			err = VB_ENOMEM;
@@ -145,7 +146,7 @@ fini_sq:
 
 static void fini_queues(struct vb_qp *qp)
 {
-	free(qp->responder.receive.copy);
+	vb_heap_free(qp->responder.receive.copy);
 	vb_queue_fini(&qp->rq);
 	vb_queue_fini(&qp->sq);
 }
@@ -190,7 +191,7 @@ vb_err vb_qp_create(struct vb_pd *pd, const struct vb_qp_init *init, struct vb_q
 		err = check_capacity(nic, init);
 	if (err)
 		return err;
-	qp = calloc(1, sizeof(*qp));
+	qp = vb_heap_alloc(1, sizeof(*qp));
 	if (!qp)
 		return VB_ENOMEM;
 	err = init_queues(qp, init);
@@ -229,7 +230,7 @@ remove_timer:
 fini_queues:
 	fini_queues(qp);
 free_qp:
-	free(qp);
+	vb_heap_free(qp);
 	return err;
 }
 
@@ -270,8 +271,8 @@ vb_err vb_qp_destroy(struct vb_qp *qp)
 	qp->number.v = 0;
 	vb_qp_publish(qp);
 	fini_queues(qp);
-	free(qp->responder.resources);
-	free(qp);
+	vb_heap_free(qp->responder.resources);
+	vb_heap_free(qp);
 	return VB_OK;
 }
 

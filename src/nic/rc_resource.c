@@ -5,6 +5,8 @@
  */
 #include "nic/rc_priv.h"
 
+#include "base/heap.h"
+
 vb_err vb_rc_resize_resources(struct vb_qp *qp, uint32_t count)
 {
 	struct vb_responder *responder = &qp->responder;
@@ -16,7 +18,7 @@ vb_err vb_rc_resize_resources(struct vb_qp *qp, uint32_t count)
 	if (count < responder->resources_pending)
 		return VB_EBUSY;
 	if (count) {
-		resources = calloc(count, sizeof(*resources));
+		resources = vb_heap_alloc(count, sizeof(*resources));
 		if (!resources)
 			return VB_ENOMEM;
 	}
@@ -30,7 +32,7 @@ vb_err vb_rc_resize_resources(struct vb_qp *qp, uint32_t count)
 			resources[kept++] = *old;
 		}
 	}
-	free(responder->resources);
+	vb_heap_free(responder->resources);
 	responder->resources = resources;
 	responder->resource_count = (uint8_t)count;
 	responder->resources_pending = (uint8_t)pending;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory regions. */
+#include "base/heap.h"
 #include "nic/memory_priv.h"
 #include "nic/nic_priv.h"
 
@@ -51,7 +52,7 @@ static void set_range(struct vb_key_row *row, const struct vb_mr_init *init)
 static vb_err create(struct vb_pd *pd, uint32_t kind, const struct vb_mr_init *init,
 		     struct vb_dm *dm, struct vb_mr **mr_out)
 {
-	struct vb_mr *mr = calloc(1, sizeof(*mr));
+	struct vb_mr *mr = vb_heap_alloc(1, sizeof(*mr));
 
 	if (!mr)
 		return VB_ENOMEM;
@@ -59,7 +60,7 @@ static vb_err create(struct vb_pd *pd, uint32_t kind, const struct vb_mr_init *i
 	mr->dm = dm;
 	mr->row = vb_key_row_claim(pd->nic, kind);
 	if (!mr->row) {
-		free(mr);
+		vb_heap_free(mr);
 		return VB_ENOSPC;
 	}
 	vb_key_row_set_owner(pd->nic, mr->row, mr);
@@ -112,7 +113,7 @@ vb_err vb_mr_destroy(struct vb_mr *mr)
 		mr->dm->region_count--;
 	mr->pd->child_count--;
 	vb_key_row_release(mr->pd->nic, mr->row);
-	free(mr);
+	vb_heap_free(mr);
 	return VB_OK;
 }
 

@@ -6,6 +6,7 @@
  */
 #include "nic/rings.h"
 
+#include "base/heap.h"
 #include "nic/qp_priv.h"
 
 #include "base/bytes.h"
@@ -19,13 +20,13 @@ vb_err vb_queue_init(struct vb_queue *queue, uint32_t depth, uint32_t sge_max, u
 	};
 	if (!depth)
 		return VB_OK;
-	queue->slots = calloc(ring, stride);
+	queue->slots = vb_heap_alloc(ring, stride);
 	return queue->slots ? VB_OK : VB_ENOMEM;
 }
 
 void vb_queue_fini(struct vb_queue *queue)
 {
-	free(queue->slots);
+	vb_heap_free(queue->slots);
 	queue->slots = NULL;
 }
 

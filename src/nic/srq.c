@@ -5,6 +5,7 @@
  */
 #include "nic/srq.h"
 
+#include "base/heap.h"
 #include "nic/qp_priv.h"
 #include "nic/rc_priv.h"
 #include "nic/shown_priv.h"
@@ -71,7 +72,7 @@ vb_err vb_srq_create(struct vb_pd *pd, const struct vb_srq_init *init, struct vb
 
 	if (err)
 		return err;
-	srq = calloc(1, sizeof(*srq));
+	srq = vb_heap_alloc(1, sizeof(*srq));
 	if (!srq)
 		return VB_ENOMEM;
 	err = vb_queue_init(&srq->queue, init->depth, max32(init->sge_max, 1),
@@ -99,7 +100,7 @@ vb_err vb_srq_create(struct vb_pd *pd, const struct vb_srq_init *init, struct vb
 fini_queue:
 	vb_queue_fini(&srq->queue);
 free_srq:
-	free(srq);
+	vb_heap_free(srq);
 	return err;
 }
 
@@ -136,7 +137,7 @@ vb_err vb_srq_destroy(struct vb_srq *srq)
 	srq->pd->child_count--;
 	vb_event_source_fini(&srq->source);
 	vb_queue_fini(&srq->queue);
-	free(srq);
+	vb_heap_free(srq);
 	return VB_OK;
 }
 

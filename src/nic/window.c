@@ -5,6 +5,8 @@
  */
 #include "nic/qp_priv.h"
 
+#include "base/heap.h"
+
 /* Local rights mean nothing here, but programs give them. */
 #define WINDOW_ACCESS                                                             \
 	(VB_ACCESS_LOCAL_WRITE | VB_ACCESS_REMOTE_WRITE | VB_ACCESS_REMOTE_READ | \
@@ -16,14 +18,14 @@ vb_err vb_mw_create(struct vb_pd *pd, enum vb_mw_type type, struct vb_mw **mw_ou
 
 	if (type != VB_MW_TYPE_1 && type != VB_MW_TYPE_2)
 		return VB_EINVAL;
-	mw = calloc(1, sizeof(*mw));
+	mw = vb_heap_alloc(1, sizeof(*mw));
 	if (!mw)
 		return VB_ENOMEM;
 	mw->pd = pd;
 	mw->row =
 		vb_key_row_claim(pd->nic, type == VB_MW_TYPE_1 ? VB_KEY_WINDOW_1 : VB_KEY_WINDOW_2);
 	if (!mw->row) {
-		free(mw);
+		vb_heap_free(mw);
 		return VB_ENOSPC;
 	}
 	mw->key_base = mw->row->key >> 8 << 8;
@@ -63,7 +65,7 @@ vb_err vb_mw_destroy(struct vb_mw *mw)
 	unbind(mw);
 	mw->pd->child_count--;
 	vb_key_row_release(mw->pd->nic, mw->row);
-	free(mw);
+	vb_heap_free(mw);
 	return VB_OK;
 }
 

@@ -2,7 +2,7 @@
 /*
  * The n-th allocation of a call fails, for n = 1, 2, … until the call needs fewer than that. Each
  * time the call must say VB_ENOMEM, leave no memory behind, and leave an adapter that still sends.
- * calloc() and free() are wrapped by the linker (test_allocation_failure.link).
+ * vb_heap_alloc() and vb_heap_free() are wrapped by the linker (test_allocation_failure.link).
  */
 #include "harness.h"
 #include "support_allocator.h"

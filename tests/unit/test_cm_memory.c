@@ -2,7 +2,7 @@
 /*
  * The connection manager without memory: the n-th allocation fails, for every n. A call then says
  * VB_ENOMEM and leaves nothing behind; a request of a peer is dropped, and taken when it comes again.
- * calloc() and free() are wrapped by the linker (test_cm_memory.link). Also here: what a configuration
+ * vb_heap_alloc() and vb_heap_free() are wrapped by the linker (test_cm_memory.link). Also here: what a configuration
  * may be.
  */
 #include "harness.h"

@@ -3,9 +3,9 @@
 #include "host/adapter_priv.h"
 
 #include "base/heap.h"
+#include "host/blocks.h"
 #include "host/config.h"
 #include "host/dma.h"
-#include "host/expanse.h"
 #include "host/export.h"
 #include "host/limit.h"
 #include "host/log.h"
@@ -20,7 +20,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 
 #define KEY_ROWS VB_EXPORT_KEY_ROWS
@@ -37,16 +36,17 @@ static vb_err make_tables(struct vb_adapter *adapter, struct vb_nic_config *conf
 {
 	size_t keys = KEY_ROWS * sizeof(struct vb_key_row);
 	size_t qps = QP_ROWS * sizeof(struct vb_qp_row);
+	uint8_t *tables = vb_blocks_take(keys + qps + 2 * ZERO_PAGE + DEVICE_MEMORY);
 
-	adapter->tables_length = keys + qps + ZERO_PAGE + DEVICE_MEMORY;
-	adapter->tables = vb_expanse_map(-1, adapter->tables_length, PROT_READ | PROT_WRITE, 0);
-	if (!adapter->tables)
+	if (!tables)
 		return VB_ENOMEM;
-	config->key_rows = (struct vb_key_row *)(void *)adapter->tables;
+	adapter->tables = tables;
+	tables += -(uintptr_t)tables % ZERO_PAGE;
+	config->key_rows = (struct vb_key_row *)(void *)tables;
 	config->key_row_count = KEY_ROWS;
-	config->qp_rows = (struct vb_qp_row *)(void *)(adapter->tables + keys);
+	config->qp_rows = (struct vb_qp_row *)(void *)(tables + keys);
 	config->qp_row_count = QP_ROWS;
-	config->zero_page = (vb_dma_addr)(uintptr_t)(adapter->tables + keys + qps);
+	config->zero_page = (vb_dma_addr)(uintptr_t)(tables + keys + qps);
 	config->device_memory = config->zero_page + ZERO_PAGE;
 	config->device_memory_length = DEVICE_MEMORY;
 	return VB_OK;
@@ -234,8 +234,7 @@ static void end_parts(struct vb_adapter *adapter)
 		vb_neighbors_destroy(adapter->neighbors);
 	if (adapter->nic)
 		vb_nic_destroy(adapter->nic);
-	if (adapter->tables)
-		munmap(adapter->tables, adapter->tables_length);
+	vb_blocks_give(adapter->tables);
 	vb_fd_close(adapter->wake_fd);
 	vb_alarm_close(&adapter->alarm);
 	vb_device_watch_close(adapter->watch_fd);

@@ -13,6 +13,7 @@
 #include "host/conversion.h"
 #include "host/device.h"
 #include "host/lock.h"
+#include "host/thread.h"
 
 #include "host/pump.h"
 
@@ -37,8 +38,7 @@ struct vb_adapter {
 	struct vb_neighbors *neighbors; /* NULL: all packets take the wire */
 	struct vb_adapter_init init;
 	struct vb_gid host_gid; /* that is no address and reaches this host only; or all zero */
-	uint8_t *tables; /* key rows, QP rows, zero page, device memory: one mapping */
-	size_t tables_length;
+	void *tables; /* key rows, QP rows, zero page, device memory: one mapping, rounded up to pages */
 	uint64_t moves; /* how often driving moved something; the owner's … */
 	struct vb_clock clock; /* … and this, too */
 
@@ -52,7 +52,7 @@ struct vb_adapter {
 	_Atomic int wake_fd; /* of the helper … */
 	struct vb_alarm alarm; /* … and its alarm clock */
 	_Atomic int watch_fd; /* tells of changes of interfaces; negative: nobody does */
-	pthread_t helper;
+	struct vb_thread helper;
 	_Atomic bool is_closing;
 	_Atomic bool is_marked; /* neighbors see that the helper lives */
 	_Atomic uint32_t rounds; /* of threads that poll */

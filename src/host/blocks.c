@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/list.h"
+#include "host/expanse.h"
 #include "link/sys.h"
 
 #include <pthread.h>
@@ -86,18 +87,14 @@ static __attribute__((constructor)) void set_handlers(void)
 
 /* --- mappings --- */
 
-/* By bare system calls: the preloaded library would ask us what to do. */
 static struct mapping *map(size_t length)
 {
-	struct mapping *mapping;
-	long address = syscall(SYS_mmap, NULL, length, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1l, 0l);
+	struct mapping *mapping = vb_expanse_map(-1, length, PROT_READ | PROT_WRITE, 0);
 
-	if (address == -1)
+	if (!mapping)
 		return NULL;
 	/* For people who read the list of mappings. Kernels may lack it. */
-	syscall(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, address, length, "verbatim");
-	mapping = (struct mapping *)address;
+	syscall(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, mapping, length, "verbatim");
 	mapping->length = length;
 	vb_link_append(&mappings, &mapping->link);
 	mapped += length;

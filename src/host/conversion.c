@@ -20,12 +20,10 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
-#define CHUNK (4u << 20) /* bytes that are there twice while they are converted */
-#define PAGES_AT_ONCE 512u
+#define TOTAL_MAX (64u << 20) /* bytes of a process: what goes wrong or takes long has a bound */
+#define PARTS_AT_ONCE 16u
 #define REFUSALS_MAX \
 	256u /* in a row: a program for which it never works shall not pay for each region */
 
@@ -74,14 +72,6 @@ static uint64_t block_signals(void)
 static void restore_signals(uint64_t mask)
 {
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
-}
-
-/* By bare system calls: the preloaded library would ask us what to do. */
-static bool map(uint64_t address, uint64_t length, long protection, long flags, int fd,
-		uint64_t offset)
-{
-	return syscall(SYS_mmap, address, length, protection, flags | MAP_FIXED, (long)fd,
-		       offset) == (long)address;
 }
 
 /* --- registrations --- */
@@ -149,89 +139,6 @@ static void forget(struct vb_conversion *conversion)
 
 /* --- there --- */
 
-/* Which pages are more than zeros that nobody has touched: bits 62 and 63, in memory or swapped out. */
-static bool read_pagemap(int pagemap, uint64_t address, uint32_t count,
-			 uint64_t words[PAGES_AT_ONCE])
-{
-	uint64_t at = address / vb_conversion_page_size() * sizeof(words[0]);
-	long wanted = (long)(count * sizeof(words[0]));
-
-	return pagemap >= 0 && syscall(SYS_pread64, pagemap, words, wanted, at) == wanted;
-}
-
-static bool write_out(int fd, uint64_t address, uint64_t length, uint64_t offset)
-{
-	while (length) {
-		long written = syscall(SYS_pwrite64, fd, address, length, offset);
-
-		if (written <= 0)
-			return false;
-		address += (uint64_t)written;
-		offset += (uint64_t)written;
-		length -= (uint64_t)written;
-	}
-	return true;
-}
-
-/* Up to PAGES_AT_ONCE pages into the file. */
-static bool copy_pages(int fd, int pagemap, uint64_t address, uint64_t length, uint64_t offset)
-{
-	uint64_t words[PAGES_AT_ONCE];
-	uint64_t size = vb_conversion_page_size();
-	uint32_t count = (uint32_t)(length / size);
-
-	if (!read_pagemap(pagemap, address, count, words))
-		return write_out(fd, address, length, offset);
-	for (uint32_t i = 0, end; i < count; i = end) {
-		bool is_there = words[i] >> 62;
-
-		for (end = i + 1; end < count && (words[end] >> 62 != 0) == is_there;)
-			end++;
-		if (is_there &&
-		    !write_out(fd, address + i * size, (end - i) * size, offset + i * size))
-			return false;
-	}
-	return true;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static bool copy_chunk(int fd, int pagemap, uint64_t address, uint64_t length, uint64_t offset)
-{
-	uint64_t portion = PAGES_AT_ONCE * vb_conversion_page_size();
-
-	for (uint64_t done = 0; done < length; done += portion)
-		if (!copy_pages(fd, pagemap, address + done, least(portion, length - done),
-				offset + done))
-			return false;
-	return true;
-}
-
-/* Returns how many bytes from the beginning on are converted. A child that does not run our handler has none of them. */
-static uint64_t move_in(int fd, uint64_t address, uint64_t length)
-{
-	int pagemap = vb_sys_result(
-		syscall(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
-	uint64_t done = 0;
-
-	while (done < length) {
-		uint64_t chunk = least(length - done, CHUNK);
-
-		if (!copy_chunk(fd, pagemap, address + done, chunk, done) ||
-		    !map(address + done, chunk, PROT_READ | PROT_WRITE, MAP_SHARED, fd, done))
-			break;
-		done += chunk;
-	}
-	if (pagemap >= 0)
-		vb_sys_close(pagemap);
-	if (done)
-		syscall(SYS_madvise, address, done, MADV_DONTFORK);
-	return done;
-}
-
 static struct vb_conversion *convert(uint64_t address, uint64_t length)
 {
 	struct vb_conversion *conversion = vb_heap_alloc(1, sizeof(*conversion));
@@ -241,7 +148,7 @@ static struct vb_conversion *convert(uint64_t address, uint64_t length)
 		return NULL;
 	conversion->fd = vb_export_open_memory("verbatim-memory", length);
 	if (conversion->fd >= 0 && !fstat(conversion->fd, &status))
-		conversion->length = move_in(conversion->fd, address, length);
+		conversion->length = vb_conversion_move_in(conversion->fd, address, length);
 	if (!conversion->length) {
 		vb_fd_close(conversion->fd);
 		vb_heap_free(conversion);
@@ -259,117 +166,82 @@ static struct vb_conversion *convert(uint64_t address, uint64_t length)
 
 /* --- and back --- */
 
-/* The first mapping of its file from an address on. */
-static bool find_part(const struct vb_conversion *conversion, uint64_t from,
-		      struct vb_mapping *part)
+/* Its descriptor, unless the program has closed it. */
+static int fd_of(const struct vb_conversion *conversion)
+{
+	return vb_fd_is_ours(conversion->fd) ? conversion->fd : -1;
+}
+
+struct parts {
+	struct vb_mapping list[PARTS_AT_ONCE]; /* without their texts */
+	uint32_t count;
+	bool are_known; /* else the kernel has not told them */
+	bool has_requests; /* of which the kernel may execute some just now */
+};
+
+/* The first mappings of its file from an address on. */
+static void find_parts(const struct vb_conversion *conversion, uint64_t from, struct parts *parts)
 {
 	struct vb_mapping_list list;
-	bool is_found = false;
+	struct vb_mapping mapping;
 
-	if (!vb_mapping_list_open(&list, false))
-		return false;
-	while (!is_found && vb_mapping_list_next(&list, part))
-		is_found = part->begin >= from && part->inode == conversion->inode &&
-			   part->device == conversion->device;
-	vb_mapping_list_close(&list);
-	return is_found;
-}
-
-static long protection_of(const struct vb_mapping *part)
-{
-	return (part->rights[0] == 'r' ? PROT_READ : 0) |
-	       (part->rights[1] == 'w' ? PROT_WRITE : 0) | (part->rights[2] == 'x' ? PROT_EXEC : 0);
-}
-
-/* In one step, whatever other threads do. */
-static bool make_private(const struct vb_conversion *conversion, const struct vb_mapping *part)
-{
-	return part->rights[3] == 'p' ||
-	       (vb_fd_is_ours(conversion->fd) &&
-		map(part->begin, part->end - part->begin, protection_of(part),
-		    MAP_PRIVATE | MAP_NORESERVE, conversion->fd, part->offset));
-}
-
-static bool empty(const struct vb_mapping *part)
-{
-	return map(part->begin, part->end - part->begin, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-}
-
-/* What is not in the file is zero there, and in new memory. */
-static bool fill_from_file(int fd, const struct vb_mapping *part)
-{
-	uint64_t end = part->offset + (part->end - part->begin);
-	uint64_t at = part->offset;
-
-	while (at < end) {
-		long data = syscall(SYS_lseek, fd, at, SEEK_DATA);
-		long hole = data < 0 ? -1 : syscall(SYS_lseek, fd, data, SEEK_HOLE);
-
-		if (data < 0 || hole < 0 || (uint64_t)data >= end)
-			return true;
-		for (at = (uint64_t)data; at < least((uint64_t)hole, end);) {
-			long count = syscall(SYS_pread64, fd, part->begin + (at - part->offset),
-					     least((uint64_t)hole, end) - at, at);
-
-			if (count <= 0)
-				return false;
-			at += (uint64_t)count;
-		}
+	parts->count = 0;
+	parts->has_requests = false;
+	parts->are_known = vb_mapping_list_open(&list, false);
+	if (!parts->are_known)
+		return;
+	while (vb_mapping_list_next(&list, &mapping)) {
+		parts->has_requests |= vb_conversion_is_of_requests(&mapping);
+		if (mapping.begin >= from && mapping.inode == conversion->inode &&
+		    mapping.device == conversion->device && parts->count < PARTS_AT_ONCE)
+			parts->list[parts->count++] = mapping;
 	}
-	return true;
+	vb_mapping_list_close(&list);
 }
 
-/* By way of other memory. */
-static bool replace(const struct vb_mapping *part)
+enum way {
+	UNDO, /* as it was before, if no other thread is in the way */
+	UNDO_BRIEFLY, /* private, for the moment: most of it will be gone soon */
+	UNDO_IF_DONE, /* as it was, unless the kernel may be at requests that write there */
+};
+
+/* True if it is as it was before. */
+static bool undo_part(int fd, struct vb_mapping *part, bool may_replace, enum way way)
 {
-	uint64_t length = part->end - part->begin;
-	void *copy = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	void *original = (void *)(uintptr_t)part->begin;
-	bool is_done;
-
-	if (copy == MAP_FAILED)
-		return false;
-	memcpy(copy, original, length);
-	is_done = empty(part);
-	if (is_done)
-		memcpy(original, copy, length);
-	syscall(SYS_munmap, copy, length);
-	return is_done;
-}
-
-/* The program's only thread is here. */
-static bool make_anonymous(const struct vb_conversion *conversion, const struct vb_mapping *part)
-{
-	long protection = protection_of(part);
-	bool is_done;
-
-	if (part->rights[3] == 's' && vb_fd_is_ours(conversion->fd))
-		is_done = empty(part) && fill_from_file(conversion->fd, part);
-	else
-		is_done = protection & PROT_READ && replace(part);
-	if (is_done && protection != (PROT_READ | PROT_WRITE))
-		syscall(SYS_mprotect, part->begin, part->end - part->begin, protection);
-	return is_done;
+	if (may_replace && !vb_conversion_is_in_use(part->begin, part->end) &&
+	    vb_conversion_move_out(fd, part))
+		return true;
+	if (!vb_conversion_make_private(fd, part))
+		vb_log(VB_LOG_ERROR,
+		       "the memory at 0x%" PRIx64 " stays shared: it cannot be mapped again",
+		       part->begin);
+	else if (way != UNDO_BRIEFLY && fd >= 0)
+		vb_conversion_leave_file(fd, part);
+	return false;
 }
 
 /* True if all of it is as it was before. `is_quiet`: no adapter writes to it meanwhile. */
-static bool undo(struct vb_conversion *conversion, bool is_quiet)
+static bool undo(struct vb_conversion *conversion, bool is_quiet, enum way way)
 {
-	uint64_t mask = block_signals();
-	bool is_alone = is_quiet && vb_conversion_is_alone();
+	uint64_t mask = block_signals(), from = 0;
+	bool may_replace = way != UNDO_BRIEFLY && is_quiet && vb_conversion_is_alone();
+	int fd = fd_of(conversion);
 	bool is_undone = true;
-	struct vb_mapping part;
+	struct parts parts;
 
-	for (uint64_t from = 0; find_part(conversion, from, &part); from = part.end)
-		if (!is_alone || !make_anonymous(conversion, &part)) {
-			is_undone = false;
-			if (!make_private(conversion, &part))
-				vb_log(VB_LOG_ERROR,
-				       "the memory at 0x%" PRIx64
-				       " stays shared: it cannot be mapped again",
-				       part.begin);
+	do {
+		find_parts(conversion, from, &parts);
+		if (!parts.are_known ||
+		    (parts.count && parts.has_requests && way == UNDO_IF_DONE)) {
+			restore_signals(mask);
+			return false;
 		}
+		for (uint32_t i = 0; i < parts.count; i++) {
+			from = parts.list[i].end;
+			is_undone &= undo_part(fd, &parts.list[i],
+					       may_replace && !parts.has_requests, way);
+		}
+	} while (parts.count == PARTS_AT_ONCE);
 	restore_signals(mask);
 	conversion->is_shared = false;
 	return is_undone;
@@ -385,7 +257,8 @@ static void tidy_up(void)
 
 		link = link->next;
 		if (!conversion->reference_count &&
-		    undo(conversion, !is_registered(conversion->address, conversion->length)))
+		    undo(conversion, !is_registered(conversion->address, conversion->length),
+			 UNDO_IF_DONE))
 			forget(conversion);
 	}
 }
@@ -415,6 +288,15 @@ struct vb_conversion *vb_conversion_find(uint64_t address, uint64_t length)
 	return conversion;
 }
 
+static bool has_room(uint64_t length)
+{
+	uint64_t room = TOTAL_MAX;
+
+	for (struct vb_link *link = all.next; link != &all; link = link->next)
+		room -= conversion_of(link)->length; /* never more than there is */
+	return length <= room;
+}
+
 struct vb_conversion *vb_conversion_make(uint64_t address, uint64_t length)
 {
 	uint64_t size = vb_conversion_page_size();
@@ -428,8 +310,8 @@ struct vb_conversion *vb_conversion_make(uint64_t address, uint64_t length)
 	pthread_mutex_lock(&lock);
 	tidy_up();
 	mask = block_signals();
-	if (refusal_count < REFUSALS_MAX && !is_registered(begin, end - begin) &&
-	    vb_conversion_is_permitted(begin, end))
+	if (refusal_count < REFUSALS_MAX && has_room(end - begin) &&
+	    !is_registered(begin, end - begin) && vb_conversion_is_permitted(begin, end))
 		conversion = convert(begin, end - begin);
 	if (conversion)
 		refusal_count = 0;
@@ -465,24 +347,28 @@ void vb_conversion_drop(struct vb_conversion *conversion)
 /* Parts of files that could not be made anonymous: as if their pages were given back. */
 static void empty_parts(const struct vb_conversion *conversion, uint64_t address, uint64_t length)
 {
-	struct vb_mapping part;
+	struct parts parts;
+	uint64_t from = 0;
 
-	for (uint64_t from = 0; find_part(conversion, from, &part); from = part.end) {
-		uint64_t end = part.end;
+	do {
+		find_parts(conversion, from, &parts);
+		for (uint32_t i = 0; i < parts.count; i++) {
+			uint64_t begin = parts.list[i].begin, end = parts.list[i].end;
 
-		if (!do_overlap(part.begin, part.end - part.begin, address, length))
-			continue;
-		part.begin = part.begin > address ? part.begin : address;
-		part.end = least(part.end, address + length);
-		(void)empty(&part);
-		part.end = end;
-	}
+			from = end;
+			if (!do_overlap(begin, end - begin, address, length))
+				continue;
+			begin = begin > address ? begin : address;
+			end = end - begin < length ? end : address + length;
+			(void)vb_conversion_empty(begin, end);
+		}
+	} while (parts.count == PARTS_AT_ONCE);
 }
 
 static bool withdraw(struct vb_conversion *conversion, enum vb_conversion_reason reason,
 		     uint64_t address, uint64_t length)
 {
-	if (undo(conversion, true)) {
+	if (undo(conversion, true, reason == VB_CONVERSION_UNMAPS ? UNDO_BRIEFLY : UNDO)) {
 		if (!conversion->reference_count)
 			forget(conversion);
 		return true;
@@ -490,6 +376,13 @@ static bool withdraw(struct vb_conversion *conversion, enum vb_conversion_reason
 	if (reason == VB_CONVERSION_EMPTIES)
 		empty_parts(conversion, address, length);
 	return reason != VB_CONVERSION_GROWS;
+}
+
+void vb_conversion_tidy(void)
+{
+	pthread_mutex_lock(&lock);
+	tidy_up();
+	pthread_mutex_unlock(&lock);
 }
 
 bool vb_conversion_withdraw(enum vb_conversion_reason reason, uint64_t address, uint64_t length)

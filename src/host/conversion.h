@@ -44,6 +44,8 @@ enum vb_conversion_reason {
 	VB_CONVERSION_CHANGES, /* its mapping, or what is known of it, changes */
 	VB_CONVERSION_EMPTIES, /* its contents are given up */
 	VB_CONVERSION_GROWS,
+	VB_CONVERSION_UNMAPS, /* something is about to be unmapped, or mapped in its place */
+	VB_CONVERSION_UNMAPPED, /* that is done */
 };
 
 /* Whether there is anything in the range that was converted and is not all as it was. Costs hardly anything. */
@@ -51,7 +53,10 @@ bool vb_conversion_is_in(uint64_t address, uint64_t length);
 /* All of the process's adapters are owned, and their neighbors kept out. False: the program's call must fail. */
 bool vb_conversion_withdraw(enum vb_conversion_reason reason, uint64_t address, uint64_t length);
 
-/* What the preloaded library calls before the program's call is done. */
+/* Gives up what nothing maps any more, and undoes what could not be undone before. */
+void vb_conversion_tidy(void);
+
+/* What the preloaded library calls before the program's call is done, or when it is. */
 typedef bool vb_conversion_hook(enum vb_conversion_reason reason, uint64_t address,
 				uint64_t length);
 /* True if there is a preloaded library, which calls it from now on. */

@@ -1,26 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Whether memory may be converted. What is not known to be harmless is not: each mapping must be private, anonymous, writable, and
- * without any property that a new mapping would lack. Nobody else may write to it: no other thread of the program, and no requests that
- * the kernel executes by itself.
+ * without any property that a new mapping would lack. Nobody else may write to it: no other thread of the program, none of ours, and no requests
+ * that the kernel executes by itself. All of it may take 0.2 ms: so what takes longer the more a program has is bounded by estimates.
  */
 #include "host/conversion_priv.h"
 
+#include "host/blocks.h"
 #include "host/conversion.h"
 #include "host/file.h"
-#include "host/mapping.h"
 #include "host/numbers.h"
 #include "link/sys.h"
 
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #define STATUS_SIZE 8192
-#define RESIDENT_MAX (4ull << 30) /* bytes: to look at the flags of more takes too long */
+#define STATM_SIZE 128
+#define MAPPINGS_MAX 250u /* to list one takes 0.6 us */
+#define RESIDENT_PAGES_MAX 3000u /* to look at one takes 32 ns, when flags must be known */
+#define GET_MEMORY_MERGE 68l
 #define OF_ADDRESS 2l
 #define HELPERS_MAX 64u
+/* Bytes. What is called from here does not need more; what called us does not change before we return, but for some variables near by. */
+#define STACK_BELOW (64u << 10)
+#define STACK_ABOVE (64u << 10)
+#define THREAD_LENGTH 2560u /* what the C library has for a thread, and the kernel writes to */
 
 uint64_t vb_conversion_page_size(void)
 {
@@ -80,44 +91,113 @@ bool vb_conversion_is_alone(void)
 
 /* --- the process --- */
 
-/* The number behind a word of a file; UINT64_MAX if there is none. */
-static uint64_t read_number(const char *path, const char *word)
+/* The number behind a word of a text; UINT64_MAX if there is none. */
+static uint64_t number_in(const char *text, const char *word)
 {
-	char text[STATUS_SIZE];
-	const char *found;
+	const char *found = strstr(text, word);
 
-	if (!vb_file_read(path, text, sizeof(text), NULL))
-		return UINT64_MAX;
-	found = strstr(text, word);
 	return found ? strtoull(found + strlen(word), NULL, 10) : UINT64_MAX;
+}
+
+/* Nothing is locked, and nothing pinned for a device or the kernel to write to: kernels before 3.2 do not tell the latter. */
+static bool is_memory_free(const char *status)
+{
+	uint64_t pinned = number_in(status, "VmPin:");
+
+	return number_in(status, "VmLck:") == 0 && (pinned == 0 || pinned == UINT64_MAX);
 }
 
 static bool is_process_ordinary(uint64_t length)
 {
+	char text[STATUS_SIZE];
 	struct rlimit limit;
 
 	return !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur >= length &&
-	       read_number("/proc/sys/vm/overcommit_memory", "") != 2 &&
-	       read_number("/proc/self/status", "VmLck:") == 0 &&
-	       read_number("/proc/self/status", "VmRSS:") < RESIDENT_MAX / 1024;
+	       vb_file_read("/proc/sys/vm/overcommit_memory", text, sizeof(text), NULL) &&
+	       number_in(text, "") != 2 &&
+	       vb_file_read("/proc/self/status", text, sizeof(text), NULL) &&
+	       is_memory_free(text) &&
+	       syscall(SYS_prctl, GET_MEMORY_MERGE, 0l, 0l, 0l, 0l) <= 0; /* unknown: none */
 }
 
-/* Requests to the kernel that may be under way: these mappings are their queues. */
-static bool has_kernel_writers(void)
-{
-	struct vb_mapping_list list;
-	struct vb_mapping mapping;
-	bool is_found = false;
+/* --- what is ours, or each thread's --- */
 
-	if (!vb_mapping_list_open(&list, false))
-		return true;
-	while (!is_found && vb_mapping_list_next(&list, &mapping))
-		is_found = strstr(mapping.path, "[io_uring]") || strstr(mapping.path, "[aio]");
-	vb_mapping_list_close(&list);
-	return is_found;
+static bool do_overlap(uint64_t a, uint64_t a_end, uint64_t b, uint64_t b_end)
+{
+	return a < b_end && b < a_end;
+}
+
+static uint64_t below(uint64_t address, uint64_t distance)
+{
+	return address > distance ? address - distance : 0;
+}
+
+/* On a stack that the program has made itself, too, such as a coroutine's. */
+bool vb_conversion_is_in_use(uint64_t begin, uint64_t end)
+{
+	uint64_t frame = (uintptr_t)__builtin_frame_address(0);
+	uint64_t own = (uintptr_t)pthread_self(), error = (uintptr_t)&errno;
+
+	return do_overlap(begin, end, below(frame, STACK_BELOW), frame + STACK_ABOVE) ||
+	       do_overlap(begin, end, own, own + THREAD_LENGTH) ||
+	       do_overlap(begin, end, error, error + sizeof(errno));
+}
+
+struct range {
+	uint64_t begin, end;
+	bool is_found;
+};
+
+/* Variables of libraries, which our threads write to inside of ours and the C library. Those of the program itself are like other memory. */
+static int look_at_object(struct dl_phdr_info *object, size_t size, void *argument)
+{
+	struct range *range = argument;
+	uint64_t here = (uintptr_t)&helpers;
+	bool is_hit = false, has_us = false;
+
+	(void)size;
+	for (uint32_t i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+		uint64_t begin = object->dlpi_addr + segment->p_vaddr;
+		uint64_t end = begin + segment->p_memsz;
+
+		if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_W))
+			continue;
+		has_us |= begin <= here && here < end;
+		is_hit |= do_overlap(range->begin, range->end, begin, end);
+	}
+	/* Only the program has no name. */
+	range->is_found |= is_hit && (has_us || (object->dlpi_name && *object->dlpi_name));
+	return range->is_found;
+}
+
+static bool has_library_variables(uint64_t begin, uint64_t end)
+{
+	struct range range = { begin, end, false };
+
+	dl_iterate_phdr(look_at_object, &range);
+	return range.is_found;
 }
 
 /* --- mappings --- */
+
+static bool begins_with(const char *text, const char *beginning)
+{
+	return !strncmp(text, beginning, strlen(beginning));
+}
+
+/* Queues of io_uring, AIO and packet sockets, and what drivers map: requests of theirs write to memory that nobody names. */
+bool vb_conversion_is_of_requests(const struct vb_mapping *mapping)
+{
+	const char *path = mapping->path;
+
+	if (!mapping->inode)
+		return false;
+	return begins_with(path, "anon_inode:") || begins_with(path, "socket:") ||
+	       begins_with(path, "/[aio]") ||
+	       (begins_with(path, "/dev/") && !begins_with(path, "/dev/shm/") &&
+		!begins_with(path, "/dev/zero") && !begins_with(path, "/dev/hugepages/"));
+}
 
 /* Where memory lies: as for all of the process, or as the program has asked for here. */
 static bool has_usual_policy(uint64_t address)
@@ -151,35 +231,55 @@ static bool are_flags_harmless(const char *flags)
 
 static bool is_ordinary(const struct vb_mapping *mapping)
 {
-	static const char heap[] = "[heap]", named[] = "[anon:";
-
 	return !strcmp(mapping->rights, "rw-p") && !mapping->inode &&
 	       !mapping->has_protection_key &&
-	       (!*mapping->path || !strcmp(mapping->path, heap) ||
-		!strncmp(mapping->path, named, sizeof(named) - 1)) &&
-	       are_flags_harmless(mapping->flags) && has_usual_policy(mapping->begin);
+	       (!*mapping->path || !strcmp(mapping->path, "[heap]") ||
+		begins_with(mapping->path, "[anon:")) &&
+	       (!mapping->flags || are_flags_harmless(mapping->flags)) &&
+	       has_usual_policy(mapping->begin);
 }
 
-static bool are_mappings_ordinary(uint64_t begin, uint64_t end)
+/* With flags only until the end of the range; else all of them, for those of requests. */
+static bool are_mappings_ordinary(uint64_t begin, uint64_t end, bool with_flags)
 {
+	uint32_t count = 0;
 	struct vb_mapping_list list;
 	struct vb_mapping mapping;
+	bool is_ordinary_so_far = vb_mapping_list_open(&list, with_flags);
 
-	if (!vb_mapping_list_open(&list, true))
+	if (!is_ordinary_so_far)
 		return false;
-	while (begin < end && vb_mapping_list_next(&list, &mapping) && mapping.begin <= begin) {
-		if (mapping.end <= begin)
+	while (is_ordinary_so_far && !(with_flags && begin >= end) &&
+	       vb_mapping_list_next(&list, &mapping)) {
+		is_ordinary_so_far = ++count <= MAPPINGS_MAX &&
+				     !vb_conversion_is_of_requests(&mapping);
+		if (mapping.end <= begin || begin >= end)
 			continue;
-		if (!is_ordinary(&mapping))
-			break;
+		is_ordinary_so_far &= mapping.begin <= begin && is_ordinary(&mapping);
 		begin = mapping.end;
 	}
 	vb_mapping_list_close(&list);
-	return begin >= end;
+	return is_ordinary_so_far && begin >= end;
+}
+
+/* The kernel looks at each page before it tells flags. Only programs that have ever asked for special memory have any, and the preloaded library knows. */
+static bool are_flags_ordinary(uint64_t begin, uint64_t end)
+{
+	const bool *has_special = dlsym(RTLD_DEFAULT, "vb_shim_has_special_memory");
+	char text[STATM_SIZE];
+
+	if (has_special && !__atomic_load_n(has_special, __ATOMIC_ACQUIRE))
+		return true;
+	if (!vb_file_read("/proc/self/statm", text, sizeof(text), NULL))
+		return false;
+	return strtoull(text + strcspn(text, " "), NULL, 10) <= RESIDENT_PAGES_MAX &&
+	       are_mappings_ordinary(begin, end, true);
 }
 
 bool vb_conversion_is_permitted(uint64_t begin, uint64_t end)
 {
-	return vb_conversion_is_alone() && is_process_ordinary(end - begin) &&
-	       !has_kernel_writers() && are_mappings_ordinary(begin, end);
+	return !vb_blocks_overlap(begin, end - begin) && !vb_conversion_is_in_use(begin, end) &&
+	       vb_conversion_is_alone() && is_process_ordinary(end - begin) &&
+	       !has_library_variables(begin, end) && are_mappings_ordinary(begin, end, false) &&
+	       are_flags_ordinary(begin, end);
 }

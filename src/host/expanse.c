@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A mapping inherits the lock of all future memory when it is made, and not when it grows: so one page is mapped, unlocked, and grown to what it is
- * to be. Files of huge pages cannot grow that way and are mapped as they are.
+ * to be. Files of huge pages cannot grow that way and are mapped as they are. By bare system calls: the preloaded library would take
+ * them for the program's.
  */
 #include "host/expanse.h"
 
+#include "link/sys.h"
+
 #include <sys/mman.h>
-#include <unistd.h>
 
 static void *map(int fd, size_t length, int protection, uint64_t offset)
 {
 	int flags = (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | MAP_NORESERVE;
-	void *memory = mmap(NULL, length, protection, flags, fd, (off_t)offset);
+	long address =
+		syscall(SYS_mmap, NULL, length, (long)protection, (long)flags, (long)fd, offset);
 
-	return memory == MAP_FAILED ? NULL : memory;
+	return address == -1 ? NULL : (void *)address;
 }
 
 static void *map_unlocked(int fd, size_t length, int protection, uint64_t offset)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *first = length > page ? map(fd, page, protection, offset) : NULL;
-	void *memory;
+	long address;
 
 	if (!first)
 		return NULL;
-	munlock(first, page);
-	memory = mremap(first, page, length, MREMAP_MAYMOVE);
-	if (memory != MAP_FAILED)
-		return memory;
-	munmap(first, page);
+	syscall(SYS_munlock, first, page);
+	address = syscall(SYS_mremap, first, page, length, (long)MREMAP_MAYMOVE);
+	if (address != -1)
+		return (void *)address;
+	syscall(SYS_munmap, first, page);
 	return NULL;
 }
 

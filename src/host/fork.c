@@ -81,10 +81,11 @@ static bool withdraw(enum vb_conversion_reason reason, uint64_t address, uint64_
 	for (struct vb_link *link = all.next; link != &all; link = link->next)
 		if (neighbors_of(link))
 			vb_neighbors_close_memory(neighbors_of(link));
+	/* First what is in them goes back where it was: then the last adapter that lets go of one finds nothing left to do. */
+	may_go_on = vb_conversion_withdraw(reason, address, length);
 	for (struct vb_link *link = all.next; link != &all; link = link->next)
 		if (neighbors_of(link))
 			vb_neighbors_unshare_conversions(neighbors_of(link), address, length);
-	may_go_on = vb_conversion_withdraw(reason, address, length);
 	for (struct vb_link *link = all.next; link != &all; link = link->next)
 		if (neighbors_of(link))
 			vb_neighbors_open_memory(neighbors_of(link));
@@ -98,7 +99,12 @@ bool vb_adapter_on_memory_call(enum vb_conversion_reason reason, uint64_t addres
 	if (!vb_conversion_is_in(address, length) || locker != getpid())
 		return true;
 	enter_all();
-	may_go_on = withdraw(reason, address, length);
+	if (reason == VB_CONVERSION_UNMAPPED) {
+		vb_conversion_tidy();
+		may_go_on = true;
+	} else {
+		may_go_on = withdraw(reason, address, length);
+	}
 	leave_all();
 	return may_go_on;
 }
@@ -121,6 +127,7 @@ static void inherit(struct vb_adapter *adapter)
 	atomic_store(&adapter->wake_fd, -1);
 	vb_alarm_forget(&adapter->alarm);
 	atomic_store(&adapter->waiter_count, 0);
+	vb_thread_forget(&adapter->helper);
 	atomic_store(&adapter->is_marked, false);
 	atomic_store(&adapter->helper_wakes_ns, HELPER_PAUSES);
 	vb_qp1_inherit(adapter->qp1);

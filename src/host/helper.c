@@ -326,5 +326,5 @@ void vb_adapter_stop_helper(struct vb_adapter *adapter)
 {
 	atomic_store_explicit(&adapter->is_closing, true, memory_order_release);
 	vb_adapter_wake_helper(adapter);
-	pthread_join(adapter->helper, NULL);
+	vb_thread_join(&adapter->helper);
 }

@@ -27,6 +27,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t handler_once = PTHREAD_ONCE_INIT;
 static _Atomic pid_t process; /* that the keeper is a thread of */
 static bool is_impossible; /* the kernel gives no thread a table of its own */
+static struct vb_thread thread;
 static uint32_t number; /* of the keeper: how many there were */
 static int hatch = -1; /* our end; -1: there is no keeper */
 
@@ -192,6 +193,7 @@ static void forget_in_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	hatch = -1; /* closed with all of ours */
+	vb_thread_forget(&thread);
 	atomic_store(&process, getpid());
 }
 
@@ -212,11 +214,11 @@ static void set_handler(void)
 static bool start_with(int end)
 {
 	struct beginning beginning = { .hatch = end };
-	pthread_t thread;
 
 	if (vb_thread_start(&thread, keep, &beginning))
 		return false;
-	pthread_detach(thread);
+	pthread_detach(
+		thread.id); /* its stack stays: the keeper goes on for as long as the process */
 	is_impossible = await_answer(&beginning.state) == FAILED;
 	if (is_impossible)
 		vb_log(VB_LOG_INFO,

@@ -11,7 +11,6 @@
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define ANSWER_SIZE 32768
@@ -30,20 +29,26 @@ static bool begins_with(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
+static bool grow(struct vb_mail_list *list)
+{
+	uint32_t capacity = list->capacity ? 2 * list->capacity : 32;
+	struct vb_mail_name *names;
+
+	names = capacity <= NAMES_MAX ? vb_heap_alloc(capacity, sizeof(*names)) : NULL;
+	if (!names)
+		return false;
+	if (list->count)
+		memcpy(names, list->names, list->count * sizeof(*names));
+	vb_heap_free(list->names);
+	list->names = names;
+	list->capacity = capacity;
+	return true;
+}
+
 static void add_name(struct vb_mail_list *list, const char *text)
 {
-	if (list->count == list->capacity) {
-		uint32_t capacity = list->capacity ? 2 * list->capacity : 32;
-		struct vb_mail_name *names;
-
-		if (capacity > NAMES_MAX)
-			return;
-		names = realloc(list->names, capacity * sizeof(*names));
-		if (!names)
-			return;
-		list->names = names;
-		list->capacity = capacity;
-	}
+	if (list->count == list->capacity && !grow(list))
+		return;
 	snprintf(list->names[list->count++].text, VB_MAIL_NAME_MAX, "%s", text);
 }
 
@@ -214,10 +219,40 @@ static void fill_by_text(struct vb_mail_list *list, const char *prefix)
 
 /* --- the list --- */
 
-static int compare(const void *a, const void *b)
+static bool is_before(const struct vb_mail_name *a, const struct vb_mail_name *b)
 {
-	return strcmp(((const struct vb_mail_name *)a)->text,
-		      ((const struct vb_mail_name *)b)->text);
+	return strcmp(a->text, b->text) < 0;
+}
+
+static void swap(struct vb_mail_name *a, struct vb_mail_name *b)
+{
+	struct vb_mail_name moved = *a;
+
+	*a = *b;
+	*b = moved;
+}
+
+/* Below `root`, no name is behind the one above it. */
+static void sift_down(struct vb_mail_name *names, uint32_t root, uint32_t count)
+{
+	for (uint32_t child; (child = 2 * root + 1) < count; root = child) {
+		if (child + 1 < count && is_before(&names[child], &names[child + 1]))
+			child++;
+		if (!is_before(&names[root], &names[child]))
+			return;
+		swap(&names[root], &names[child]);
+	}
+}
+
+/* A heap sort: strangers may make the list long, and qsort() may take memory from the program's heap. */
+static void sort(struct vb_mail_name *names, uint32_t count)
+{
+	for (uint32_t root = count / 2; root--;)
+		sift_down(names, root, count);
+	for (uint32_t last = count; last-- > 1;) {
+		swap(&names[0], &names[last]);
+		sift_down(names, 0, last);
+	}
 }
 
 void vb_mail_list_fill(struct vb_mail_list *list, const struct vb_mail_user *user,
@@ -231,8 +266,7 @@ void vb_mail_list_fill(struct vb_mail_list *list, const struct vb_mail_user *use
 		list->count = list->stranger_count = 0;
 		fill_by_text(list, prefix.text);
 	}
-	if (list->count)
-		qsort(list->names, list->count, sizeof(*list->names), compare);
+	sort(list->names, list->count);
 }
 
 void vb_mail_list_clear(struct vb_mail_list *list)

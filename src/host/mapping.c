@@ -5,7 +5,6 @@
 #include "link/sys.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -52,21 +51,52 @@ static bool read_line(struct vb_mapping_list *list, char *line, size_t size)
 	return c >= 0;
 }
 
+/* By hand: sscanf() takes longer than the kernel does to write the line. */
+static bool take_number(const char **text, unsigned base, char end, uint64_t *number_out)
+{
+	const char *begin = *text;
+	uint64_t number = 0;
+
+	for (;; (*text)++) {
+		unsigned c = (unsigned char)**text;
+		unsigned digit = c - '0' < 10 ? c - '0' : c - 'a' < 6 ? c - 'a' + 10 : base;
+
+		if (digit >= base)
+			break;
+		number = number * base + digit;
+	}
+	if (*text == begin || **text != end)
+		return false;
+	(*text)++;
+	*number_out = number;
+	return true;
+}
+
+static bool take_rights(const char **text, char rights[8])
+{
+	size_t length = strcspn(*text, " ");
+
+	if (length != 4 || !(*text)[length])
+		return false;
+	memcpy(rights, *text, length);
+	rights[length] = 0;
+	*text += length + 1;
+	return true;
+}
+
 static bool parse(const char *line, struct vb_mapping *mapping)
 {
-	unsigned long begin, end, offset, inode;
-	unsigned major_number, minor_number;
-	int path = 0;
+	uint64_t major_number, minor_number, inode;
 
-	if (sscanf(line, "%lx-%lx %7s %lx %x:%x %lu %n", &begin, &end, mapping->rights, &offset,
-		   &major_number, &minor_number, &inode, &path) < 7)
+	if (!take_number(&line, 16, '-', &mapping->begin) ||
+	    !take_number(&line, 16, ' ', &mapping->end) || !take_rights(&line, mapping->rights) ||
+	    !take_number(&line, 16, ' ', &mapping->offset) ||
+	    !take_number(&line, 16, ':', &major_number) ||
+	    !take_number(&line, 16, ' ', &minor_number) || !take_number(&line, 10, ' ', &inode))
 		return false;
-	mapping->begin = begin;
-	mapping->end = end;
-	mapping->offset = offset;
-	mapping->device = makedev(major_number, minor_number);
+	mapping->device = makedev((unsigned)major_number, (unsigned)minor_number);
 	mapping->inode = inode;
-	mapping->path = line + path;
+	mapping->path = line + strspn(line, " ");
 	return true;
 }
 

@@ -5,25 +5,47 @@
  */
 #include "host/thread.h"
 
+#include "host/blocks.h"
+#include "link/sys.h"
+
 #include <errno.h>
 #include <signal.h>
+#include <stdint.h>
+#include <sys/mman.h>
 
-#define STACK_SIZE (512u << 10)
+#define STACK_LENGTH (512u << 10) /* most of it is never touched */
 
-/* What the program's libraries have for each thread lies in its stack, too: where that leaves no room, the stack is as large as any. */
-static int create(pthread_t *thread, void *(*function)(void *argument), void *argument)
+/* A page at the low end faults, rather than what lies before it. */
+static void guard(void *stack)
 {
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t begin = ((uintptr_t)stack + page - 1) / page * page;
+
+	syscall(SYS_mprotect, begin, page, PROT_NONE);
+}
+
+/* What the program's libraries have for each thread lies in its stack, too: the C library says how much. */
+static int create(struct vb_thread *thread, void *(*function)(void *argument), void *argument)
+{
+	size_t length = STACK_LENGTH + (size_t)sysconf(_SC_THREAD_STACK_MIN);
 	pthread_attr_t attr;
 	int error;
 
+	thread->stack = vb_blocks_take(length);
+	if (!thread->stack)
+		return ENOMEM;
+	guard(thread->stack);
 	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	error = pthread_create(thread, &attr, function, argument);
+	error = pthread_attr_setstack(&attr, thread->stack, length);
+	if (!error)
+		error = pthread_create(&thread->id, &attr, function, argument);
 	pthread_attr_destroy(&attr);
-	return error == EINVAL ? pthread_create(thread, NULL, function, argument) : error;
+	if (error)
+		vb_thread_forget(thread);
+	return error;
 }
 
-int vb_thread_start(pthread_t *thread, void *(*function)(void *argument), void *argument)
+int vb_thread_start(struct vb_thread *thread, void *(*function)(void *argument), void *argument)
 {
 	sigset_t all, before;
 	int error;
@@ -33,4 +55,16 @@ int vb_thread_start(pthread_t *thread, void *(*function)(void *argument), void *
 	error = create(thread, function, argument);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return error;
+}
+
+void vb_thread_join(struct vb_thread *thread)
+{
+	pthread_join(thread->id, NULL);
+	vb_thread_forget(thread);
+}
+
+void vb_thread_forget(struct vb_thread *thread)
+{
+	vb_blocks_give(thread->stack);
+	thread->stack = NULL;
 }

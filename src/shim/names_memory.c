@@ -14,9 +14,20 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
+#define DROPPABLE 8 /* a kind of private mapping, of Linux 6.11 */
+
 /* libibverbs finds it by its name and stores its function here. */
 VB_EXPORT extern vb_conversion_hook *vb_shim_memory;
 vb_conversion_hook *vb_shim_memory;
+
+/* And asks here whether the program has ever made memory special, so that a new mapping in its place would not be the same. */
+VB_EXPORT extern bool vb_shim_has_special_memory;
+bool vb_shim_has_special_memory;
+
+static void note_special(void)
+{
+	__atomic_store_n(&vb_shim_has_special_memory, true, __ATOMIC_RELEASE);
+}
 
 static bool tell(enum vb_conversion_reason reason, const void *address, size_t length)
 {
@@ -33,27 +44,49 @@ static bool tell(enum vb_conversion_reason reason, const void *address, size_t l
 
 VB_EXPORT int munmap(void *address, size_t length)
 {
-	(void)tell(VB_CONVERSION_CHANGES, address, length);
-	return vb_next()->munmap(address, length);
+	int result;
+
+	(void)tell(VB_CONVERSION_UNMAPS, address, length);
+	result = vb_next()->munmap(address, length);
+	(void)tell(VB_CONVERSION_UNMAPPED, address, length);
+	return result;
 }
 
-static void tell_if_fixed(const void *address, size_t length, int flags)
+static void tell_if_fixed(enum vb_conversion_reason reason, const void *address, size_t length,
+			  int flags)
 {
 	if (flags & MAP_FIXED)
-		(void)tell(VB_CONVERSION_CHANGES, address, length);
+		(void)tell(reason, address, length);
+}
+
+/* What the kernel tells of memory in its short list of mappings is not all: this is not in there. */
+static void note_kind(int flags)
+{
+	if (flags & MAP_GROWSDOWN || (flags & MAP_TYPE) == DROPPABLE)
+		note_special();
 }
 
 VB_EXPORT void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
-	tell_if_fixed(address, length, flags);
-	return vb_next()->mmap(address, length, protection, flags, fd, offset);
+	void *memory;
+
+	note_kind(flags);
+	tell_if_fixed(VB_CONVERSION_UNMAPS, address, length, flags);
+	memory = vb_next()->mmap(address, length, protection, flags, fd, offset);
+	tell_if_fixed(VB_CONVERSION_UNMAPPED, address, length, flags);
+	return memory;
 }
 
 VB_EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int fd,
 		       off64_t offset)
 {
-	tell_if_fixed(address, length, flags);
-	return vb_next()->mmap64(address, length, protection, flags, fd, offset);
+	void *memory;
+
+	note_kind(flags);
+	tell_if_fixed(VB_CONVERSION_UNMAPS, address, length, flags);
+	memory = vb_next()->mmap64(address, length, protection, flags, fd, offset);
+	tell_if_fixed(VB_CONVERSION_UNMAPPED, address, length, flags);
+	return memory;
 }
 
 VB_EXPORT void *mremap(void *address, size_t length, size_t new_length, int flags, ...)
@@ -93,8 +126,18 @@ static bool is_at_page(const void *address)
 	return (uintptr_t)address % (uintptr_t)sysconf(_SC_PAGESIZE) == 0;
 }
 
+/* Of advice that is not known here nobody knows what it does. */
+static bool is_making_special(int advice)
+{
+	return !is_mere_hint(advice) && !is_emptying(advice) && advice != MADV_REMOVE &&
+	       advice != MADV_DONTNEED_LOCKED && advice != MADV_DOFORK && advice != MADV_DODUMP &&
+	       advice != MADV_KEEPONFORK && advice != MADV_UNMERGEABLE;
+}
+
 VB_EXPORT int madvise(void *address, size_t length, int advice)
 {
+	if (is_making_special(advice))
+		note_special();
 	if (!is_mere_hint(advice) && is_at_page(address))
 		(void)tell(is_emptying(advice) ? VB_CONVERSION_EMPTIES : VB_CONVERSION_CHANGES,
 			   address, length);
@@ -109,6 +152,7 @@ VB_EXPORT int mprotect(void *address, size_t length, int protection)
 
 VB_EXPORT int pkey_mprotect(void *address, size_t length, int protection, int key)
 {
+	note_special();
 	(void)tell(VB_CONVERSION_CHANGES, address, length);
 	return vb_next()->pkey_mprotect(address, length, protection, key);
 }

@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-extern uint32_t fails_at; /* the call to vb_heap_alloc() that will fail, counted from here on; 0: none */
+extern uint32_t
+	fails_at; /* the call to vb_heap_alloc() that will fail, counted from here on; 0: none */
 extern bool has_failed;
 extern int64_t live_count; /* blocks that were given out and not taken back */
 

@@ -85,13 +85,6 @@ void vb_registration_add(struct vb_registration *registration, uint64_t address,
 	pthread_mutex_unlock(&lock);
 }
 
-void vb_registration_remove(struct vb_registration *registration)
-{
-	pthread_mutex_lock(&lock);
-	vb_link_remove(&registration->link);
-	pthread_mutex_unlock(&lock);
-}
-
 static bool is_registered(uint64_t address, uint64_t length)
 {
 	for (struct vb_link *link = registrations.next; link != &registrations; link = link->next) {
@@ -201,7 +194,7 @@ static void find_parts(const struct vb_conversion *conversion, uint64_t from, st
 
 enum way {
 	UNDO, /* as it was before, if no other thread is in the way */
-	UNDO_BRIEFLY, /* private, for the moment: most of it will be gone soon */
+	UNDO_BRIEFLY, /* private parts of its file, for the moment */
 	UNDO_IF_DONE, /* as it was, unless the kernel may be at requests that write there */
 };
 
@@ -254,16 +247,35 @@ static void tidy_up(void)
 
 	while (link != &all) {
 		struct vb_conversion *conversion = conversion_of(link);
+		bool is_quiet = !is_registered(conversion->address, conversion->length);
 
 		link = link->next;
 		if (!conversion->reference_count &&
-		    undo(conversion, !is_registered(conversion->address, conversion->length),
-			 UNDO_IF_DONE))
+		    undo(conversion, is_quiet, is_quiet ? UNDO_IF_DONE : UNDO_BRIEFLY))
 			forget(conversion);
 	}
 }
 
 /* --- from outside --- */
+
+/* Anything that could not be undone while the region was there. */
+static bool has_rest(uint64_t address, uint64_t length)
+{
+	for (struct vb_link *link = all.next; link != &all; link = link->next)
+		if (!conversion_of(link)->reference_count &&
+		    vb_conversion_overlaps(conversion_of(link), address, length))
+			return true;
+	return false;
+}
+
+void vb_registration_remove(struct vb_registration *registration)
+{
+	pthread_mutex_lock(&lock);
+	vb_link_remove(&registration->link);
+	if (has_rest(registration->address, registration->length))
+		tidy_up();
+	pthread_mutex_unlock(&lock);
+}
 
 static struct vb_conversion *find(uint64_t address, uint64_t length)
 {
@@ -359,16 +371,22 @@ static void empty_parts(const struct vb_conversion *conversion, uint64_t address
 			if (!do_overlap(begin, end - begin, address, length))
 				continue;
 			begin = begin > address ? begin : address;
-			end = end - begin < length ? end : address + length;
+			end = end - address < length ? end : address + length;
 			(void)vb_conversion_empty(begin, end);
 		}
 	} while (parts.count == PARTS_AT_ONCE);
 }
 
+/* A child may end before anything is stored, and what will be unmapped nobody needs: both do without copies for now. */
+static bool is_private_enough(enum vb_conversion_reason reason)
+{
+	return reason == VB_CONVERSION_COPIES || reason == VB_CONVERSION_UNMAPS;
+}
+
 static bool withdraw(struct vb_conversion *conversion, enum vb_conversion_reason reason,
 		     uint64_t address, uint64_t length)
 {
-	if (undo(conversion, true, reason == VB_CONVERSION_UNMAPS ? UNDO_BRIEFLY : UNDO)) {
+	if (undo(conversion, true, is_private_enough(reason) ? UNDO_BRIEFLY : UNDO)) {
 		if (!conversion->reference_count)
 			forget(conversion);
 		return true;

@@ -44,6 +44,7 @@ enum vb_conversion_reason {
 	VB_CONVERSION_CHANGES, /* its mapping, or what is known of it, changes */
 	VB_CONVERSION_EMPTIES, /* its contents are given up */
 	VB_CONVERSION_GROWS,
+	VB_CONVERSION_COPIES, /* the process is about to be copied */
 	VB_CONVERSION_UNMAPS, /* something is about to be unmapped, or mapped in its place */
 	VB_CONVERSION_UNMAPPED, /* that is done */
 };

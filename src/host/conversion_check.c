@@ -22,7 +22,6 @@
 #include <sys/resource.h>
 
 #define STATUS_SIZE 8192
-#define STATM_SIZE 128
 #define MAPPINGS_MAX 250u /* to list one takes 0.6 us */
 #define RESIDENT_PAGES_MAX 3000u /* to look at one takes 32 ns, when flags must be known */
 #define GET_MEMORY_MERGE 68l
@@ -266,7 +265,7 @@ static bool are_mappings_ordinary(uint64_t begin, uint64_t end, bool with_flags)
 static bool are_flags_ordinary(uint64_t begin, uint64_t end)
 {
 	const bool *has_special = dlsym(RTLD_DEFAULT, "vb_shim_has_special_memory");
-	char text[STATM_SIZE];
+	char text[STATUS_SIZE];
 
 	if (has_special && !__atomic_load_n(has_special, __ATOMIC_ACQUIRE))
 		return true;

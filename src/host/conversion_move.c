@@ -5,6 +5,7 @@
  */
 #include "host/conversion_priv.h"
 
+#include "host/blocks.h"
 #include "link/sys.h"
 
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <sys/mman.h>
 
 #define CHUNK (4u << 20) /* bytes */
+#define COPY_CHUNK (1u << 20) /* where they go by way of other memory */
 #define PAGES_AT_ONCE 512u
 
 #ifndef MADV_POPULATE_WRITE
@@ -187,52 +189,56 @@ static bool is_zero(const uint8_t *bytes, uint64_t length)
 }
 
 /* By way of other memory. Pages of zeros need not be there. */
-static bool replace_by_copy(const struct vb_mapping *part)
+static bool replace_by_copy(const struct vb_mapping *part, uint8_t *copy)
 {
 	uint64_t length = part->end - part->begin, size = vb_conversion_page_size();
 	uint8_t *original = (uint8_t *)(uintptr_t)part->begin;
-	long place = syscall(SYS_mmap, NULL, length, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1l, 0l);
-	uint8_t *copy = (uint8_t *)place;
-	bool is_done;
 
-	if (place == -1)
-		return false;
 	memcpy(copy, original, length);
-	is_done = vb_conversion_empty(part->begin, part->end);
-	for (uint64_t at = 0; is_done && at < length; at += size)
+	if (!vb_conversion_empty(part->begin, part->end))
+		return false;
+	for (uint64_t at = 0; at < length; at += size)
 		if (!is_zero(copy + at, size))
 			memcpy(original + at, copy + at, size);
-	syscall(SYS_munmap, copy, length);
-	return is_done;
+	return true;
 }
 
-static bool move_chunk_out(int fd, const struct vb_mapping *part)
+/* From the file, or, if there is room for a copy, by that. */
+static bool move_chunk_out(int fd, const struct vb_mapping *part, uint8_t *copy)
 {
 	long protection = protection_of(part);
-	bool is_done;
+	bool is_done = copy ? replace_by_copy(part, copy) : replace_from_file(fd, part);
 
-	if (part->rights[3] == 's' && fd >= 0)
-		is_done = replace_from_file(fd, part);
-	else
-		is_done = protection & PROT_READ && replace_by_copy(part);
 	if (is_done && protection != (PROT_READ | PROT_WRITE))
 		syscall(SYS_mprotect, part->begin, part->end - part->begin, protection);
 	return is_done;
 }
 
-bool vb_conversion_move_out(int fd, struct vb_mapping *part)
+static bool move_chunks_out(int fd, struct vb_mapping *part, uint8_t *copy)
 {
 	while (part->begin < part->end) {
 		struct vb_mapping chunk = *part;
 
-		chunk.end = least(part->end, part->begin + CHUNK);
-		if (!move_chunk_out(fd, &chunk))
+		chunk.end = least(part->end, part->begin + (copy ? COPY_CHUNK : CHUNK));
+		if (!move_chunk_out(fd, &chunk, copy))
 			return false;
 		part->offset += chunk.end - part->begin;
 		part->begin = chunk.end;
 	}
 	return true;
+}
+
+bool vb_conversion_move_out(int fd, struct vb_mapping *part)
+{
+	uint8_t *copy;
+	bool is_done;
+
+	if (part->rights[3] == 's' && fd >= 0)
+		return move_chunks_out(fd, part, NULL);
+	copy = part->rights[0] == 'r' ? vb_blocks_take(COPY_CHUNK) : NULL;
+	is_done = copy && move_chunks_out(fd, part, copy);
+	vb_blocks_give(copy);
+	return is_done;
 }
 
 /* The kernel copies each page of the file that is mapped here, as if something had been stored to it. */

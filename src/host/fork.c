@@ -115,7 +115,7 @@ bool vb_adapter_on_memory_call(enum vb_conversion_reason reason, uint64_t addres
 static void before_fork(void)
 {
 	enter_all();
-	(void)withdraw(VB_CONVERSION_CHANGES, 0, UINT64_MAX);
+	(void)withdraw(VB_CONVERSION_COPIES, 0, UINT64_MAX);
 }
 
 static void inherit(struct vb_adapter *adapter)

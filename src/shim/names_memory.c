@@ -178,7 +178,7 @@ VB_EXPORT int mlockall(int flags)
 /* Without the handlers that fork() calls. */
 VB_EXPORT pid_t _Fork(void)
 {
-	(void)tell(VB_CONVERSION_CHANGES, NULL, SIZE_MAX);
+	(void)tell(VB_CONVERSION_COPIES, NULL, SIZE_MAX);
 	return vb_next()->_Fork();
 }
 
@@ -192,7 +192,7 @@ VB_EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argum
 		further[i] = va_arg(arguments, void *);
 	va_end(arguments);
 	if (!(flags & CLONE_VM))
-		(void)tell(VB_CONVERSION_CHANGES, NULL, SIZE_MAX);
+		(void)tell(VB_CONVERSION_COPIES, NULL, SIZE_MAX);
 	return vb_next()->clone(function, stack, flags, argument, further[0], further[1],
 				further[2]);
 }

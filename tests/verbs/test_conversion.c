@@ -4,6 +4,7 @@
  * docs/adr/0004 has its test here. Whether memory is shared just now, the kernel's list of mappings says.
  */
 #include "harness.h"
+#include "support_mapping.h"
 #include "support_verbs.h"
 
 #include <errno.h>
@@ -29,53 +30,6 @@ static void begin(void)
 {
 	setenv("VERBATIM_PATH", "auto", 1);
 	open_node(&node);
-}
-
-/* --- what the kernel says --- */
-
-struct mapping {
-	unsigned long begin, end, inode;
-	char rights[8];
-};
-
-static struct mapping mapping_at(const void *address)
-{
-	struct mapping mapping, found = { 0 };
-	FILE *file = fopen("/proc/self/maps", "r");
-	char line[5000];
-
-	EXPECT(file);
-	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, "%lx-%lx %7s %*x %*x:%*x %lu", &mapping.begin, &mapping.end,
-			   mapping.rights, &mapping.inode) == 4 &&
-		    mapping.begin <= (uintptr_t)address && mapping.end > (uintptr_t)address)
-			found = mapping;
-	fclose(file);
-	EXPECT(found.end);
-	return found;
-}
-
-static bool is_shared(const void *address)
-{
-	return mapping_at(address).rights[3] == 's';
-}
-
-static bool is_anonymous(const void *address)
-{
-	struct mapping mapping = mapping_at(address);
-
-	return mapping.rights[3] == 'p' && !mapping.inode;
-}
-
-static bool has_sanitizer(void)
-{
-#if defined(__SANITIZE_ADDRESS__)
-	return true;
-#elif defined(__has_feature)
-	return __has_feature(address_sanitizer);
-#else
-	return false;
-#endif
 }
 
 /* --- memory --- */

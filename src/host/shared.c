@@ -64,6 +64,22 @@ static bool keep_by_descriptor(const struct vb_mapping *mapping, struct vb_kept 
 	return fd >= 0 && vb_kept_open(path, mapping, kept);
 }
 
+/* The kernel says so of files without a name; but one may be called that. */
+static bool seems_unlinked(const char *path)
+{
+	static const char suffix[] = " (deleted)";
+	size_t length = strlen(path);
+
+	return length >= sizeof(suffix) && !strcmp(path + length - (sizeof(suffix) - 1), suffix);
+}
+
+static bool keep(const struct vb_mapping *mapping, struct vb_kept *kept)
+{
+	if (seems_unlinked(mapping->path))
+		return keep_by_descriptor(mapping, kept) || keep_by_name(mapping, kept);
+	return keep_by_name(mapping, kept) || keep_by_descriptor(mapping, kept);
+}
+
 bool vb_shared_find(uint64_t address, uint64_t length, struct vb_shared *shared_out)
 {
 	struct vb_mapping_list list;
@@ -73,7 +89,7 @@ bool vb_shared_find(uint64_t address, uint64_t length, struct vb_shared *shared_
 	if (!length || !find_mapping(address, &list, &mapping) || mapping.end - address < length ||
 	    strncmp(mapping.rights, "rw", 2) || mapping.rights[3] != 's' || !mapping.inode)
 		return false;
-	if (!keep_by_name(&mapping, &kept) && !keep_by_descriptor(&mapping, &kept))
+	if (!keep(&mapping, &kept))
 		return false;
 	*shared_out = (struct vb_shared){
 		.fd = -1,

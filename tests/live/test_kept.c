@@ -10,11 +10,16 @@
 #include "link/fd.h"
 #include "support_ends.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -140,4 +145,46 @@ TEST(a_copy_that_no_handler_saw_has_a_keeper_of_its_own)
 
 	expect_to_keep_in_child(syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL), &shared,
 				memory);
+}
+
+/* As on older kernels, and in containers. */
+static void forbid(uint32_t first, uint32_t second)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
+
+	EXPECT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	EXPECT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+TEST(without_close_range_the_keeper_has_no_descriptor_of_the_program_either)
+{
+	uint8_t *memory = shared_memory();
+	struct vb_shared shared;
+	int ends[2];
+	char byte;
+
+	forbid(SYS_close_range, SYS_close_range);
+	EXPECT_EQ(pipe(ends), 0);
+	shared = keep(memory);
+	EXPECT_EQ(close(ends[1]), 0);
+	EXPECT_EQ(read(ends[0], &byte, 1), 0);
+	expect_to_be(&shared, memory);
+	vb_kept_close(&shared.kept);
+}
+
+TEST(where_no_thread_may_have_a_table_of_its_own_nothing_is_kept)
+{
+	uint8_t *memory = shared_memory();
+	struct vb_shared shared;
+
+	forbid(SYS_close_range, SYS_unshare);
+	EXPECT(!vb_shared_find((uintptr_t)memory, LENGTH, &shared));
+	EXPECT(!vb_shared_find((uintptr_t)memory, LENGTH, &shared));
 }

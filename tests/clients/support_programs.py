@@ -228,8 +228,8 @@ class End:
         self.path = directory / name
         environment = dict(os.environ, VERBATIM_DEVICES=case.device.removeprefix('vb_'),
                            VERBATIM_PATH=ONE_HOST.get(case.place, 'auto'),
-                           UCX_NET_DEVICES=f'{case.device}:1', VB_ENTER=' '.join(network.enter),
-                           **case.environment)
+                           UCX_NET_DEVICES=f'{case.device}:1', VB_ENTER=' '.join(network.enter))
+        environment.update(case.environment)
         command = network.prefix(case, name) + [str(BUILD / 'verbatim'), 'run']
         command += [] if case.is_connecting else case.arguments(directory, name)
         with open(self.path, 'wb') as output:

@@ -106,7 +106,7 @@ struct vb_responder {
 	bool has_dropped; /* packets behind the gap, up to dropped_end, came and were dropped */
 	bool is_established; /* COMM_EST was raised, or is not due */
 	bool is_broken; /* UC: the rest of this message is dropped */
-	uint8_t headers; /* enum vb_headers of its messages: the path's, or for UD of the last one */
+	uint8_t headers; /* enum vb_headers: of the path, or of the last datagram */
 	uint8_t resource_count;
 	uint8_t resource_next; /* where the next request is kept */
 	uint8_t resources_pending;

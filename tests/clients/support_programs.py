@@ -57,12 +57,13 @@ CONNECTING = {
     'fi_pingpong': ('-B {port}', '-P {port} {server}'),
 }
 
-# Programs that start a program of ours on all hosts: what they are told everywhere, and where there are two hosts. For each
-# host there is a namespace, but the processors are the same: nobody may take one for itself.
+# Programs that start a program of ours on all hosts: what they are told everywhere, and where there
+# are two hosts. The two namespaces share their processors: no process may be bound to one.
 LAUNCHING = {
     'mpirun.openmpi': ('--allow-run-as-root --oversubscribe --bind-to none',
                        '--mca plm_rsh_agent {agent} --map-by node --host {client}:8,{server}:8'),
-    'mpirun.mpich': ('-bind-to none', '-launcher ssh -launcher-exec {agent} -hosts {client},{server}'),
+    'mpirun.mpich': ('-bind-to none',
+                     '-launcher ssh -launcher-exec {agent} -hosts {client},{server}'),
 }
 
 
@@ -86,7 +87,8 @@ class Case:
         self.is_perftest = self.program.startswith('ib_')
         self.is_connecting = self.program in CONNECTING
         self.is_launching = self.program in LAUNCHING
-        self.is_pair = self.is_perftest or self.program.endswith('_pingpong') and not self.is_connecting
+        self.is_pair = not self.is_connecting and (
+            self.is_perftest or self.program.endswith('_pingpong'))
         # These serve for ever.
         self.is_server_endless = self.program in ('cmtime', 'qperf') or '-P' in self.words
         self.has_data = any(word.endswith('=DATA') for word in self.words)
@@ -228,8 +230,8 @@ class End:
         self.path = directory / name
         environment = dict(os.environ, VERBATIM_DEVICES=case.device.removeprefix('vb_'),
                            VERBATIM_PATH=ONE_HOST.get(case.place, 'auto'),
-                           UCX_NET_DEVICES=f'{case.device}:1', VB_ENTER=' '.join(network.enter),
-                           **case.environment)
+                           UCX_NET_DEVICES=f'{case.device}:1', VB_ENTER=' '.join(network.enter))
+        environment.update(case.environment)
         command = network.prefix(case, name) + [str(BUILD / 'verbatim'), 'run']
         command += [] if case.is_connecting else case.arguments(directory, name)
         with open(self.path, 'wb') as output:
@@ -282,7 +284,8 @@ class End:
 
 def run_alone(network, case, directory):
     if case.is_launching:
-        subprocess.run([case.compiler(), '-O2', '-w', '-o', directory / 'exchange', HERE / 'mpi/exchange.c'], check=True)
+        subprocess.run([case.compiler(), '-O2', '-w', '-o', directory / 'exchange',
+                        HERE / 'mpi/exchange.c'], check=True)
     end = End(network, case, 'program', directory)
     return [end], end.end()
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Binding to a loopback address. In the kernel no device has one: an identifier that is bound there has no device and takes
- * requests for every address. Ours may have a loopback device beside others, or nothing else.
+ * Binding to a loopback address. In the kernel no device has one: an identifier that is bound there
+ * has no device and takes requests for every address. Ours may have a loopback device beside
+ * others, or nothing else.
  */
 #include "support_cma.h"
 

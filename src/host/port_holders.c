@@ -5,6 +5,7 @@
  */
 #include "host/port_holders.h"
 
+#include "host/clock.h"
 #include "link/fd.h"
 #include "link/sys.h"
 
@@ -15,6 +16,10 @@
 #include <string.h>
 
 #define CHUNK 4096u
+#define PORTS_LAST_NS 100000000u
+#define PORTS_APART_NS 1000000u /* for ports that are not in the list */
+#define PORTS_FACTOR \
+	50u /* and so much longer than it took: who sends from many ports must not keep us busy */
 #define UNUSED_ADDRESS 0x7f2f5b01u /* 127.47.91.1 */
 
 static void add_user(struct vb_port_holders *holders, uid_t user)
@@ -26,29 +31,28 @@ static void add_user(struct vb_port_holders *holders, uid_t user)
 		holders->users[holders->user_count++] = user;
 }
 
+/* --- the list --- */
+
 /* "number: address:port address:port state queues timer retransmits uid …" */
-static void read_line(struct vb_port_holders *holders, const char *line, uint16_t port_wanted)
+static void read_line(const char *line, void (*tell)(void *owner, uint16_t port, uid_t user),
+		      void *owner)
 {
 	unsigned port, user;
 
-	if (sscanf(line, "%*u: %*[0-9A-Fa-f]:%x %*s %*s %*s %*s %*s %u", &port, &user) != 2 ||
-	    port != port_wanted)
-		return;
-	if (user == geteuid())
-		holders->own_count++;
-	else
-		add_user(holders, user);
+	if (sscanf(line, "%*u: %*[0-9A-Fa-f]:%x %*s %*s %*s %*s %*s %u", &port, &user) == 2)
+		tell(owner, (uint16_t)port, user);
 }
 
 /* Takes the whole lines out of the text; returns how much of it is left, moved to its beginning. */
-static size_t read_lines(struct vb_port_holders *holders, char *text, size_t length, uint16_t port)
+static size_t read_lines(char *text, size_t length,
+			 void (*tell)(void *owner, uint16_t port, uid_t user), void *owner)
 {
 	char *line = text;
 	char *end;
 
 	while ((end = memchr(line, '\n', (size_t)(text + length - line)))) {
 		*end = 0;
-		read_line(holders, line, port);
+		read_line(line, tell, owner);
 		line = end + 1;
 	}
 	length = (size_t)(text + length - line);
@@ -56,7 +60,8 @@ static size_t read_lines(struct vb_port_holders *holders, char *text, size_t len
 	return length;
 }
 
-static void read_list(struct vb_port_holders *holders, const char *path, uint16_t port)
+static void read_list(const char *path, void (*tell)(void *owner, uint16_t port, uid_t user),
+		      void *owner)
 {
 	int fd = vb_fd_own(
 		vb_sys_result(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0)));
@@ -70,9 +75,34 @@ static void read_list(struct vb_port_holders *holders, const char *path, uint16_
 
 		if (got <= 0)
 			break;
-		length = read_lines(holders, text, length + (size_t)got, port);
+		length = read_lines(text, length + (size_t)got, tell, owner);
 	}
 	vb_fd_close(fd);
+}
+
+static void read_lists(void (*tell)(void *owner, uint16_t port, uid_t user), void *owner)
+{
+	read_list("/proc/thread-self/net/udp", tell, owner);
+	read_list("/proc/thread-self/net/udp6", tell, owner);
+}
+
+/* --- who has a port --- */
+
+struct search {
+	uint16_t port;
+	struct vb_port_holders *holders;
+};
+
+static void note_holder(void *owner, uint16_t port, uid_t user)
+{
+	struct search *search = owner;
+
+	if (port != search->port)
+		return;
+	if (user == geteuid())
+		search->holders->own_count++;
+	else
+		add_user(search->holders, user);
 }
 
 static bool can_be_shared(uint16_t port)
@@ -96,9 +126,10 @@ static bool can_be_shared(uint16_t port)
 
 void vb_port_holders_find(uint16_t port, struct vb_port_holders *holders_out)
 {
+	struct search search = { port, holders_out };
+
 	*holders_out = (struct vb_port_holders){ 0 };
-	read_list(holders_out, "/proc/thread-self/net/udp", port);
-	read_list(holders_out, "/proc/thread-self/net/udp6", port);
+	read_lists(note_holder, &search);
 	holders_out->is_unshared = !holders_out->user_count && !can_be_shared(port);
 	holders_out->has_soft_roce =
 		!syscall(SYS_faccessat, AT_FDCWD, "/sys/module/rdma_rxe", F_OK);
@@ -127,4 +158,36 @@ void vb_port_holders_describe(const struct vb_port_holders *holders, char *text,
 					   i ? " and" : "held by", user,
 					   may_be_kernel ? " or the kernel's Soft-RoCE" : "");
 	}
+}
+
+/* --- which ports a user has --- */
+
+static void note_port(void *owner, uint16_t port, uid_t user)
+{
+	struct vb_user_ports *ports = owner;
+
+	if (user == ports->user)
+		ports->bits[port / 8] |= (uint8_t)(1u << port % 8);
+}
+
+static bool has_port(const struct vb_user_ports *ports, uint16_t port)
+{
+	return ports->bits[port / 8] >> port % 8 & 1;
+}
+
+bool vb_user_ports_has(struct vb_user_ports *ports, uid_t user, uint16_t port)
+{
+	uint64_t begin_ns = vb_clock_now();
+	uint64_t age_ns = begin_ns - ports->listed_ns;
+	bool is_old = age_ns >= (has_port(ports, port) ? PORTS_LAST_NS : PORTS_APART_NS) &&
+		      age_ns >= ports->listing_ns * PORTS_FACTOR;
+
+	if (is_old || !ports->listed_ns) {
+		memset(ports, 0, sizeof(*ports));
+		ports->user = user;
+		read_lists(note_port, ports);
+		ports->listed_ns = vb_clock_now();
+		ports->listing_ns = ports->listed_ns - begin_ns;
+	}
+	return has_port(ports, port);
 }

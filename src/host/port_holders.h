@@ -29,4 +29,20 @@ bool vb_port_holders_are_in_the_way(const struct vb_port_holders *holders);
 /* "held by uid 0 and uid 1001", "held by a program of this user that does not share it", "free". */
 void vb_port_holders_describe(const struct vb_port_holders *holders, char *text, size_t size);
 
+/*
+ * Which UDP ports of this host a user's sockets have, as the kernel lists them. Zero it before the first use; one thread at a time.
+ */
+struct vb_user_ports {
+	uid_t user;
+	uint64_t listed_ns;
+	uint64_t listing_ns;
+	uint8_t bits[65536 / 8];
+};
+
+/*
+ * Whether a packet from that port of this host comes from a process of this user. A port that was given back counts for a tenth of a second more; one that
+ * is new may be missed for a few milliseconds.
+ */
+bool vb_user_ports_has(struct vb_user_ports *ports, uid_t user, uint16_t port);
+
 #endif

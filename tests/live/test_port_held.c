@@ -207,6 +207,26 @@ static void expect_that_others_are_not_reached(enum holder holder, const char *w
 	EXPECT(!strstr(program_read_log(), "udp_tx_datagrams"));
 }
 
+/* By which packets from this host are told apart. */
+TEST(ports_of_this_users_sockets_are_told_from_those_of_others)
+{
+	static struct vb_user_ports ports;
+	struct sockaddr_in name = { .sin_family = AF_INET };
+	socklen_t length = sizeof(name);
+	int fd;
+
+	enter_network(ANOTHER_USER);
+	fd = socket(AF_INET, SOCK_DGRAM, 0);
+	EXPECT(fd >= 0);
+	EXPECT_EQ(bind(fd, (struct sockaddr *)&name, sizeof(name)), 0);
+	EXPECT_EQ(getsockname(fd, (struct sockaddr *)&name, &length), 0);
+	EXPECT(vb_user_ports_has(&ports, geteuid(), ntohs(name.sin_port)));
+	EXPECT(!vb_user_ports_has(&ports, geteuid(), VB_ROCE_PORT));
+	close(fd);
+	while (vb_user_ports_has(&ports, geteuid(), ntohs(name.sin_port)))
+		;
+}
+
 TEST(nothing_is_sent_to_other_hosts_while_another_user_has_the_port)
 {
 	expect_that_others_are_not_reached(ANOTHER_USER, "uid 65534:");

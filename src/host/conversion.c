@@ -323,12 +323,11 @@ struct vb_conversion *vb_conversion_make(uint64_t address, uint64_t length)
 	tidy_up();
 	mask = block_signals();
 	if (refusal_count < REFUSALS_MAX && has_room(end - begin) &&
-	    !is_registered(begin, end - begin) && vb_conversion_is_permitted(begin, end))
-		conversion = convert(begin, end - begin);
-	if (conversion)
-		refusal_count = 0;
-	else if (refusal_count < REFUSALS_MAX)
-		refusal_count++;
+	    !is_registered(begin, end - begin)) {
+		if (vb_conversion_is_permitted(begin, end))
+			conversion = convert(begin, end - begin);
+		refusal_count = conversion ? 0 : refusal_count + 1;
+	}
 	restore_signals(mask);
 	pthread_mutex_unlock(&lock);
 	return conversion;

@@ -20,6 +20,7 @@
 #include <sys/random.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
+#include <time.h>
 
 #define BACKLOG 256 /* strangers may fill it: that it is emptied must be worth a look at it */
 #define ACCEPTED_MAX 16u /* connections that fellows made */
@@ -32,6 +33,8 @@
 #define LIST_LASTS_NS 100000000u
 #define LISTS_APART_NS 1000000u /* at least, where somebody else has the name … */
 #define LIST_FACTOR 25u /* … and so many times what the last one took */
+#define CLAIMS 4u
+#define CLAIM_PAUSE_NS 50000
 #define CANDIDATES_MAX 64u /* that are tried, where the kernel does not say whose they are */
 
 struct link {
@@ -447,8 +450,11 @@ static bool listen_on(struct vb_mail_box *box, const char *text)
 	return true;
 }
 
-/* The name itself is in use. Who listens there and does not keep up is a fellow, unless the kernel says otherwise. */
-static bool is_fellows(struct vb_mail_box *box, const char *text)
+/*
+ * Who has a name that is in use: 0: a fellow; -EACCES: a stranger; -ECONNREFUSED: somebody who does not listen. Who listens and does not keep
+ * up is a fellow, unless the kernel says otherwise.
+ */
+static int ask_holder(struct vb_mail_box *box, const char *text)
 {
 	struct ucred peer;
 	int fd = -1;
@@ -456,9 +462,24 @@ static bool is_fellows(struct vb_mail_box *box, const char *text)
 
 	vb_fd_close(fd);
 	if (result != -EAGAIN)
-		return !result;
+		return result;
 	vb_mail_look(box);
-	return !box->list.has_uids || vb_mail_list_has(&box->list, text);
+	return !box->list.has_uids || vb_mail_list_has(&box->list, text) ? 0 : -EACCES;
+}
+
+/* A fellow that begins to listen, or looks whether a name is in use (vb_mail_is_unused()), has it for a moment only. */
+static int listen_on_plain(struct vb_mail_box *box, const char *text)
+{
+	int holder = -ECONNREFUSED;
+
+	for (uint32_t i = 0; i < CLAIMS && holder == -ECONNREFUSED; i++) {
+		if (i)
+			syscall(SYS_nanosleep, &(struct timespec){ 0, CLAIM_PAUSE_NS }, NULL);
+		if (listen_on(box, text))
+			return 1;
+		holder = ask_holder(box, text);
+	}
+	return holder;
 }
 
 /* Anybody may see this name, and nobody can foresee it. */
@@ -492,10 +513,12 @@ static bool has_rival(struct vb_mail_box *box, const struct vb_mail_name *name)
 
 bool vb_mail_claim(struct vb_mail_box *box, const struct vb_mail_name *name)
 {
+	int holder;
+
 	if (box->user.is_overflow)
 		return true;
-	if (!listen_on(box, name->text) &&
-	    (is_fellows(box, name->text) || !listen_beside(box, name->text)))
+	holder = listen_on_plain(box, name->text);
+	if (!holder || (holder < 0 && !listen_beside(box, name->text)))
 		return false;
 	if (has_rival(box, name)) {
 		vb_fd_close(box->listener);

@@ -72,6 +72,16 @@ static bool ask_next(struct joining *joining)
 	return false;
 }
 
+/* Whether some could not be asked, because they do not keep up: then all are asked from the beginning. */
+static bool ask_again(struct joining *joining)
+{
+	bool is_worth_it = joining->busy_count;
+
+	if (is_worth_it)
+		joining->next = joining->busy_count = 0;
+	return is_worth_it;
+}
+
 /* For sockets to hold, of some members in case that one is stopped. The answers come when they come. */
 static void ask_some(struct vb_member *member)
 {
@@ -110,6 +120,8 @@ static void collect_sockets(struct joining *joining)
 		if (ask_next(joining)) {
 			if (patience > ANSWER_PATIENCE_NS)
 				patience = ANSWER_PATIENCE_NS;
+		} else if (ask_again(joining)) {
+			patience = MILLISECOND;
 		} else if (!joining->unanswered) {
 			return;
 		}
@@ -315,12 +327,9 @@ static vb_err learn_guid(struct joining *joining)
 
 	joining->has_number = true; /* by now */
 	while (!vb_guid() && now < end && is_answer_likely(joining)) {
-		if (!ask_next(joining) && joining->busy_count) {
-			joining->next = joining->busy_count = 0; /* from the beginning */
-			wait_for_answer(joining, MILLISECOND);
-		} else {
-			wait_for_answer(joining, ANSWER_PATIENCE_NS);
-		}
+		bool is_busy = !ask_next(joining) && ask_again(joining);
+
+		wait_for_answer(joining, is_busy ? MILLISECOND : ANSWER_PATIENCE_NS);
 		now = vb_clock_now();
 	}
 	if (vb_guid())
@@ -381,7 +390,8 @@ static vb_err finish_joining(struct vb_member *member, uint32_t receive_buffer_l
 {
 	vb_err err;
 
-	vb_receivers_open();
+	if (vb_receivers_open() && !has_number)
+		vb_guid_forget();
 	err = join(member, receive_buffer_length, has_number);
 	if (err) {
 		vb_receivers_close();
@@ -396,8 +406,6 @@ vb_err vb_member_join(uint32_t receive_buffer_length, struct vb_member **member_
 {
 	struct vb_member *member = make();
 
-	if (!vb_receivers_are_open())
-		vb_guid_forget();
 	if (member && member->user.is_overflow)
 		vb_log(VB_LOG_WARN,
 		       "this user has the overflow uid %u of a user namespace: nobody can be told from others, so peers on this host are reached by packets only",

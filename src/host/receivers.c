@@ -35,21 +35,14 @@ static void forget(uint32_t number)
 	table.count--;
 }
 
-void vb_receivers_open(void)
+bool vb_receivers_open(void)
 {
-	pthread_mutex_lock(&table.lock);
-	table.user_count++;
-	pthread_mutex_unlock(&table.lock);
-}
-
-bool vb_receivers_are_open(void)
-{
-	bool is_open;
+	bool is_first;
 
 	pthread_mutex_lock(&table.lock);
-	is_open = table.user_count;
+	is_first = !table.user_count++;
 	pthread_mutex_unlock(&table.lock);
-	return is_open;
+	return is_first;
 }
 
 static void close_all(void)

@@ -24,8 +24,7 @@ bool vb_receivers_set_has(const struct vb_receivers_set *set, uint32_t number);
 void vb_receivers_set_add(struct vb_receivers_set *set, uint32_t number);
 
 /* Between these two the table is kept for the caller. When the last one closes it, all sockets are closed. */
-void vb_receivers_open(void);
-bool vb_receivers_are_open(void);
+bool vb_receivers_open(void); /* true for the first caller */
 void vb_receivers_close(void);
 
 /*

@@ -393,6 +393,7 @@ static void meet_and_become_another(struct board *board)
 
 	open_end(&end, private_memory());
 	EXPECT_EQ(setuid(STRANGER), 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* setuid() has ended that */
 	board->places[1] = place_of(&end);
 	reach_step(board, 1);
 	for (;;)

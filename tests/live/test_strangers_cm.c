@@ -8,10 +8,13 @@
 
 #include "namespace.h"
 #include "support_link.h"
+#include "support_verbs.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define HERE "10.0.0.1"
@@ -185,4 +188,28 @@ TEST(the_guid_of_a_host_cannot_be_told_from_what_everybody_knows)
 		party_join(&party);
 	}
 	EXPECT(guids[0] && guids[0] != guids[1]);
+}
+
+/* Nobody waits for a process that is stopped, by whomever. */
+TEST(who_finds_only_processes_that_are_stopped_makes_a_guid_and_says_so)
+{
+	struct party party;
+	uint64_t guid;
+
+	namespace_enter();
+	namespace_add_dummy("d0");
+	ip("address add " HERE "/24 dev d0");
+	program_keep_log("warn");
+	party = party_start(tell_place);
+	guid = hear_guid(&party);
+	EXPECT_EQ(kill(party.pid, SIGSTOP), 0);
+	EXPECT_EQ(waitid(P_PID, (id_t)party.pid, &(siginfo_t){ 0 }, WSTOPPED | WNOWAIT), 0);
+	manager_open(&manager);
+	EXPECT(manager.place.ca_guid && manager.place.ca_guid != guid);
+	EXPECT_EQ(manager.place.id_prefix, 1);
+	program_expect_in_log("warn: none of this user's programs on this host tells its GUID");
+	manager_close(&manager);
+	EXPECT_EQ(kill(party.pid, SIGCONT), 0);
+	say_letter(party.line, 'e');
+	party_join(&party);
 }

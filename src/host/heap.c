@@ -7,25 +7,35 @@
 #include <stdlib.h>
 
 #ifdef VB_TESTING
-void *vb_heap_alloc(size_t count, size_t size)
+static void *take(size_t length)
 {
-	return calloc(count, size);
+	return calloc(1, length);
 }
 
-void vb_heap_free(void *memory)
+static void give(void *memory)
 {
 	free(memory);
 }
 #else
-void *vb_heap_alloc(size_t count, size_t size)
+static void *take(size_t length)
 {
-	size_t length;
-
-	return __builtin_mul_overflow(count, size, &length) ? NULL : vb_blocks_take(length);
+	return vb_blocks_take(length);
 }
 
-void vb_heap_free(void *memory)
+static void give(void *memory)
 {
 	vb_blocks_give(memory);
 }
 #endif
+
+void *vb_heap_alloc(size_t count, size_t size)
+{
+	size_t length;
+
+	return __builtin_mul_overflow(count, size, &length) ? NULL : take(length);
+}
+
+void vb_heap_free(void *memory)
+{
+	give(memory);
+}

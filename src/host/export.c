@@ -91,7 +91,7 @@ const struct vb_export *vb_export_map(int fd)
 void vb_export_unmap(const struct vb_export *block)
 {
 	if (block)
-		munmap((void *)(uintptr_t)block, sizeof(*block));
+		vb_sys_munmap((void *)(uintptr_t)block, sizeof(*block));
 }
 
 static uint32_t holder_of(const struct vb_export *block)

@@ -40,7 +40,7 @@ static void remove_open(struct vb_neighbors *neighbors, uint32_t number)
 static void unmap_ring(struct vb_ring_memory *memory)
 {
 	if (memory)
-		munmap(memory, sizeof(*memory));
+		vb_sys_munmap(memory, sizeof(*memory));
 }
 
 void vb_neighbor_close(struct vb_neighbors *neighbors, uint32_t number)

@@ -14,6 +14,7 @@
 #include "host/member_priv.h"
 #include "host/shared.h"
 #include "link/fd.h"
+#include "link/sys.h"
 #include "nic/memory.h"
 
 #include <string.h>
@@ -148,7 +149,7 @@ static void give(struct vb_neighbors *neighbors, uint32_t to, uint32_t number)
 static void forget(struct vb_reach_segment *segment)
 {
 	if (segment->bytes)
-		munmap(segment->bytes, segment->length);
+		vb_sys_munmap(segment->bytes, segment->length);
 	*segment = (struct vb_reach_segment){ 0 };
 }
 

@@ -131,8 +131,8 @@ void vb_qp1_close_rows(struct vb_qp1 *qp1)
 	    vb_mail_read(life->others_end, &rows, sizeof(rows), &mail) == 1)
 		vb_mail_close_fds(&mail);
 	if (life->rows) {
-		(void)!madvise(life->rows, ROWS_BYTES, MADV_REMOVE);
-		munmap(life->rows, ROWS_BYTES);
+		(void)!syscall(SYS_madvise, life->rows, ROWS_BYTES, MADV_REMOVE);
+		vb_sys_munmap(life->rows, ROWS_BYTES);
 	}
 	life->rows = NULL;
 }
@@ -144,7 +144,7 @@ void vb_qp1_forget_rows(struct vb_qp1 *qp1)
 	if (life->rows &&
 	    mmap(life->rows, ROWS_BYTES, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
-		munmap(life->rows, ROWS_BYTES);
+		vb_sys_munmap(life->rows, ROWS_BYTES);
 	life->rows = NULL;
 }
 

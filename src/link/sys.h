@@ -89,4 +89,10 @@ static inline void vb_sys_close(int fd)
 	(void)syscall(SYS_close, fd);
 }
 
+/* Of our own mappings: the preloaded library's munmap() has all adapters stop, which a thread that owns one must not wait for. */
+static inline void vb_sys_munmap(const void *address, size_t length)
+{
+	(void)syscall(SYS_munmap, address, length);
+}
+
 #endif

@@ -2,11 +2,13 @@
 /*
  * A set of ports, and what the kernel said of others. Its answers hold for a while: a port that was a fellow's stays his until somebody else is seen
  * to have it, because the last words of a process may arrive when its sockets are gone; one that was a stranger's is asked for again soon, because a
- * fellow may get it. The kernel finds the socket as it would for a packet to that port (sock_diag), and tells its user.
+ * fellow may get it. The kernel finds the socket as it would for a packet to that port (sock_diag), and tells its user. A kernel without that still lists all
+ * ports with their users (/proc/net/udp), which takes longer the more there are.
  */
 #include "host/own_ports.h"
 
 #include "base/heap.h"
+#include "host/port_holders.h"
 #include "link/fd.h"
 #include "link/sys.h"
 #include "link/udp.h"
@@ -16,6 +18,7 @@
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <unistd.h>
 
 #define ADDRESSES 64u /* that are remembered; a power of two */
 #define MEMORY_NS 100000000u /* so long an answer holds */
@@ -28,7 +31,9 @@ struct known_address {
 
 struct vb_own_ports {
 	bool is_off; /* the kernel does not tell who we are */
+	bool is_by_list; /* it has no sock_diag */
 	uint32_t user; /* as it tells */
+	struct vb_user_ports list;
 	uint64_t trusted[VB_PORT_WORDS]; /* added, or found and not in doubt */
 	uint64_t added[VB_PORT_WORDS];
 	uint64_t found[VB_PORT_WORDS]; /* as a fellow's, at some time */
@@ -110,11 +115,13 @@ static bool ask(const struct vb_gid *address, uint16_t port, struct answer *answ
 	return is_answered;
 }
 
-static enum holder find_holder(const struct vb_own_ports *ports, const struct vb_gid *address,
+static enum holder find_holder(struct vb_own_ports *ports, const struct vb_gid *address,
 			       uint16_t port)
 {
 	struct answer answer;
 
+	if (ports->is_by_list)
+		return vb_user_ports_has(&ports->list, ports->user, port) ? FELLOW : STRANGER;
 	if (!ask(address, port, &answer))
 		return UNKNOWN;
 	if (answer.header.nlmsg_type == NLMSG_ERROR)
@@ -127,9 +134,9 @@ static void find_self(struct vb_own_ports *ports, uint16_t port)
 	struct vb_gid any = vb_gid_from_ipv4(INADDR_LOOPBACK);
 	struct answer answer;
 
-	ports->is_off = !ask(&any, port, &answer) || answer.header.nlmsg_type == NLMSG_ERROR;
-	if (!ports->is_off)
-		ports->user = answer.socket.idiag_uid;
+	ports->is_by_list = !ask(&any, port, &answer) || answer.header.nlmsg_type == NLMSG_ERROR;
+	ports->user = ports->is_by_list ? geteuid() : answer.socket.idiag_uid;
+	ports->is_off = ports->is_by_list && !vb_user_ports_has(&ports->list, ports->user, port);
 }
 
 /* --- addresses --- */
@@ -196,7 +203,8 @@ bool vb_own_ports_is_stranger(struct vb_own_ports *ports, const struct vb_gid *s
 		return false;
 	}
 	unset(ports->found, port);
-	set(ports->strange, port);
+	if (!ports->is_by_list) /* the list is read again when it is old, and may lack a new port until then */
+		set(ports->strange, port);
 	return true;
 }
 

@@ -6,8 +6,15 @@
 #include "host/own_ports.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/netlink.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -124,6 +131,43 @@ TEST(nobody_is_a_stranger_on_another_host)
 	EXPECT(!is_stranger_at(ports, "2001:db8::1", port));
 	EXPECT(!vb_own_ports_has(vb_own_ports_trusted(ports), port));
 	EXPECT(is_stranger(ports, port));
+	vb_own_ports_destroy(ports);
+}
+
+/* As on a kernel without sock_diag. */
+static void forbid_sock_diag(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NETLINK_SOCK_DIAG, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPROTONOSUPPORT),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
+
+	EXPECT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		SKIP("no seccomp");
+}
+
+TEST(without_sock_diag_the_list_of_ports_tells)
+{
+	struct vb_own_ports *ports;
+	uint16_t port, own = 0;
+	int line;
+
+	need_another_user();
+	forbid_sock_diag();
+	ports = begin();
+	port = let_stranger_open(0, &line);
+	open_socket(&own);
+	EXPECT(is_stranger(ports, port));
+	while (is_stranger(ports, own)) /* until the list is read again */
+		;
+	EXPECT(is_stranger(ports, port));
+	EXPECT(!is_stranger_at(ports, "10.1.2.3", port));
 	vb_own_ports_destroy(ports);
 }
 

@@ -350,10 +350,11 @@ static void give(struct block *block)
 
 void vb_blocks_give(void *memory)
 {
-	struct block *block = VB_CONTAINER(memory, struct block, link);
+	struct block *block;
 
 	if (!memory)
 		return;
+	block = VB_CONTAINER(memory, struct block, link);
 	pthread_mutex_lock(&lock);
 	if (block->size & LARGE)
 		unmap((struct mapping *)memory - 1);

@@ -12,6 +12,7 @@
 #include "link/sys.h"
 
 #include <pthread.h>
+#include <sanitizer/asan_interface.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -105,6 +106,8 @@ static void unmap(struct mapping *mapping)
 {
 	vb_link_remove(&mapping->link);
 	mapped -= mapping->length;
+	/* It may have been the stack of a thread that a forked child does not have: nobody else forgets its frames. */
+	ASAN_UNPOISON_MEMORY_REGION(mapping, mapping->length);
 	syscall(SYS_munmap, mapping, mapping->length);
 }
 

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#define STACK_LENGTH (512u << 10) /* most of it is never touched */
+#define STACK_LENGTH (1u << 20) /* most of it is never touched; sanitizers want that much */
 
 /* A page at the low end faults, rather than what lies before it. */
 static void guard(void *stack)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Names to addresses: getaddrinfo() of the C library, and what it does not know of RDMA: port space, type of QP, and the
- * source that leads to a destination. Errors are numbers of getaddrinfo(), as the manual has it.
+ * source that leads to a destination. Errors are numbers of getaddrinfo(), as the manual has it. All of a result is made by malloc(): programs, libfabric
+ * among them, replace its addresses by their own before they have it freed.
  */
 #include "cma/cma_priv.h"
 
-#include "base/heap.h"
-
 #include <netdb.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FLAGS (RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY)
@@ -19,20 +19,20 @@ VB_CMA_EXPORT void rdma_freeaddrinfo(struct rdma_addrinfo *res)
 	while (res) {
 		struct rdma_addrinfo *next = res->ai_next;
 
-		vb_heap_free(res->ai_src_addr);
-		vb_heap_free(res->ai_dst_addr);
-		vb_heap_free(res->ai_src_canonname);
-		vb_heap_free(res->ai_dst_canonname);
-		vb_heap_free(res->ai_route);
-		vb_heap_free(res->ai_connect);
-		vb_heap_free(res);
+		free(res->ai_src_addr);
+		free(res->ai_dst_addr);
+		free(res->ai_src_canonname);
+		free(res->ai_dst_canonname);
+		free(res->ai_route);
+		free(res->ai_connect);
+		free(res);
 		res = next;
 	}
 }
 
 static struct sockaddr *copy_of(const struct sockaddr *address, socklen_t length)
 {
-	struct sockaddr *copy = vb_heap_alloc(1, length);
+	struct sockaddr *copy = malloc(length);
 
 	if (copy)
 		memcpy(copy, address, length);
@@ -164,7 +164,7 @@ VB_CMA_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 	error = check_hints(hints);
 	if (error)
 		return error;
-	info = vb_heap_alloc(1, sizeof(*info));
+	info = calloc(1, sizeof(*info));
 	if (!info)
 		return EAI_MEMORY;
 	info->ai_flags = hints->ai_flags;

@@ -95,7 +95,6 @@ TEST(without_descriptors_opening_fails_with_a_reason_and_keeps_none)
 	}
 	EXPECT(strstr(read_stderr(), "ibv_open_device: no descriptor for vb_lo"));
 	EXPECT(strstr(read_stderr(), "vb_lo cannot be opened: no descriptor is left"));
-	EXPECT(strstr(read_stderr(), "vb_lo cannot be opened: no socket to receive on"));
 	EXPECT_EQ(ibv_close_device(context), 0);
 	EXPECT_EQ(count_descriptors(), before);
 	ibv_free_device_list(list);

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <rdma/rsocket.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -291,6 +292,22 @@ TEST(names_become_addresses_with_port_space_and_type)
 	hints = (struct rdma_addrinfo){ .ai_port_space = RDMA_PS_TCP, .ai_qp_type = IBV_QPT_UD };
 	EXPECT_EQ(rdma_getaddrinfo("127.0.0.1", NULL, &hints, &info), EAI_SOCKTYPE);
 	EXPECT_ERRNO(rdma_getaddrinfo(NULL, NULL, NULL, &info), EINVAL);
+}
+
+/* As libfabric does. */
+TEST(a_program_may_replace_the_addresses_that_a_name_has)
+{
+	struct rdma_addrinfo *info;
+	socklen_t length;
+
+	EXPECT_EQ(rdma_getaddrinfo("127.0.0.1", "7471", NULL, &info), 0);
+	length = info->ai_dst_len;
+	free(info->ai_dst_addr);
+	free(info->ai_src_addr);
+	info->ai_dst_addr = calloc(1, length);
+	info->ai_src_addr = calloc(1, length);
+	EXPECT(info->ai_dst_addr && info->ai_src_addr);
+	rdma_freeaddrinfo(info);
 }
 
 TEST(sockets_over_rdma_are_not_there_yet)

@@ -15,6 +15,8 @@
 
 /* Who asks waits no longer for the helper, and then hears what is known. Only a machine that hardly runs gets there. */
 #define ANSWER_MAX_NS 1000000000u
+/* Programs ask for all entries of a table in a row: the kernel is not asked for each. */
+#define GLANCE_NS 100000u
 
 static void put_engine_right(struct vb_adapter *adapter, const struct vb_device *device,
 			     const struct vb_device_changes *changes)
@@ -131,13 +133,17 @@ void vb_adapter_follow(struct vb_adapter *adapter)
 }
 
 /* Whether the kernel has told something that is not in the device yet. */
-static bool is_behind(const struct vb_adapter *adapter)
+static bool is_behind(struct vb_adapter *adapter)
 {
 	struct pollfd watch = {
 		.fd = atomic_load_explicit(&adapter->watch_fd, memory_order_relaxed),
 		.events = POLLIN,
 	};
+	uint64_t now_ns = vb_clock_now();
 
+	if (now_ns - atomic_load_explicit(&adapter->glanced_ns, memory_order_relaxed) < GLANCE_NS)
+		return false;
+	atomic_store_explicit(&adapter->glanced_ns, now_ns, memory_order_relaxed);
 	return (vb_fd_is_ours(watch.fd) && vb_adapter_sleep(&watch, 1, 0) > 0) ||
 	       atomic_load_explicit(&adapter->is_following, memory_order_seq_cst);
 }

@@ -296,7 +296,7 @@ int vb_abi_query_gid(struct ibv_context *context, uint32_t port, uint32_t index,
 	if (index >= VB_GID_COUNT)
 		return vb_abi_refuse(EINVAL, "%s has no GID %" PRIu32 ", at most %u",
 				     vb_abi_device_name(context), index, VB_GID_COUNT - 1);
-	vb_adapter_device(own->adapter, &device);
+	vb_adapter_gid(own->adapter, index, &device);
 	if (vb_device_gid_is_empty(&device.gids[index]))
 		return ENODATA;
 	*entry_out = (struct ibv_gid_entry){

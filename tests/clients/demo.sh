@@ -66,7 +66,7 @@ fi
 as_nobody="setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/nonexistent"
 if [ "$(id -u)" -ne 0 ]; then
 	skip "only root can become an ordinary user, and this is one"
-elif ! $as_nobody test -x build/verbatim || ! $as_nobody unshare -rn true 2>/dev/null; then
+elif ! $as_nobody test -x "$PWD/build/verbatim" || ! $as_nobody unshare -rn true 2>/dev/null; then
 	skip "an ordinary user cannot reach this folder, or may make no namespaces"
 else
 	expect "as an ordinary user, on one host and over a cable" 0 2 $as_nobody scripts/demo --short

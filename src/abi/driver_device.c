@@ -285,6 +285,17 @@ int vb_abi_query_port(struct ibv_context *context, uint32_t port, struct ibv_por
 	return 0;
 }
 
+static void store_gid(const struct vb_device *device, uint32_t index, struct ibv_gid_entry *entry)
+{
+	*entry = (struct ibv_gid_entry){
+		.gid_index = index,
+		.port_num = 1,
+		.gid_type = IBV_GID_TYPE_ROCE_V2,
+		.ndev_ifindex = device->ifindex,
+	};
+	memcpy(entry->gid.raw, device->gids[index].gid.raw, sizeof(entry->gid.raw));
+}
+
 int vb_abi_query_gid(struct ibv_context *context, uint32_t port, uint32_t index,
 		     struct ibv_gid_entry *entry_out)
 {
@@ -296,16 +307,26 @@ int vb_abi_query_gid(struct ibv_context *context, uint32_t port, uint32_t index,
 	if (index >= VB_GID_COUNT)
 		return vb_abi_refuse(EINVAL, "%s has no GID %" PRIu32 ", at most %u",
 				     vb_abi_device_name(context), index, VB_GID_COUNT - 1);
-	vb_adapter_gid(own->adapter, index, &device);
+	vb_adapter_device(own->adapter, &device);
 	if (vb_device_gid_is_empty(&device.gids[index]))
 		return ENODATA;
-	*entry_out = (struct ibv_gid_entry){
-		.gid_index = index,
-		.port_num = port,
-		.gid_type = IBV_GID_TYPE_ROCE_V2,
-		.ndev_ifindex = device.ifindex,
-	};
-	memcpy(entry_out->gid.raw, device.gids[index].gid.raw, sizeof(entry_out->gid.raw));
+	store_gid(&device, index, entry_out);
+	return 0;
+}
+
+int vb_abi_query_gids(struct ibv_context *context, uint32_t port,
+		      struct ibv_gid_entry entries[VB_GID_COUNT], uint32_t *count_out)
+{
+	struct vb_abi_context *own = vb_abi_context_of(context);
+	struct vb_device device;
+
+	*count_out = 0;
+	if (port != 1)
+		return refuse_port(context, port);
+	vb_adapter_device(own->adapter, &device);
+	for (uint32_t i = 0; i < VB_GID_COUNT; i++)
+		if (!vb_device_gid_is_empty(&device.gids[i]))
+			store_gid(&device, i, &entries[(*count_out)++]);
 	return 0;
 }
 

@@ -12,6 +12,8 @@
 #ifndef VB_ABI_DRIVER_PRIV_H
 #define VB_ABI_DRIVER_PRIV_H
 
+#include "nic/nic.h"
+
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,6 +59,9 @@ int vb_abi_query_port(struct ibv_context *context, uint32_t port, struct ibv_por
 /* EINVAL: no such port, or beyond gid_tbl_len. ENODATA: an empty slot. */
 int vb_abi_query_gid(struct ibv_context *context, uint32_t port, uint32_t index,
 		     struct ibv_gid_entry *entry_out);
+/* All entries that are not empty, as they are at one moment. EINVAL: no such port. */
+int vb_abi_query_gids(struct ibv_context *context, uint32_t port,
+		      struct ibv_gid_entry entries[VB_GID_COUNT], uint32_t *count_out);
 /* EINVAL: no such port, or beyond pkey_tbl_len. */
 int vb_abi_query_pkey(struct ibv_context *context, uint32_t port, uint32_t index, __be16 *pkey_out);
 /* values->comp_mask says what is wanted, and afterwards what was given. */

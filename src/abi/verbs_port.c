@@ -96,25 +96,16 @@ VB_ABI_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_n
 static ssize_t add_port_entries(struct ibv_context *context, uint32_t port, void *entries,
 				size_t capacity, size_t entry_size, size_t count)
 {
-	struct ibv_port_attr attr = { 0 };
-	int error = vb_abi_query_port(context, port, &attr);
+	struct ibv_gid_entry found[VB_GID_COUNT];
+	uint32_t found_count;
+	int error = vb_abi_query_gids(context, port, found, &found_count);
 
-	for (int index = 0; !error && index < attr.gid_tbl_len; index++) {
-		struct ibv_gid_entry entry = { 0 };
-
-		error = vb_abi_query_gid(context, port, (uint32_t)index, &entry);
-		if (error == ENODATA) {
-			error = 0;
-			continue;
-		}
-		if (!error && count == capacity)
-			error = vb_abi_refuse(
-				EINVAL,
-				"ibv_query_gid_table: %s: room for %zu entries, there are more",
-				vb_abi_device_name(context), capacity);
-		if (!error)
-			store_entry((char *)entries + count++ * entry_size, &entry, entry_size);
-	}
+	if (!error && found_count > capacity - count)
+		error = vb_abi_refuse(
+			EINVAL, "ibv_query_gid_table: %s: room for %zu entries, there are more",
+			vb_abi_device_name(context), capacity);
+	for (uint32_t i = 0; !error && i < found_count; i++)
+		store_entry((char *)entries + count++ * entry_size, &found[i], entry_size);
 	return error ? -(ssize_t)error : (ssize_t)count;
 }
 

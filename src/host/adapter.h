@@ -50,8 +50,6 @@ uint64_t vb_adapter_device_memory(const struct vb_adapter *adapter); /* bytes on
 
 /* Not by the owner. The device with all that the kernel has told of its interface: the addresses are those of this moment. */
 void vb_adapter_device(struct vb_adapter *adapter, struct vb_device *device_out);
-/* The same, for one entry of the GID table: of entries that are asked for in a row, only for the first the kernel is listened to. */
-void vb_adapter_gid(struct vb_adapter *adapter, uint32_t index, struct vb_device *device_out);
 /* The same, and the port is active if the link is up at this moment: the kernel tells that late, so while it is not, it is asked. */
 void vb_adapter_port(struct vb_adapter *adapter, struct vb_device *device_out);
 

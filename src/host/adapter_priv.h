@@ -67,8 +67,6 @@ struct vb_adapter {
 
 	pthread_mutex_t device_lock;
 	struct vb_device device; /* as the interface was at the last look; the helper changes it */
-	_Atomic uint64_t gid_asked_ns; /* when somebody last wanted an entry of the GID table … */
-	_Atomic uint32_t gid_asked; /* … and which one */
 	_Atomic bool is_following; /* the helper has heard what is not in there yet */
 	_Atomic uint32_t asked; /* how often somebody wanted the helper to look at the interface … */
 	uint32_t answered; /* … and what that was when it did; the helper's, shown under the lock … */

@@ -15,8 +15,6 @@
 
 /* Who asks waits no longer for the helper, and then hears what is known. Only a machine that hardly runs gets there. */
 #define ANSWER_MAX_NS 1000000000u
-/* Programs ask for all entries of a table in a row: the kernel is not asked for each. So soon must the next one follow. */
-#define ROW_NS 100000u
 
 static void put_engine_right(struct vb_adapter *adapter, const struct vb_device *device,
 			     const struct vb_device_changes *changes)
@@ -172,25 +170,6 @@ void vb_adapter_device(struct vb_adapter *adapter, struct vb_device *device_out)
 	if (has_helper(adapter) && is_behind(adapter))
 		wait_for_look(adapter);
 	get_device(adapter, device_out);
-}
-
-/* Whether this entry follows one that was asked for just now. */
-static bool is_in_row(struct vb_adapter *adapter, uint32_t index)
-{
-	uint64_t now_ns = vb_clock_now();
-	uint64_t before_ns =
-		atomic_exchange_explicit(&adapter->gid_asked_ns, now_ns, memory_order_relaxed);
-
-	return atomic_exchange_explicit(&adapter->gid_asked, index, memory_order_relaxed) < index &&
-	       now_ns - before_ns < ROW_NS;
-}
-
-void vb_adapter_gid(struct vb_adapter *adapter, uint32_t index, struct vb_device *device_out)
-{
-	if (is_in_row(adapter, index))
-		get_device(adapter, device_out);
-	else
-		vb_adapter_device(adapter, device_out);
 }
 
 void vb_adapter_port(struct vb_adapter *adapter, struct vb_device *device_out)

@@ -70,6 +70,18 @@ int vb_abi_query_gid(struct ibv_context *c, uint32_t port, uint32_t index,
 	return 0;
 }
 
+int vb_abi_query_gids(struct ibv_context *c, uint32_t port,
+		      struct ibv_gid_entry entries[VB_GID_COUNT], uint32_t *count_out)
+{
+	for (*count_out = 0; *count_out < 2; ++*count_out) {
+		int error = vb_abi_query_gid(c, port, *count_out, &entries[*count_out]);
+
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
 int vb_abi_query_pkey(struct ibv_context *c, uint32_t port, uint32_t index, __be16 *pkey_out)
 {
 	EXPECT(c == context);

@@ -141,9 +141,14 @@ class Guest:
         self.starting = threading.Lock()
         self.is_up = threading.Event()
         (folder / 'setup').write_text(setup)
-        line = folder / 'line'
-        self.process = subprocess.Popen(self.command(image, tap, line), stdin=subprocess.DEVNULL,
-                                        stdout=open(folder / 'qemu', 'wb'), stderr=subprocess.STDOUT)
+        self.qemu = self.command(image, tap, folder / 'line')
+        self.boot()
+
+    def boot(self):
+        line = self.folder / 'line'
+        line.unlink(missing_ok=True)
+        self.process = subprocess.Popen(self.qemu, stdin=subprocess.DEVNULL,
+                                        stdout=open(self.folder / 'qemu', 'wb'), stderr=subprocess.STDOUT)
         self.line = self.connect(line)
         threading.Thread(target=self.listen, daemon=True).start()
 
@@ -182,7 +187,12 @@ class Guest:
                 job.ended.set()
 
     def wait_until_up(self):
-        if not self.is_up.wait(BOOT_SECONDS):
+        """The emulator has been seen to stop before the kernel's first word: then it gets a second chance."""
+        if self.is_up.wait(BOOT_SECONDS / 2):
+            return
+        self.end()
+        self.boot()
+        if not self.is_up.wait(BOOT_SECONDS / 2):
             raise Trouble('the guest did not come up:\n' + self.console())
 
     def console(self):

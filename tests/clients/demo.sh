@@ -31,12 +31,17 @@ expect() {
 	"${@:4}" >"$folder/output" 2>&1
 	local got=$? count
 	[ "$3" -gt 0 ] || number=' +did not run'
-	count=$(grep -cE "^  (ib_[a-z_]+|TCP)( -e)? +[a-zA-Z ,]+[a-z]$number\$" "$folder/output")
+	local right="^  (ib_[a-z_]+|TCP)( -e)? +[a-zA-Z ,]+[a-z]$number\$"
+	count=$(grep -cE "$right" "$folder/output")
 	if [ $got -eq "$status" ] && [ "$count" -eq $rows ]; then
 		echo "ok  $name"
 		((passed++))
 	else
 		echo "FAIL  $name: exit status $got, $count of $rows rows as they should be"
+		# Its rows and its end: what a reader must know stands first, for a report may be cut.
+		grep -E '^  (ib_|TCP)' "$folder/output" | grep -vE "$right"
+		sed -n '/^What did not run said/,$p' "$folder/output"
+		echo "All that it printed:"
 		cat "$folder/output"
 		((failed++))
 	fi

@@ -84,6 +84,12 @@ static inline int vb_sys_epoll_ctl(int epoll, int operation, int fd, struct epol
 	return vb_sys_result(syscall(SYS_epoll_ctl, epoll, operation, fd, event));
 }
 
+/* Without waiting: what is ready just now. */
+static inline int vb_sys_epoll_look(int epoll, struct epoll_event *events, int capacity)
+{
+	return vb_sys_result(syscall(SYS_epoll_pwait, epoll, events, capacity, 0, NULL, 0));
+}
+
 static inline void vb_sys_close(int fd)
 {
 	(void)syscall(SYS_close, fd);

@@ -15,6 +15,8 @@
 
 /* So many are taken from one socket in a call: a flood of answers must not hold up the traffic. */
 #define ERRORS_MAX 64
+/* Of so many sockets that are ready one call tells. */
+#define READY_MAX 8
 
 /* What one entry of an error queue says; false if it does not say. */
 static bool load_error(struct msghdr *header, struct sock_extended_err *error)
@@ -88,11 +90,30 @@ static uint32_t take_all_from(struct vb_udp *udp, const struct vb_udp_transmitte
 	return count;
 }
 
+/*
+ * Most often a datagram is what has woken the caller. One question to the set of all sockets spares two to each of them,
+ * while that datagram waits. True if the answer may be incomplete.
+ */
+static bool may_have_errors(const struct vb_udp *udp)
+{
+	struct epoll_event ready[READY_MAX];
+	int count = vb_sys_epoll_look(udp->poller, ready, READY_MAX);
+
+	if (count < 0 || count == READY_MAX)
+		return true;
+	for (int i = 0; i < count; i++)
+		if (ready[i].events & EPOLLERR)
+			return true;
+	return false;
+}
+
 uint32_t vb_udp_take_unreachable(struct vb_udp *udp, struct vb_udp_address *destinations,
 				 uint32_t capacity)
 {
 	uint32_t count = 0;
 
+	if (!may_have_errors(udp))
+		return 0;
 	for (uint32_t i = 0; i < udp->source_count && count < capacity; i++) {
 		const struct vb_udp_source *source = &udp->sources[i];
 

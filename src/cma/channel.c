@@ -271,55 +271,57 @@ static int wait_readable(int fd)
 	return error;
 }
 
-struct waiting {
-	struct vb_cma_channel *channel;
-	bool is_over; /* the channel is no more */
-};
-
-static void end_wait(void *argument)
+/* As a thread waits in the kernel whose descriptor was closed meanwhile: until it is cancelled, or the process ends. */
+static void wait_for_ever(void)
 {
-	struct waiting *waiting = argument;
-	struct vb_cma_channel *channel = waiting->channel;
+	int type;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	for (;;)
+		syscall(SYS_poll, NULL, 0, -1);
+}
+
+static bool is_abandoned(const struct vb_cma_channel *channel)
+{
+	bool is_abandoned;
 
 	vb_cma_lock();
-	waiting->is_over = !--channel->waiter_count && channel->is_abandoned;
+	is_abandoned = channel->is_abandoned;
 	vb_cma_unlock();
-	if (waiting->is_over)
+	return is_abandoned;
+}
+
+/* The channel stays until the caller leaves it, even if it is destroyed meanwhile. False if it is no more. */
+static bool enter(struct vb_cma_channel *channel)
+{
+	bool is_here;
+
+	vb_cma_lock();
+	is_here = is_there(channel);
+	if (is_here)
+		channel->waiter_count++;
+	vb_cma_unlock();
+	return is_here;
+}
+
+static void leave(void *argument)
+{
+	struct vb_cma_channel *channel = argument;
+	bool is_last;
+
+	vb_cma_lock();
+	is_last = !--channel->waiter_count && channel->is_abandoned;
+	vb_cma_unlock();
+	if (is_last)
 		free_channel(channel);
 }
 
-static int wait_for_event(struct vb_cma_channel *channel)
-{
-	struct waiting waiting = { .channel = channel };
-	bool can_wait;
-	int error;
-
-	vb_cma_lock();
-	can_wait = is_there(channel);
-	if (can_wait)
-		channel->waiter_count++;
-	vb_cma_unlock();
-	if (!can_wait)
-		return EBADF;
-	pthread_cleanup_push(end_wait, &waiting);
-	error = wait_readable(channel->channel.fd);
-	pthread_cleanup_pop(true);
-	return waiting.is_over ? EBADF : error;
-}
-
-VB_CMA_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
-				    struct rdma_cm_event **event)
+static int get_event(struct vb_cma_channel *channel, struct rdma_cm_event **event)
 {
 	bool was_driven = false;
 
-	if (!channel || !event)
-		return vb_cma_return(vb_cma_refuse(EINVAL, "rdma_get_cm_event: no %s",
-						   channel ? "place for the event" : "channel"));
-	/* If it cannot be had, there are perhaps identifiers of this process that use the channel. */
-	if (is_inherited(channel_of(channel)))
-		(void)vb_cma_machine_inherit();
 	for (;;) {
-		struct vb_cma_event *taken = take(channel_of(channel));
+		struct vb_cma_event *taken = take(channel);
 		int error;
 
 		if (taken && vb_cma_event_complete(taken)) {
@@ -328,13 +330,37 @@ VB_CMA_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
 		}
 		if (taken)
 			continue;
-		error = wait_for_event(channel_of(channel));
+		error = wait_readable(channel->channel.fd);
+		/* What woke us may have been for an identifier that was destroyed, and the channel with it. */
+		if (error != EAGAIN && is_abandoned(channel))
+			wait_for_ever();
 		/* Something may have come while it looked. */
 		if (error == EAGAIN && !was_driven)
 			was_driven = true;
 		else if (error)
-			return vb_cma_return(error);
+			return error;
 	}
+}
+
+VB_CMA_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
+				    struct rdma_cm_event **event)
+{
+	struct vb_cma_channel *own;
+	int error;
+
+	if (!channel || !event)
+		return vb_cma_return(vb_cma_refuse(EINVAL, "rdma_get_cm_event: no %s",
+						   channel ? "place for the event" : "channel"));
+	own = channel_of(channel);
+	/* If it cannot be had, there are perhaps identifiers of this process that use the channel. */
+	if (is_inherited(own))
+		(void)vb_cma_machine_inherit();
+	if (!enter(own))
+		return vb_cma_return(EBADF);
+	pthread_cleanup_push(leave, own);
+	error = get_event(own, event);
+	pthread_cleanup_pop(true);
+	return vb_cma_return(error);
 }
 
 VB_CMA_EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)

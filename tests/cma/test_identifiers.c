@@ -190,6 +190,40 @@ TEST(a_thread_that_waits_for_an_event_can_be_cancelled)
 	rdma_destroy_event_channel(channel);
 }
 
+static void destroy_under_a_wait(struct rdma_event_channel *channel)
+{
+	uint64_t one = 1;
+	int flag = dup(channel->fd);
+	struct timespec until;
+	pthread_t thread;
+	void *result;
+
+	EXPECT_EQ(pthread_create(&thread, NULL, wait_for_ever, channel), 0);
+	usleep(20000); /* mostly the thread waits then */
+	rdma_destroy_event_channel(channel);
+	EXPECT_EQ(write(flag, &one, sizeof(one)),
+		  sizeof(one)); /* as an event does that comes too late */
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	EXPECT_EQ(pthread_timedjoin_np(thread, NULL, &until), ETIMEDOUT);
+	EXPECT_EQ(pthread_cancel(thread), 0);
+	EXPECT_EQ(pthread_join(thread, &result), 0);
+	EXPECT(result == PTHREAD_CANCELED);
+	close(flag);
+}
+
+/* rping leaves its thread so when it ends: to return with an error would end the process with that error. */
+TEST(a_thread_that_waits_for_an_event_waits_on_when_the_channel_is_destroyed)
+{
+	struct pair pair;
+
+	enter_network();
+	destroy_under_a_wait(make_channel());
+	pair_connect(&pair);
+	destroy_under_a_wait(make_channel());
+	pair_destroy(&pair);
+}
+
 TEST(without_a_channel_calls_wait_for_what_comes_of_them)
 {
 	union address address = address_of("127.0.0.1", PORT);

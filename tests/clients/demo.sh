@@ -24,6 +24,26 @@ break_programs() {
 	done
 }
 
+# The client of this program misreads its clock the first two times, for a caller that looks into that folder first.
+misread_clock() {
+	cat >"$1/$2" <<END
+#!/bin/sh
+case \$* in
+*127.0.0.1)
+	echo try >>"$1/tries"
+	if [ "\$(wc -l <"$1/tries")" -le 2 ]; then
+		"$(command -v "$2")" "\$@" >/dev/null
+		echo 'Correlation coefficient r^2: 0.02 < 0.9'
+		echo ' 8       200          inf            inf          inf      	       inf'
+		exit 0
+	fi
+	;;
+esac
+exec "$(command -v "$2")" "\$@"
+END
+	chmod 755 "$1/$2"
+}
+
 # expect <name> <exit status> <numbers in a row> <command>...
 expect() {
 	local name=$1 status=$2 number
@@ -53,6 +73,7 @@ skip() {
 }
 
 break_programs "$folder/no-namespaces" unshare
+misread_clock "$folder/no-namespaces" ib_send_lat
 break_programs "$folder/nothing-works" unshare sockperf ib_{write,send,read}_{lat,bw}
 lo_is_up='ip link set lo up && exec "$@"'
 can_unshare() {
@@ -61,7 +82,7 @@ can_unshare() {
 
 if can_unshare; then
 	expect "as this user, on one host and over a cable" 0 2 scripts/demo --short
-	expect "without the right to make namespaces, on one host" 0 1 \
+	expect "without the right to make namespaces, on one host, with a clock that is hard to read" 0 1 \
 		unshare -rn sh -c "$lo_is_up" sh env PATH="$folder/no-namespaces:$PATH" scripts/demo --short
 	expect "programs that fail are told of" 1 0 \
 		unshare -rn sh -c "$lo_is_up" sh env PATH="$folder/nothing-works:$PATH" scripts/demo --short

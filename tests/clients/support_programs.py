@@ -15,6 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get('VB_BUILD_RELEASE') or HERE.parent.parent / 'build')
 INSIDE = 'VB_IN_NAMESPACE'
 TIME_MAX = 300      # seconds that a program gets: far more than it needs
+TRIES_WITH_A_CLOCK = 5
 HOPELESS_TIME_MAX = 10   # … and one that is not expected to do what it should
 WIRES = {'wire': 9000, 'thin': 1500}    # the interfaces between the two namespaces, by name, and their MTUs
 PLACES = {'host': ['host', 'loop'], 'wire': ['wire'], 'thin': ['thin'], 'both': ['host', 'loop', 'wire']}
@@ -352,8 +353,22 @@ def why_data_is_wrong(case, directory):
     return ''
 
 
+def has_misread_its_clock(said):
+    """perftest compares the CPU's counter with the time, and where it was interrupted meanwhile it divides by zero."""
+    return 'Correlation coefficient' in said and re.search(r'\b(inf|nan)\b', said)
+
+
 def run_case(network, case, directory, port):
-    """Returns what went wrong, '' if nothing, and all that was said."""
+    """Returns what went wrong, '' if nothing, and all that was said. A busy machine does not fail a program that cannot
+    measure there."""
+    for _ in range(TRIES_WITH_A_CLOCK):
+        problem, said = run_once(network, case, directory, port)
+        if not has_misread_its_clock(said):
+            break
+    return problem, said
+
+
+def run_once(network, case, directory, port):
     if case.has_data:
         for end in ('server', 'client'):
             with open(directory / f'{end}.data', 'wb') as file:

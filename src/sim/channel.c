@@ -379,7 +379,7 @@ void vb_channel_connect(struct vb_world *world, struct vb_channel *channel)
 	if (!channel->is_passive_now)
 		to_rts(world, channel, 1);
 	channel->state = VB_CHANNEL_OPEN;
-	vb_world_note(world, channel->ends[0].node, "connects channel", channel->index,
+	vb_world_note(world, channel->ends[0].node, VB_ACTION_CONNECTS_CHANNEL, channel->index,
 		      channel->options.type);
 }
 
@@ -399,7 +399,7 @@ void vb_channel_set_state(struct vb_world *world, struct vb_channel_end *end,
 	struct vb_qp_attr attr = { .state = state, .sqd_notify = true };
 	uint32_t mask = VB_ATTR_STATE | (state == VB_STATE_SQD ? (uint32_t)VB_ATTR_SQD_NOTIFY : 0);
 
-	vb_world_note(world, end->node, "moves QP to",
+	vb_world_note(world, end->node, VB_ACTION_MOVES_QP,
 		      world->nodes[end->node]->qps[end->qp]->number.v, state);
 	VB_CHECK(vb_qp_modify(vb_channel_qp(world, end), &attr, mask) == VB_OK);
 	/* What it gives up may let others send. */
@@ -435,7 +435,7 @@ void vb_channel_destroy_end(struct vb_world *world, struct vb_channel *channel, 
 	struct vb_channel_end *end = &channel->ends[side];
 	struct vb_node *node = world->nodes[end->node];
 
-	vb_world_note(world, end->node, "destroys QP", node->qps[end->qp]->number.v, 0);
+	vb_world_note(world, end->node, VB_ACTION_DESTROYS_QP, node->qps[end->qp]->number.v, 0);
 	vb_model_on_removed(&world->model, end->model);
 	for (uint32_t i = 0; i < end->srq_count; i++)
 		node->srqs[end->srqs[i]]->resets++;

@@ -350,7 +350,7 @@ static void note_post(const struct vb_draft_build *b)
 	const uint64_t values[5] = { b->node->qps[b->end->qp]->number.v, b->draft->opcode,
 				     b->request.wr_id, b->draft->length, b->request.flags };
 
-	vb_trace_note(&b->world->trace, b->world->now_ns, VB_TRACE_POST_SEND, b->node->index, NULL,
+	vb_trace_note(&b->world->trace, b->world->now_ns, VB_TRACE_POST_SEND, b->node->index,
 		      values);
 	b->world->coverage.requests[b->world->model.qps[b->end->model].type][b->draft->opcode]++;
 	b->world->coverage.flaws[b->draft->flaw]++;
@@ -488,7 +488,7 @@ static vb_err post_receive(struct vb_world *world, struct vb_channel_end *end,
 	uint64_t values[5] = { srq ? srq->number : node->qps[end->qp]->number.v, srq != NULL,
 			       request->wr_id, capacity };
 
-	vb_trace_note(&world->trace, world->now_ns, VB_TRACE_POST_RECV, node->index, NULL, values);
+	vb_trace_note(&world->trace, world->now_ns, VB_TRACE_POST_RECV, node->index, values);
 	return srq ? vb_srq_post_recv(srq->srq, request)
 		   : vb_qp_post_recv(vb_channel_qp(world, end), request);
 }

@@ -154,7 +154,7 @@ static void put(struct vb_world *world, const struct vb_node *from, uint32_t to,
 	line->sent_count++;
 	count_uc(line, packet, 1);
 	line->last_ns = time_ns;
-	vb_world_note(world, from->index, "puts on a line to", to, packet->length);
+	vb_world_note(world, from->index, VB_ACTION_PUTS_ON_LINE, to, packet->length);
 	vb_agenda_add(&world->agenda, time_ns, VB_ITEM_PACKET, to, packet);
 }
 
@@ -242,7 +242,7 @@ void vb_lines_break(struct vb_world *world, uint32_t node)
 
 void vb_lines_meet(struct vb_world *world, uint32_t node)
 {
-	vb_world_note(world, node, "meets its neighbors", 0, 0);
+	vb_world_note(world, node, VB_ACTION_MEETS_NEIGHBORS, 0, 0);
 	world->lines.targets[node].is_open = !world->nodes[node]->is_dead;
 	for (uint32_t i = 0; i < world->options.node_count; i++) {
 		line_of(world, node, i)->is_open = true;

@@ -117,8 +117,8 @@ static void lose_region(struct vb_world *world, struct vb_channel *channel, bool
 	}
 	vb_model_forgive(&world->model, node->arena, region->address, region->length, local,
 			 remote);
-	vb_world_note(world, node->index, vanishes ? "memory vanishes, key" : "deregisters key",
-		      region->key, 0);
+	vb_world_note(world, node->index,
+		      vanishes ? VB_ACTION_MEMORY_VANISHES : VB_ACTION_DEREGISTERS, region->key, 0);
 	world->coverage.flaws[vanishes ? VB_FLAW_VANISHED : VB_FLAW_DEREGISTERED]++;
 	if (vanishes)
 		vb_arena_vanish(node->arena, region->address, region->length);

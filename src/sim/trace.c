@@ -97,16 +97,13 @@ void vb_trace_on_packet(struct vb_trace *trace, uint64_t now_ns, uint32_t from, 
 }
 
 void vb_trace_note(struct vb_trace *trace, uint64_t now_ns, enum vb_trace_kind kind, uint32_t node,
-		   const char *text, const uint64_t values[5])
+		   const uint64_t values[5])
 {
 	struct vb_trace_entry *entry = next_entry(trace, now_ns, kind);
 
 	entry->from = (uint8_t)node;
-	entry->text = text;
 	memcpy(entry->values, values, sizeof(entry->values));
 	hash_word(trace, (uint64_t)kind << 32 | node);
-	if (text)
-		hash_bytes(trace, (const uint8_t *)text, strlen(text));
 	for (uint32_t i = 0; i < 5; i++)
 		hash_word(trace, values[i]);
 }
@@ -182,6 +179,25 @@ static void describe_packet(const struct vb_trace_entry *entry, char *text, uint
 	vb_packet_describe(&packet, text + used, size - (uint32_t)used);
 }
 
+static const char *action_name(uint64_t action)
+{
+	static const char *const names[VB_ACTION_COUNT] = {
+		[VB_ACTION_DIES] = "dies",
+		[VB_ACTION_RESTARTS] = "restarts",
+		[VB_ACTION_LOSES_LINES] = "loses its lines",
+		[VB_ACTION_MEETS_NEIGHBORS] = "meets its neighbors",
+		[VB_ACTION_PUTS_ON_LINE] = "puts on a line to",
+		[VB_ACTION_NEW_CHANNELS] = "new channels",
+		[VB_ACTION_CONNECTS_CHANNEL] = "connects channel",
+		[VB_ACTION_MOVES_QP] = "moves QP to",
+		[VB_ACTION_DESTROYS_QP] = "destroys QP",
+		[VB_ACTION_DEREGISTERS] = "deregisters key",
+		[VB_ACTION_MEMORY_VANISHES] = "memory vanishes, key",
+	};
+
+	return action < VB_ACTION_COUNT && names[action] ? names[action] : "does something";
+}
+
 static void describe_note(const struct vb_trace_entry *entry, char *text, uint32_t size)
 {
 	const uint64_t *v = entry->values;
@@ -213,8 +229,8 @@ static void describe_note(const struct vb_trace_entry *entry, char *text, uint32
 			 vb_event_describe((enum vb_event_kind)v[1]));
 		break;
 	case VB_TRACE_ACTION:
-		snprintf(text, size, "%u action  %s %" PRIu64 " %" PRIu64, entry->from, entry->text,
-			 v[0], v[1]);
+		snprintf(text, size, "%u action  %s %" PRIu64 " %" PRIu64, entry->from,
+			 action_name(v[0]), v[1], v[2]);
 		break;
 	case VB_TRACE_PACKET:
 		break;

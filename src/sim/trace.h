@@ -23,7 +23,23 @@ enum vb_trace_kind {
 	VB_TRACE_POST_RECV, /* qpn (or SRQ number), 0, wr_id, capacity */
 	VB_TRACE_COMPLETION, /* qpn, opcode, wr_id, byte_length, status */
 	VB_TRACE_EVENT, /* qpn, kind */
-	VB_TRACE_ACTION, /* what the program or the world did: text, and two numbers */
+	VB_TRACE_ACTION, /* which one, and two numbers */
+};
+
+/* What a program or the world did. The numbers go into the hash: they stay, whatever the words become. */
+enum vb_trace_action {
+	VB_ACTION_DIES = 1,
+	VB_ACTION_RESTARTS = 2,
+	VB_ACTION_LOSES_LINES = 3,
+	VB_ACTION_MEETS_NEIGHBORS = 4,
+	VB_ACTION_PUTS_ON_LINE = 5, /* to which node, length */
+	VB_ACTION_NEW_CHANNELS = 6, /* how many, how many times more */
+	VB_ACTION_CONNECTS_CHANNEL = 7, /* which, its QPs' type */
+	VB_ACTION_MOVES_QP = 8, /* number, state */
+	VB_ACTION_DESTROYS_QP = 9, /* number */
+	VB_ACTION_DEREGISTERS = 10, /* key */
+	VB_ACTION_MEMORY_VANISHES = 11, /* key */
+	VB_ACTION_COUNT
 };
 
 enum vb_packet_fate {
@@ -48,7 +64,6 @@ struct vb_trace_entry {
 	uint8_t from; /* the node */
 	uint8_t to;
 	uint32_t length; /* a packet's UDP payload */
-	const char *text; /* an action's, a literal */
 	uint64_t values[5];
 	uint8_t head[VB_PACKET_HEADERS_MAX];
 };
@@ -77,7 +92,7 @@ void vb_trace_on_packet(struct vb_trace *trace, uint64_t now_ns, uint32_t from, 
 			enum vb_packet_fate fate, const struct vb_flow *flow, uint16_t ip_id,
 			const uint8_t *bytes, uint32_t length);
 void vb_trace_note(struct vb_trace *trace, uint64_t now_ns, enum vb_trace_kind kind, uint32_t node,
-		   const char *text, const uint64_t values[5]);
+		   const uint64_t values[5]);
 
 /* The entry with that number, or NULL if it is not kept any more or not there yet. */
 const struct vb_trace_entry *vb_trace_entry(const struct vb_trace *trace, uint64_t number);

@@ -21,7 +21,7 @@ static void note_completion(struct vb_world *world, const struct vb_node *node,
 	enum vb_qp_type type = qp ? world->model.qps[qp->model].type : 0;
 	struct vb_coverage *coverage = &world->coverage;
 
-	vb_trace_note(&world->trace, world->now_ns, VB_TRACE_COMPLETION, node->index, NULL, values);
+	vb_trace_note(&world->trace, world->now_ns, VB_TRACE_COMPLETION, node->index, values);
 	if (completion->status < VB_COVERAGE_STATUSES)
 		(completion->is_receive ? coverage->recv_statuses
 					: coverage->send_statuses)[type][completion->status]++;
@@ -208,7 +208,7 @@ static void on_event(struct vb_world *world, struct vb_node *node, const struct 
 	struct vb_node_qp *qp = event->qp ? event->owner_context : NULL;
 	const uint64_t values[5] = { qp ? qp->number.v : 0, event->kind };
 
-	vb_trace_note(&world->trace, world->now_ns, VB_TRACE_EVENT, node->index, NULL, values);
+	vb_trace_note(&world->trace, world->now_ns, VB_TRACE_EVENT, node->index, values);
 	world->coverage.events[event->kind % VB_COVERAGE_EVENTS]++;
 	for (uint32_t i = 0; i < node->cq_count; i++) {
 		if (event->cq != node->cqs[i]->cq)

@@ -225,7 +225,7 @@ void vb_workload_on_epoch(struct vb_world *world, uint32_t epochs_left)
 
 	if (!epochs_left)
 		world->is_hostile = false; /* what is made from now on must be flawless */
-	vb_world_note(world, 0, "new channels", channels, epochs_left);
+	vb_world_note(world, 0, VB_ACTION_NEW_CHANNELS, channels, epochs_left);
 	for (uint32_t i = 0; i < channels; i++)
 		add_channel(world, !epochs_left);
 }

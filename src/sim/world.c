@@ -18,11 +18,12 @@ const char *vb_world_violation(const struct vb_world *world)
 	return world->model.violation;
 }
 
-void vb_world_note(struct vb_world *world, uint32_t node, const char *text, uint64_t a, uint64_t b)
+void vb_world_note(struct vb_world *world, uint32_t node, enum vb_trace_action action, uint64_t a,
+		   uint64_t b)
 {
-	const uint64_t values[5] = { a, b };
+	const uint64_t values[5] = { action, a, b };
 
-	vb_trace_note(&world->trace, world->now_ns, VB_TRACE_ACTION, node, text, values);
+	vb_trace_note(&world->trace, world->now_ns, VB_TRACE_ACTION, node, values);
 }
 
 /* --- making --- */
@@ -261,7 +262,7 @@ static void on_death(struct vb_world *world)
 {
 	struct vb_node *node = world->nodes[world->fabric.faults.death_node];
 
-	vb_world_note(world, node->index, "dies", 0, 0);
+	vb_world_note(world, node->index, VB_ACTION_DIES, 0, 0);
 	world->coverage.flaws[VB_FLAW_DIED]++;
 	node->is_dead = true;
 	world->fabric.is_dead[node->index] = true;
@@ -279,7 +280,7 @@ static void on_break(struct vb_world *world, uint32_t index)
 {
 	if (world->nodes[index]->is_dead)
 		return;
-	vb_world_note(world, index, "loses its lines", 0, 0);
+	vb_world_note(world, index, VB_ACTION_LOSES_LINES, 0, 0);
 	world->coverage.flaws[VB_FLAW_LINE_BROKEN]++;
 	vb_lines_show(world, world->nodes[index]);
 	vb_lines_break(world, index);
@@ -290,7 +291,7 @@ static void on_restart(struct vb_world *world)
 	uint32_t index = world->fabric.faults.restart_node;
 	struct vb_node *node = world->nodes[index];
 
-	vb_world_note(world, index, "restarts", 0, 0);
+	vb_world_note(world, index, VB_ACTION_RESTARTS, 0, 0);
 	world->coverage.flaws[VB_FLAW_RESTARTED]++;
 	bury(world, node);
 	node->arena->is_retired = true;

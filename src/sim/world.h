@@ -101,7 +101,8 @@ void vb_world_poll(struct vb_world *world, struct vb_node *node, uint32_t cq, ui
 void vb_world_poll_all(struct vb_world *world, struct vb_node *node);
 void vb_world_arm(struct vb_world *world, struct vb_node *node, uint32_t cq, bool solicited_only);
 void vb_world_take_events(struct vb_world *world, struct vb_node *node);
-void vb_world_note(struct vb_world *world, uint32_t node, const char *text, uint64_t a, uint64_t b);
+void vb_world_note(struct vb_world *world, uint32_t node, enum vb_trace_action action, uint64_t a,
+		   uint64_t b);
 void vb_world_check_memory(struct vb_world *world);
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast from a sender on this host may come twice: by a line, and by the wire, of which the kernel gives every member here a copy. Those that
- * came by a line are remembered until the wire brings them again, so that nobody has to know who gets what from whom, at no moment: what was not on
- * the line is taken from the wire.
+ * Duplicates of multicast datagrams. Multicast from a sender on this host may arrive twice: over a
+ * shared-memory link, and over the wire, from which the kernel gives every port member here a copy.
+ * Datagrams that arrived over a link are remembered until the wire brings them again. So no process
+ * ever has to know which port member gets what from which sender: what was not on the link is taken
+ * from the wire.
  */
 #ifndef VB_NIC_COPIES_PRIV_H
 #define VB_NIC_COPIES_PRIV_H
@@ -11,14 +13,14 @@
 
 struct vb_copies;
 
-/* NULL: no memory. The caller ends it with vb_copies_destroy(), which NULL is fine for. */
+/* NULL: no memory. The caller ends it with vb_copies_destroy(), which accepts NULL. */
 struct vb_copies *vb_copies_create(void);
 void vb_copies_destroy(struct vb_copies *copies);
 
-/* A datagram came by a line. */
+/* A datagram arrived over a shared-memory link. */
 void vb_copies_expect(struct vb_copies *copies, const struct vb_flow *flow,
 		      const struct vb_packet *packet);
-/* One came by the wire: true, once, if it had come by a line. */
+/* A datagram arrived over the wire: true, once, if it had already arrived over a link. */
 bool vb_copies_take(struct vb_copies *copies, const struct vb_flow *flow,
 		    const struct vb_packet *packet);
 

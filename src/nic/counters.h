@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the adapter counts, under the names that RDMA people know from hardware, and one reason for every
- * frame that it refuses. Both lists are X macros: enum, name and count come from the same row.
+ * What the adapter counts, under the names that RDMA users know from hardware, and one reason for
+ * every frame that it refuses. Both lists are X macros: enum, name and count come from the same
+ * row.
  */
 #ifndef VB_NIC_COUNTERS_H
 #define VB_NIC_COUNTERS_H
@@ -13,7 +14,7 @@
 	X(TX_BYTES, "tx_bytes")                                                              \
 	X(RX_PACKETS, "rx_packets")                                                          \
 	X(RX_BYTES, "rx_bytes")                                                              \
-	X(DIRECT_PARTS, "direct_parts") /* that we executed in a peer's memory ourselves */  \
+	X(DIRECT_PARTS, "direct_parts") /* executed in a peer's memory by the initiator */   \
 	X(RX_WRITE_REQUESTS, "rx_write_requests")                                            \
 	X(RX_READ_REQUESTS, "rx_read_requests")                                              \
 	X(RX_ATOMIC_REQUESTS, "rx_atomic_requests")                                          \
@@ -50,32 +51,32 @@ enum vb_counter {
 		VB_COUNTER_COUNT
 };
 
-#define VB_DROPS(X)                                                                     \
-	X(TOO_SHORT, "too_short")                                                       \
-	X(VERSION, "transport_version")                                                 \
-	X(OPCODE, "unknown_opcode")                                                     \
-	X(LENGTH, "length")                                                             \
-	X(ICRC, "icrc")                                                                 \
-	X(CONGESTION_NOTICE, "congestion_notice") /* a CNP: nothing reacts to it yet */ \
-	X(NO_QP, "no_such_qp")                                                          \
-	X(QP_STATE, "qp_state")                                                         \
-	X(QP_TYPE, "opcode_not_for_qp_type")                                            \
-	X(PKEY, "pkey")                                                                 \
-	X(ADDRESS, "not_from_the_peer")                                                 \
-	X(WAY, "not_by_the_way_of_the_peer") /* by the wire, and the peer has a line */ \
-	X(STRANGER, "from_a_stranger_on_this_host") /* another user's port */           \
-	X(QKEY, "qkey")                                                                 \
-	X(NO_MEMBER, "no_multicast_member")                                             \
-	X(COPY, "multicast_came_by_line") /* and by the wire again */                   \
-	X(NOT_OUR_RESPONSE, "response_to_nothing") /* ghost or duplicate response */    \
-	X(RESPONSE_WHILE_WAITING, "response_out_of_sequence")                           \
-	X(OUT_OF_SEQUENCE, "out_of_sequence") /* behind a gap that was NAKed already */ \
-	X(OLD_DUPLICATE, "duplicate_too_old") /* its answer is not kept any more */     \
-	X(BROKEN_MESSAGE, "broken_message") /* UC: the rest of a message with a gap */  \
-	X(NO_RECEIVE, "no_receive_posted") /* UC and UD */                              \
-	X(TOO_LONG, "longer_than_the_receive") /* UC and UD */                          \
-	X(REFUSED, "refused_by_protection") /* UC: a write without the right */         \
-	X(DYING, "qp_about_to_fail") /* a fatal NAK is on its way */                    \
+#define VB_DROPS(X)                                                                             \
+	X(TOO_SHORT, "too_short")                                                               \
+	X(VERSION, "transport_version")                                                         \
+	X(OPCODE, "unknown_opcode")                                                             \
+	X(LENGTH, "length")                                                                     \
+	X(ICRC, "icrc")                                                                         \
+	X(CONGESTION_NOTICE, "congestion_notice") /* a CNP: no part of the engine reacts yet */ \
+	X(NO_QP, "no_such_qp")                                                                  \
+	X(QP_STATE, "qp_state")                                                                 \
+	X(QP_TYPE, "opcode_not_for_qp_type")                                                    \
+	X(PKEY, "pkey")                                                                         \
+	X(ADDRESS, "not_from_the_peer")                                                         \
+	X(WAY, "not_by_the_way_of_the_peer") /* by the wire, though the peer has a link */      \
+	X(STRANGER, "from_a_stranger_on_this_host") /* another user's port */                   \
+	X(QKEY, "qkey")                                                                         \
+	X(NO_MEMBER, "no_multicast_member")                                                     \
+	X(COPY, "multicast_came_by_line") /* and by the wire a second time */                   \
+	X(NOT_OUR_RESPONSE, "response_to_nothing") /* ghost or duplicate response */            \
+	X(RESPONSE_WHILE_WAITING, "response_out_of_sequence")                                   \
+	X(OUT_OF_SEQUENCE, "out_of_sequence") /* behind a gap that was NAKed already */         \
+	X(OLD_DUPLICATE, "duplicate_too_old") /* its reply is no longer kept */                 \
+	X(BROKEN_MESSAGE, "broken_message") /* UC: the rest of a message with a gap */          \
+	X(NO_RECEIVE, "no_receive_posted") /* UC and UD */                                      \
+	X(TOO_LONG, "longer_than_the_receive") /* UC and UD */                                  \
+	X(REFUSED, "refused_by_protection") /* UC: a write without the right */                 \
+	X(DYING, "qp_about_to_fail") /* a fatal NAK is on its way */                            \
 	X(INVALID, "invalid_request") /* UC and UD: not well-formed for the QP */
 
 enum vb_drop {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion queues. The engine writes completions into the ring, the program's threads take them out
- * (nic/rings.h). A CQ that runs over is in error for good: it keeps what it has, loses what does not fit,
- * raises CQ_ERR and moves its QPs to ERR.
+ * Completion queues. The engine writes completions into the ring; the program's threads take them
+ * out (nic/rings.h). A CQ that overruns stays in error: it keeps what it has, loses what does not
+ * fit, raises CQ_ERR and moves its QPs to ERR.
  */
 #ifndef VB_NIC_CQ_H
 #define VB_NIC_CQ_H
@@ -15,26 +15,26 @@
 struct vb_cq;
 struct vb_nic;
 
-/* VB_EINVAL for a depth of 0 or beyond the limit. owner_context comes back in events. */
+/* VB_EINVAL for a depth of 0 or beyond the limit. Events carry owner_context back. */
 VB_MUST_USE vb_err vb_cq_create(struct vb_nic *nic, uint32_t depth, void *owner_context,
 				struct vb_cq **cq_out);
 vb_err vb_cq_destroy(struct vb_cq *cq); /* VB_EBUSY while a QP or SRQ uses it */
 
-/* Needs the CQ's lock too. VB_EINVAL if what is in it would not fit. */
+/* Also needs the CQ's lock. VB_EINVAL if the completions in it would not fit. */
 VB_MUST_USE vb_err vb_cq_resize(struct vb_cq *cq, uint32_t depth);
 uint32_t vb_cq_depth(const struct vb_cq *cq);
 
 /*
- * Moderation: an armed CQ raises its event after `count` completions or `period_us` after the first of them,
- * whichever is first. 0 and 0 switch it off.
+ * Moderation: an armed CQ raises its event after `count` completions or `period_us` after the first
+ * of them, whichever is first. 0 and 0 switch it off.
  */
 VB_MUST_USE vb_err vb_cq_moderate(struct vb_cq *cq, uint16_t count, uint16_t period_us);
 
-/* Nobody will ever arm it: its completions raise no events. */
+/* The CQ will never be armed: its completions raise no events. */
 void vb_cq_silence(struct vb_cq *cq);
 
 bool vb_cq_has_overrun(const struct vb_cq *cq);
-uint32_t vb_cq_waiting(
-	const struct vb_cq *cq); /* completions not taken yet; without the CQ's lock only a hint */
+/* Completions not taken yet; without the CQ's lock only a hint. */
+uint32_t vb_cq_waiting(const struct vb_cq *cq);
 
 #endif

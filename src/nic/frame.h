@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A packet as it passes between the engine and a link. Both directions carry the UDP payload (BTH to ICRC)
- * and, beside it, the flow: a link on sockets has the kernel make the IP header from it, the simulator
- * and captures write one out.
+ * A packet as it passes between the engine and a link. Both directions carry the UDP payload (BTH
+ * to ICRC) and, beside it, the flow. From the flow a link on sockets has the kernel make the IP
+ * header; the simulator and captures write one out.
  */
 #ifndef VB_NIC_FRAME_H
 #define VB_NIC_FRAME_H
@@ -25,7 +25,8 @@ struct vb_bytes {
 };
 
 /*
- * An ACK for the QP that a request is for. On a line it need not be a packet of its own: that would cost as much as the request does.
+ * A piggybacked ACK for the QP that a request is for. On a shared-memory link an ACK need not be a
+ * packet of its own, which would cost as much as the request does.
  */
 struct vb_rider {
 	bool is_there;
@@ -36,12 +37,20 @@ struct vb_rider {
 /* A received packet, borrowed for the call: `head` and then the `rest` parts, in this order. */
 struct vb_frame {
 	struct vb_flow flow; /* unless late_flow has it */
-	const uint8_t *
-		late_flow; /* by a line: where it lies, for who needs more of it than the mark; or NULL */
-	uint32_t flow_mark; /* by a line: vb_flow_mark() */
-	struct vb_rider rider; /* by a line */
-	uint16_t ip_id; /* what the IPv4 header says, or the link's best guess (see vb_icrc_mode) */
-	uint16_t line; /* that it came by: its last 4 bytes are no ICRC, for nothing gets damaged there (nic/reach.h); 0: the wire */
+	/*
+	 * On a shared-memory link: where the flow lies, for a reader that needs more than the mark;
+	 * or NULL.
+	 */
+	const uint8_t *late_flow;
+	uint32_t flow_mark; /* on a shared-memory link: vb_flow_mark() */
+	struct vb_rider rider; /* on a shared-memory link */
+	/* What the IPv4 header says, or the link's best guess (see vb_icrc_mode). */
+	uint16_t ip_id;
+	/*
+	 * Shared-memory link that the frame came over; 0: the wire. On such a link the last 4 bytes
+	 * are no ICRC, because nothing gets damaged there (nic/reach.h).
+	 */
+	uint16_t line;
 	struct vb_bytes head; /* holds at least all transport headers */
 	const struct vb_bytes *rest; /* may be NULL when rest_count is 0 */
 	uint32_t rest_count;
@@ -62,29 +71,40 @@ struct vb_span {
 };
 
 /*
- * A packet to send: `head` (headers, and a payload that is short or might change), spans into application memory, `tail` (pad and ICRC;
- * empty without spans: `head` then holds the whole packet).
- * The spans are valid until the next call into the engine. The link reads them only with vb_dma_read() or
- * a system call: the program may have unmapped the memory.
+ * A packet to send: `head` (headers, and a payload that is short or might change), spans into
+ * application memory, `tail` (pad and ICRC; empty without spans: `head` then holds the whole
+ * packet). The spans are valid until the next call into the engine. The link reads them only with
+ * vb_dma_read() or a system call: the program may have unmapped the memory.
  */
 struct vb_slot {
 	struct vb_flow flow;
-	uint16_t ip_id; /* that the ICRC was computed for: the index in a batch, or counted on from the batch's number */
-	bool is_numbered; /* the link must send it with that number, by the way that … */
-	uint8_t number_index; /* … vb_nic_number_flow() told of under this index */
-	bool continues; /* same flow as the slot before and not longer: may be sent as the next segment of its batch */
+	/*
+	 * IPv4 ID that the ICRC was computed for: the index in a batch, or counted on from the ID
+	 * of the batch.
+	 */
+	uint16_t ip_id;
+	bool is_numbered; /* the link must send it with that ID, on the path of number_index */
+	uint8_t number_index; /* the index given to vb_nic_number_flow() */
+	/*
+	 * Same flow as the slot before and not longer: may be sent as the next segment of its
+	 * batch.
+	 */
+	bool continues;
 	uint8_t span_count;
 	uint8_t tail_length;
-	uint16_t line; /* that it is for, and then there is no ICRC, only its place; 0: the wire */
+	/* Shared-memory link to send on, with space for an ICRC but no ICRC; 0: the wire. */
+	uint16_t line;
 	uint16_t head_length;
-	struct vb_rider rider; /* for a line */
+	struct vb_rider rider; /* on a shared-memory link */
 	uint32_t length; /* of the whole UDP payload */
 	uint8_t tail[VB_SLOT_TAIL_MAX];
 	struct vb_span spans[VB_SGE_MAX];
 	uint8_t head[VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX + VB_SLOT_TAIL_MAX];
 };
 
-/* Copies the whole UDP payload to `to` (slot->length bytes); false if application memory was not there. */
+/*
+ * Copies the whole UDP payload to `to` (slot->length bytes). False if application memory was gone.
+ */
 bool vb_slot_gather(const struct vb_slot *slot, uint8_t *to);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The boundary of the engine. Frames, doorbells and the time go in; frames, completions, events and the next
- * deadline come out. One thread at a time owns an engine; there are no locks, clocks or callbacks inside.
- * `now_ns` never decreases and is the only time there is.
+ * The boundary of the engine. Frames, doorbells and the time go in; frames, completions, events and
+ * the next deadline come out. One thread at a time owns an engine; there are no locks, clocks or
+ * callbacks inside. `now_ns` never decreases and is the engine's only time.
  */
 #ifndef VB_NIC_NIC_H
 #define VB_NIC_NIC_H
@@ -30,44 +30,53 @@ enum vb_icrc_mode {
 #define VB_SOURCE_PORTS_MAX 16
 
 struct vb_nic_config {
-	/* Tables in the caller's memory, all zero at first; the counts are powers of two. See nic/tables.h. */
+	/*
+	 * Tables in the caller's memory, all zero at first. The counts are powers of two. See
+	 * nic/tables.h.
+	 */
 	struct vb_key_row *key_rows;
 	uint32_t key_row_count;
 	struct vb_qp_row *qp_rows;
 	uint32_t qp_row_count;
 
-	uint64_t seed; /* keys, first QPN: unguessable if this is */
-	uint32_t qpn_first; /* QPNs are taken from this range, which excludes 0, 1 and 0xffffff … */
-	uint32_t qpn_count; /* … 0 for all from qpn_first on */
+	uint64_t seed; /* for keys and the first QPN: they are unguessable if the seed is */
+	/* first of the range that QPNs are taken from, without 0, 1 and 0xffffff */
+	uint32_t qpn_first;
+	uint32_t qpn_count; /* length of that range; 0: everything from qpn_first on */
 
 	/*
-	 * UDP source ports that the link can send from; the ICRC covers the port, so the engine chooses. A power of
-	 * two; 0: any from 0xc000 on.
+	 * UDP source ports that the link can send from. The engine chooses the port because the
+	 * ICRC covers it. The count is a power of two; 0: any port from 0xc000 on.
 	 */
 	uint16_t source_ports[VB_SOURCE_PORTS_MAX];
 	uint32_t source_port_count;
 
 	enum vb_icrc_mode icrc_mode;
-	uint32_t batch_segments_max; /* how many slots may form a batch (see vb_slot.continues); 0 or 1: none */
-	uint32_t batch_qpn_mask; /* bits of the destination QPN that a batch has in common: its way may depend on them */
+	/* Most slots that may form a batch (see vb_slot.continues); 0 or 1: no batches. */
+	uint32_t batch_segments_max;
+	/* Bits of the destination QPN that a batch has in common: its path may depend on them. */
+	uint32_t batch_qpn_mask;
 	uint32_t port_mtu; /* largest payload of a packet, and so of a UD message; 0: 4096 */
-	uint32_t flight_packets_max; /* unacknowledged request packets a QP may have out; 0: a default */
-	uint32_t flight_window_max; /* and the most bytes of payload in them, about; 0: no bound */
-	uint32_t flight_bytes_max; /* the same for all RC QPs together to one receiver, about; 0: no bound */
+	/* Unacknowledged request packets that a QP may have in flight; 0: a default. */
+	uint32_t flight_packets_max;
+	uint32_t flight_window_max; /* approximate limit on their payload bytes; 0: no bound */
+	/* The same for all RC QPs to one receiver together, approximately; 0: no bound. */
+	uint32_t flight_bytes_max;
 
-	vb_dma_addr
-		zero_page; /* 4096 bytes of 0 in application memory, what a null region reads as */
-	vb_dma_addr device_memory; /* memory on the adapter, handed out by vb_dm_create(); may be 0 */
+	/* 4096 bytes of 0 in application memory: what a null region reads as */
+	vb_dma_addr zero_page;
+	/* memory on the adapter, handed out by vb_dm_create(); may be 0 */
+	vb_dma_addr device_memory;
 	uint64_t device_memory_length;
 
-	/* Limits, 0 for the default. What a program asks for beyond them is VB_EINVAL. */
+	/* Limits, 0 for the default. A program that asks for more gets VB_EINVAL. */
 	uint32_t qp_depth_max;
 	uint32_t cq_depth_max;
 	uint32_t srq_depth_max;
 	uint32_t reads_max; /* max_rd_atomic and max_dest_rd_atomic */
 };
 
-/* The largest values that the adapter takes; what device attributes report. */
+/* The largest values that the adapter takes, as device attributes report them. */
 struct vb_nic_limits {
 	uint32_t qp_depth;
 	uint32_t cq_depth;
@@ -79,63 +88,81 @@ struct vb_nic_limits {
 	uint32_t key_count;
 };
 
-/* The caller owns it and ends it with vb_nic_destroy(), when all its objects are gone (else VB_EBUSY). */
+/*
+ * The caller owns the engine and ends it with vb_nic_destroy() when all its objects are gone (else
+ * VB_EBUSY).
+ */
 VB_MUST_USE vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out);
 vb_err vb_nic_destroy(struct vb_nic *nic);
 uint32_t vb_nic_object_count(const struct vb_nic *nic); /* PDs, CQs, XRC domains, device memories */
 
 struct vb_nic_limits vb_nic_limits(const struct vb_nic *nic);
 
-/* The tables of the port. An all-zero GID is an empty entry. VB_EINVAL for an index beyond the table. */
+/*
+ * The tables of the port. An all-zero GID is an empty entry. VB_EINVAL for an index beyond the
+ * table.
+ */
 VB_MUST_USE vb_err vb_nic_set_gid(struct vb_nic *nic, uint32_t index, const struct vb_gid *gid);
 VB_MUST_USE vb_err vb_nic_set_pkey(struct vb_nic *nic, uint32_t index, uint16_t pkey);
-/* The largest payload of a packet, from now on: 256 to 4096, a power of two. QPs keep their path MTU. */
+/*
+ * Sets the largest payload of a packet from now on: 256 to 4096, a power of two. QPs keep their
+ * path MTU.
+ */
 VB_MUST_USE vb_err vb_nic_set_port_mtu(struct vb_nic *nic, uint32_t mtu);
-const struct vb_gid *vb_nic_gid(const struct vb_nic *nic,
-				uint32_t index); /* NULL beyond the table */
+/* NULL beyond the table */
+const struct vb_gid *vb_nic_gid(const struct vb_nic *nic, uint32_t index);
 bool vb_nic_has_gid(const struct vb_nic *nic, const struct vb_gid *gid);
 uint16_t vb_nic_pkey(const struct vb_nic *nic, uint32_t index); /* 0 beyond the table */
 
-/* Takes in frames, in this order. Each is executed, answered later, or counted under one drop reason. */
+/*
+ * Takes in frames in this order. Each is executed, answered later, or counted under one drop
+ * reason.
+ */
 void vb_nic_receive(struct vb_nic *nic, uint64_t now_ns, const struct vb_frame *frames,
 		    uint32_t count);
 
-/* Fills up to `capacity` slots with packets to send; returns how many. 0 means nothing to send now. */
+/* Fills up to `capacity` slots with packets to send; returns how many. 0: nothing to send now. */
 uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *slots,
 			 uint32_t capacity);
 
 /*
- * The packet of a short SEND that was just posted, and perhaps an ACK behind it, if the engine has nothing to do for others: how many slots
- * are filled. 0: as ever, a doorbell and vb_nic_transmit().
+ * Builds the packet of a short SEND that was just posted, and perhaps an ACK behind it, if the
+ * engine has no other work. Returns how many slots are filled. 0: the caller needs a doorbell and
+ * vb_nic_transmit().
  */
 uint32_t vb_qp_send_at_once(struct vb_qp *qp, uint64_t now_ns, struct vb_slot slots[2]);
 
-/* The link cannot send batches any more: from now on each slot is a datagram of its own, and its ICRC says so. */
+/*
+ * The link can no longer send batches. From now on each slot is a datagram of its own, with an ICRC
+ * to match.
+ */
 void vb_nic_stop_batching(struct vb_nic *nic);
 
 /*
- * The link gives the datagrams or batches of one flow, or of VB_NUMBERED_FLOWS_MAX, consecutive IPv4 IDs, which the ICRC covers: the
- * next slot of this flow gets `next_ip_id`, if it does not continue a batch, and so on. Ends with NULL for the flow. What the flow
- * label is does not matter.
+ * The link gives the datagrams or batches of one flow, or of up to VB_NUMBERED_FLOWS_MAX flows,
+ * consecutive IPv4 IDs, which the ICRC covers. The next slot of this flow gets `next_ip_id` if it
+ * does not continue a batch, and so on. NULL for the flow ends this. The flow label does not
+ * matter.
  */
 #define VB_NUMBERED_FLOWS_MAX VB_SOURCE_PORTS_MAX
 void vb_nic_number_flow(struct vb_nic *nic, uint32_t index, const struct vb_flow *flow,
 			uint16_t next_ip_id);
 
-/* Lets timers fire. Needed when now_ns >= vb_nic_deadline(), harmless else. */
+/* Fires the timers that are due. Needed when now_ns >= vb_nic_deadline(), harmless otherwise. */
 void vb_nic_expire(struct vb_nic *nic, uint64_t now_ns);
 
-/* Nothing will happen by itself before this time; VB_NEVER if nothing is under way. */
+/* The engine does nothing by itself before this time; VB_NEVER if nothing is under way. */
 uint64_t vb_nic_deadline(struct vb_nic *nic);
 
 /*
- * True if vb_nic_transmit() might have something, also after a call that changes or ends an object: packets, doorbells not looked at yet, or completions that come with
- * the next call after the packets, when the link is done with the spans: of UC and UD requests, and of QPs that end because
- * their CQ overran.
+ * True if vb_nic_transmit() might have something to do, also after a call that changes or ends an
+ * object. That is: packets, doorbells not looked at yet, or completions that the next call raises
+ * once the link is done with the spans. Such completions are those of UC and UD requests, and of
+ * QPs that end because their CQ overran.
  */
 bool vb_nic_has_work(const struct vb_nic *nic);
 
-/* True if all that is to be sent are a few ACKs, which nobody is in a hurry for. */
+/* True if only a few ACKs are to be sent, which are not urgent. */
 bool vb_nic_owes_mere_acks(const struct vb_nic *nic);
 
 bool vb_nic_has_events(const struct vb_nic *nic);

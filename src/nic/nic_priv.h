@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The adapter's own state and the objects that are not queues. Everything here belongs to the engine's owner,
- * but for the doorbell stack.
+ * The adapter's own state and the objects that are not queues. Everything here belongs to the
+ * engine's owner, except the doorbell stack.
  */
 #ifndef VB_NIC_NIC_PRIV_H
 #define VB_NIC_NIC_PRIV_H
@@ -20,7 +20,7 @@
 
 #define VB_QP_ROWS_RESERVED 2 /* for QPN 0 and 1 */
 
-/* What a timer of the engine belongs to. */
+/* The kind of object that a timer of the engine belongs to. */
 enum vb_timer_kind { VB_TIMER_QP, VB_TIMER_CQ };
 
 /* The part of an object that events come from. */
@@ -28,7 +28,7 @@ enum vb_event_source_kind { VB_SOURCE_QP, VB_SOURCE_CQ, VB_SOURCE_SRQ };
 
 struct vb_event_source {
 	struct vb_link link;
-	uint32_t pending; /* one bit an enum vb_event_kind */
+	uint32_t pending; /* one bit for each enum vb_event_kind */
 	enum vb_event_source_kind kind;
 	void *owner_context;
 };
@@ -55,42 +55,43 @@ struct vb_nic {
 	uint64_t now_ns;
 	struct vb_prng prng;
 
-	_Atomic(struct vb_qp *)
-		doorbells; /* QPs whose rings have news: pushed by any thread, taken whole */
+	/* QPs whose rings have new entries: any thread pushes, the engine takes the whole stack. */
+	_Atomic(struct vb_qp *) doorbells;
 	struct vb_link active; /* QPs that may have something to send */
-	struct vb_link roomless; /* the same, but their line has no room */
-	struct vb_link
-		sent; /* UC and UD QPs whose requests are complete once the link has read their packets */
+	struct vb_link roomless; /* QPs that may, but whose shared-memory link has no room */
+	/* UC and UD QPs whose requests complete once the link has read their packets. */
+	struct vb_link sent;
 	struct vb_link eventful; /* objects with pending events, oldest first */
-	struct vb_link overruns; /* CQs that ran over and whose QPs are still to be told */
+	struct vb_link overruns; /* CQs that overran and whose QPs are not in error yet */
 	struct vb_timers timers;
 	uint32_t timer_count;
 	struct vb_batch batch;
 	uint32_t line_room[VB_LINE_COUNT]; /* packets */
-	uint32_t line_now; /* of the QP whose turn it is; 0: the wire */
-	uint32_t direct_left; /* bytes that may still be moved in this turn by the initiators themselves */
-	struct vb_shown shown; /* NULL: nobody is shown anything */
+	uint32_t line_now; /* link of the QP that has the turn; 0: the wire */
+	uint32_t direct_left; /* Bytes that initiators may still move themselves in this turn. */
+	struct vb_shown shown; /* NULL: nothing is published */
 	struct vb_numbered_flow numbered[VB_NUMBERED_FLOWS_MAX];
-	uint32_t numbered_count; /* all beyond are not set */
+	uint32_t numbered_count; /* entries from here on are not set */
 	struct vb_flight flights[VB_FLIGHT_COUNT];
 	struct vb_icrc_memo icrc_sent;
 	struct vb_icrc_memo icrc_received;
 	uint16_t numbers_seen[VB_NUMBERS_SEEN_COUNT]; /* see receive.c */
 
-	struct vb_qp **qps; /* beside qp_rows: whose row it is */
-	void **key_owners; /* beside key_rows: the region or window whose row it is (its kind says which) */
-	struct vb_srq **srqs; /* by the low bits of the SRQ number … */
-	struct vb_srq_row *srq_rows; /* … and what others are shown of them */
+	struct vb_qp **qps; /* beside qp_rows: the QP of each row */
+	/* Beside key_rows: the region or window of each row (the row's kind says which). */
+	void **key_owners;
+	struct vb_srq **srqs; /* by the low bits of the SRQ number */
+	struct vb_srq_row *srq_rows; /* what is published of them */
 	vb_psn mad_psn; /* of QP 1 */
 	uint32_t qpn_next;
 	uint32_t srqn_next;
 	uint32_t domain_next; /* protection domains and XRC domains */
 	uint32_t qp_count;
 	uint32_t key_count;
-	uint32_t object_count; /* everything that must be gone before the adapter */
+	uint32_t object_count; /* objects that must be destroyed before the adapter */
 
-	struct vb_link groups; /* multicast … */
-	struct vb_copies *copies; /* … and there are these as long as there is a group */
+	struct vb_link groups; /* multicast groups */
+	struct vb_copies *copies; /* exists as long as there is a group */
 	struct vb_link device_memories; /* by address */
 	struct vb_gid gids[VB_GID_COUNT];
 	uint16_t pkeys[VB_PKEY_COUNT];
@@ -122,22 +123,34 @@ static inline void vb_nic_count(struct vb_nic *nic, enum vb_counter counter)
 
 void vb_nic_drop(struct vb_nic *nic, enum vb_drop drop);
 
-/* Room in the timer heap for one more object that has a timer. */
+/* Makes room in the timer heap for one more object that has a timer. */
 VB_MUST_USE vb_err vb_nic_add_timer(struct vb_nic *nic);
 
-/* Begins every boundary call: the time, and what was waiting for the link to be done with the last slots. */
+/*
+ * Begins every boundary call: sets the time, and handles what waited for the link to be done with
+ * the last slots.
+ */
 void vb_nic_begin(struct vb_nic *nic, uint64_t now_ns);
 
-/* Handles what calls inside the engine have left to do: QPs of a CQ that ran over. Ends every boundary call. */
+/*
+ * Ends every boundary call: handles what calls inside the engine left to do, which is the QPs of a
+ * CQ that overran.
+ */
 void vb_nic_settle(struct vb_nic *nic);
 
-/* What every frame must be, before anybody asks whose it is: well-formed, with a right ICRC. False: counted and dropped. */
+/*
+ * Checks that hold for every frame, before its QP is looked up: well-formed, with a correct ICRC.
+ * False: counted and dropped.
+ */
 bool vb_nic_accept(struct vb_nic *nic, const struct vb_frame *frame, struct vb_packet *packet);
 
-/* The same of a frame in one piece that is otherwise as it should be: whether its ICRC is right, if it has one. */
+/*
+ * The same for a frame in one piece that passes the other checks: whether its ICRC, if it has one,
+ * is correct.
+ */
 bool vb_nic_is_undamaged(struct vb_nic *nic, const struct vb_frame *frame);
 
-/* Whether the P_Key of a packet goes with that entry of the table. */
+/* Whether the P_Key of a packet matches that entry of the table. */
 bool vb_nic_is_pkey_right(const struct vb_nic *nic, uint32_t index, uint16_t pkey);
 
 void vb_event_source_init(struct vb_event_source *source, enum vb_event_source_kind kind,
@@ -149,7 +162,10 @@ void vb_event_source_fini(struct vb_event_source *source);
 uint16_t vb_nic_source_port(const struct vb_nic *nic, uint32_t flow_label, vb_qpn local,
 			    vb_qpn remote);
 
-/* The flow of a packet to that address, before the UDP source port is set. False if the GID entry is empty. */
+/*
+ * Fills in the flow of a packet to that address, except the UDP source port. False if the GID entry
+ * is empty.
+ */
 bool vb_nic_fill_flow(const struct vb_nic *nic, const struct vb_address *address,
 		      struct vb_flow *flow);
 

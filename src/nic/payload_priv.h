@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The payload of a received packet, which may lie in several pieces, and the ways of payload between packets
- * and application memory: gather for sending, scatter for receiving.
+ * The payload of a received packet, which may lie in several pieces, and the movement of payload
+ * between packets and application memory: gather for sending, scatter for receiving.
  */
 #ifndef VB_NIC_PAYLOAD_PRIV_H
 #define VB_NIC_PAYLOAD_PRIV_H
@@ -11,7 +11,7 @@
 /* Up to this size a copy into the slot is cheaper than another span for the link and the CRC. */
 #define VB_COPY_MAX 256
 
-/* What is left to read of a payload. Copy it to read it twice. */
+/* The unread rest of a payload. Copy the struct to read the payload twice. */
 struct vb_payload {
 	struct vb_bytes piece;
 	const struct vb_bytes *rest;
@@ -20,13 +20,16 @@ struct vb_payload {
 
 struct vb_payload vb_payload_of(const struct vb_frame *frame, const struct vb_packet *packet);
 
-/* Moves `length` bytes on into memory that was resolved. False if the memory was not there. */
+/* Consumes `length` bytes into resolved memory. False if the memory was gone. */
 bool vb_payload_place(struct vb_payload *payload, const struct vb_memory *memory, uint32_t length);
 
-/* Moves `length` bytes on into the engine's own memory. */
+/* Consumes `length` bytes into the engine's own memory. */
 void vb_payload_read(struct vb_payload *payload, uint8_t *to, uint32_t length);
 
-/* A list of buffers, and the protection domain whose keys it may use: an SRQ's is its own, not the QP's. */
+/*
+ * A list of buffers, and the protection domain of the keys it may use: for an SRQ the SRQ's, not
+ * the QP's.
+ */
 struct vb_sgl {
 	const struct vb_sge *sges;
 	uint32_t count;
@@ -47,28 +50,38 @@ static inline struct vb_sgl vb_receive_sgl(const struct vb_receive *receive)
 struct vb_cursor vb_cursor_at(const struct vb_sgl *sgl, uint64_t offset);
 
 /*
- * Moves `length` bytes on into the buffers of an SGL from the cursor on, and the cursor with it. VB_ACCESS_REFUSED for a
- * bad lkey, VB_OPERATION_FAILED for memory that is not there. The SGL has room (the caller checked).
+ * Consumes `length` bytes into the buffers of an SGL from the cursor on, and advances the cursor.
+ * VB_ACCESS_REFUSED for a bad lkey, VB_OPERATION_FAILED for memory that is gone. The caller has
+ * checked that the SGL has room.
  */
 enum vb_verdict vb_scatter(const struct vb_nic *nic, const struct vb_sgl *sgl,
 			   struct vb_cursor *cursor, struct vb_payload *payload, uint32_t length);
 
-/* The memory of `length` bytes from the cursor on; returns in how many spans. 0: a key or a range is wrong, or it is a null region. */
+/*
+ * Resolves the memory of `length` bytes from the cursor on; returns the number of spans. 0: a key
+ * or a range is wrong, or it is a null region.
+ */
 uint32_t vb_sgl_resolve(const struct vb_nic *nic, const struct vb_sgl *sgl,
 			struct vb_cursor *cursor, uint32_t length, uint32_t rights,
 			struct vb_span spans[VB_SGE_MAX]);
 
-/* The same the other way: adds `length` bytes of the SGL to the slot, by span or, if short, by copy. */
+/*
+ * The opposite of vb_scatter(): adds `length` bytes of the SGL to the slot, as a span or, if short,
+ * as a copy.
+ */
 enum vb_verdict vb_gather(const struct vb_nic *nic, const struct vb_sgl *sgl,
 			  struct vb_cursor *cursor, uint32_t length, struct vb_slot *slot);
 
-/* Building a slot: begin writes the headers (and sets the pad), then payload is added, then finish does pad and ICRC. */
+/*
+ * Building a slot: begin writes the headers (and sets the pad), then payload is added, then finish
+ * adds pad and ICRC.
+ */
 void vb_slot_begin(struct vb_slot *slot, const struct vb_flow *flow, struct vb_packet *packet);
 void vb_slot_add_bytes(struct vb_slot *slot, const uint8_t *bytes, uint32_t length);
 bool vb_slot_add_memory(struct vb_slot *slot, vb_dma_addr address, uint32_t length, bool copy);
 bool vb_slot_finish_any(struct vb_nic *nic, struct vb_slot *slot, uint32_t pad);
 
-/* A short packet for a line has nothing to wait for: no batch, no ICRC. */
+/* A short packet for a shared-memory link is finished immediately: it has no batch and no ICRC. */
 static inline bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot,
 				  const struct vb_packet *packet)
 {
@@ -76,7 +89,7 @@ static inline bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot,
 	if (!slot->line || slot->span_count)
 		return vb_slot_finish_any(nic, slot, packet->bth.pad);
 	slot->ip_id = 0;
-	nic->batch.last = NULL; /* what comes next does not follow it on the wire */
+	nic->batch.last = NULL; /* the next slot does not follow this one on the wire */
 	memset(slot->head + slot->head_length, 0, VB_SLOT_TAIL_MAX);
 	slot->head_length = (uint16_t)(slot->head_length + packet->bth.pad + VB_ICRC_SIZE);
 	slot->tail_length = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs: creation, the state table, attributes, multicast. How packets are made and taken is in rc_*.c,
- * uc.c and ud.c.
+ * Queue pairs: creation, the state table, attributes, multicast. rc_*.c, uc.c and ud.c make and
+ * take the packets.
  */
 #ifndef VB_NIC_QP_H
 #define VB_NIC_QP_H
@@ -49,11 +49,11 @@ struct vb_qp_init {
 	uint32_t recv_sge_max;
 	uint32_t inline_max;
 	bool signal_all;
-	vb_qpn qpn; /* 0: the adapter chooses; 1 (the connection manager's) may be asked for by UD QPs */
+	vb_qpn qpn; /* 0: the adapter chooses; UD QPs may ask for 1 (the connection manager's) */
 	void *owner_context;
 };
 
-/* An address vector: what an address handle or a connected QP sends to. */
+/* An address vector: the destination of an address handle or a connected QP. */
 struct vb_address {
 	struct vb_gid destination;
 	uint32_t flow_label;
@@ -63,7 +63,7 @@ struct vb_address {
 	uint8_t service_level;
 };
 
-/* Which attributes a vb_qp_modify() gives; the verbs API's numbers. */
+/* Which attributes a call of vb_qp_modify() sets. The numbers are those of the verbs API. */
 enum vb_qp_attr_mask {
 	VB_ATTR_STATE = 1 << 0,
 	VB_ATTR_CUR_STATE = 1 << 1,
@@ -100,11 +100,11 @@ struct vb_qp_attr {
 	uint32_t qkey;
 	struct vb_address address;
 	uint32_t path_mtu; /* in bytes: 256, 512, 1024, 2048 or 4096 */
-	uint8_t timeout; /* local ACK timeout 4.096 us * 2^t; 0: for ever */
+	uint8_t timeout; /* local ACK timeout 4.096 us * 2^t; 0: infinite */
 	uint8_t retry_count; /* 0 to 7 */
-	uint8_t rnr_retry; /* 0 to 7; 7 is for ever */
+	uint8_t rnr_retry; /* 0 to 7; 7: without limit */
 	uint8_t min_rnr_timer; /* code that our RNR NAKs carry */
-	uint8_t migration; /* 0 (migrated) is the only one accepted */
+	uint8_t migration; /* only 0 (migrated) is accepted */
 	uint32_t reads_out;
 	uint32_t reads_in;
 	vb_psn rq_psn;
@@ -112,24 +112,36 @@ struct vb_qp_attr {
 	vb_qpn destination;
 };
 
-/* The QP starts in RESET. The caller owns it. Depths and counts are what it asked for, exactly. */
+/* The QP starts in RESET. The caller owns it. Depths and counts are exactly those asked for. */
 VB_MUST_USE vb_err vb_qp_create(struct vb_pd *pd, const struct vb_qp_init *init,
 				struct vb_qp **qp_out);
 
-/* Removes its completions from the CQs: needs the CQs' locks and the queues' too. VB_EBUSY while attached to a multicast group. */
+/*
+ * Removes the QP's completions from the CQs, so it also needs the locks of the CQs and queues.
+ * VB_EBUSY while attached to a multicast group.
+ */
 vb_err vb_qp_destroy(struct vb_qp *qp);
 
-/* Takes everything or nothing. VB_EINVAL: no such transition, or an attribute missing, not allowed or out of range.
- * VB_EOPNOTSUPP: path migration. Moving to RESET needs the CQs' and queues' locks, as destroy does. */
+/*
+ * Takes everything or nothing. VB_EINVAL: no such transition, or an attribute is missing, not
+ * allowed or out of range. VB_EOPNOTSUPP: path migration. Moving to RESET needs the locks of the
+ * CQs and queues, as destroy does.
+ */
 VB_MUST_USE vb_err vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask);
 void vb_qp_query(const struct vb_qp *qp, struct vb_qp_attr *attr);
 
-/* Its queues show something new: for who owns the engine, in place of the doorbell (nic/rings.h). */
+/*
+ * The QP's queues have new entries. The thread that owns the engine calls this in place of the
+ * doorbell (nic/rings.h).
+ */
 void vb_qp_on_doorbell(struct vb_qp *qp);
 
-/* What vb_qp_modify() would say, and why. With none of the attributes below there is no such transition. */
+/*
+ * What vb_qp_modify() would return, and why. If none of the masks below is set, there is no such
+ * transition.
+ */
 struct vb_qp_refusal {
-	vb_err err; /* but never VB_ENOMEM */
+	vb_err err; /* never VB_ENOMEM */
 	uint32_t missing; /* enum vb_qp_attr_mask: the transition needs these */
 	uint32_t excess; /* and does not take these */
 	uint32_t wrong; /* the value of this one is wrong */
@@ -139,21 +151,25 @@ struct vb_qp_refusal {
 struct vb_qp_refusal vb_qp_check_modify(const struct vb_qp *qp, const struct vb_qp_attr *attr,
 					uint32_t mask);
 
-/* The QPs of an adapter, one after the other: *place is 0 at first. NULL at the end. */
+/* Iterates over the QPs of an adapter: *place is 0 at first. NULL at the end. */
 struct vb_qp *vb_nic_next_qp(const struct vb_nic *nic, uint32_t *place);
 
 vb_qpn vb_qp_number(const struct vb_qp *qp);
 enum vb_qp_type vb_qp_type(const struct vb_qp *qp);
 enum vb_qp_state vb_qp_state(const struct vb_qp *qp);
-void vb_qp_capacity(const struct vb_qp *qp,
-		    struct vb_qp_init *init); /* fills in depths, sges, inline, signal_all */
+/* Fills in depths, SGE counts, inline_max and signal_all. */
+void vb_qp_capacity(const struct vb_qp *qp, struct vb_qp_init *init);
 
-/* UD only. A QP may be in several groups; VB_EINVAL if the GID is not a multicast one or not attached. */
+/*
+ * UD only. A QP may be in several groups. VB_EINVAL if the GID is not a multicast one or not
+ * attached.
+ */
 VB_MUST_USE vb_err vb_qp_attach(struct vb_qp *qp, const struct vb_gid *group);
 VB_MUST_USE vb_err vb_qp_detach(struct vb_qp *qp, const struct vb_gid *group);
-bool vb_nic_has_group(const struct vb_nic *nic, const struct vb_gid *group); /* is any QP in it? */
+/* Whether any QP is in the group. */
+bool vb_nic_has_group(const struct vb_nic *nic, const struct vb_gid *group);
 
-/* An address handle is an address that was checked, and counts as a child of its PD. */
+/* An address handle is a checked address, and counts as a child of its PD. */
 VB_MUST_USE vb_err vb_ah_create(struct vb_pd *pd, const struct vb_address *address,
 				struct vb_ah **ah_out);
 vb_err vb_ah_destroy(struct vb_ah *ah);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A queue pair inside. The requester is the half that sends requests and takes responses, the responder the one that
- * executes the peer's. Fields that every packet touches stand together.
+ * The inside of a queue pair. The requester is the half that sends requests and takes responses.
+ * The responder is the half that executes the peer's requests. Fields that every packet uses stand
+ * together.
  */
 #ifndef VB_NIC_QP_PRIV_H
 #define VB_NIC_QP_PRIV_H
@@ -23,44 +24,49 @@ struct vb_cursor {
 
 struct vb_requester {
 	uint32_t send_index; /* the request whose packets go out next */
-	uint32_t done_index; /* the oldest one not complete */
-	vb_psn next_psn; /* of the next packet to send; goes back to repeat */
+	uint32_t done_index; /* the oldest incomplete request */
+	vb_psn next_psn; /* of the next packet to send; moved back to repeat */
 	vb_psn new_psn; /* one beyond the highest ever sent */
-	vb_psn unacked; /* the oldest that the peer has not acknowledged */
-	vb_psn recovered; /* where the last implied NAK sent us back to … */
-	bool has_recovered; /* … and whether nothing was acknowledged since */
-	bool has_failed; /* the request at send_index cannot be sent: … */
-	uint8_t failure; /* … its enum vb_status, given when those before it are done */
-	bool waits_for_receiver; /* RNR NAK: the timer runs until we may try again */
+	vb_psn unacked; /* the oldest PSN that the peer has not acknowledged */
+	vb_psn recovered; /* the PSN that the last implied NAK made us go back to */
+	bool has_recovered; /* nothing was acknowledged since then */
+	bool has_failed; /* the request at send_index cannot be sent */
+	uint8_t failure; /* its enum vb_status, reported when the requests before it are done */
+	bool waits_for_receiver; /* after an RNR NAK: the timer runs until we may try again */
 	bool has_credits; /* the responder does end-to-end flow control */
-	bool may_probe; /* without credits for long enough: the next message goes out to ask for a receive */
+	/* Without credits for long enough: the next message goes out to ask for a receive. */
+	bool may_probe;
 	bool is_probing; /* the message under way was begun without credits */
 	uint8_t retries_left;
 	uint8_t rnr_retries_left;
 	bool drained_told; /* SQ_DRAINED was raised for this SQD */
 	uint32_t credit_limit; /* the last message (SSN) that the peer has a receive for; 24 bits */
 	uint32_t next_ssn;
-	uint32_t reads_out; /* READs and atomics sent and not complete */
-	uint32_t read_psns_out; /* PSNs of theirs beyond the one of the request itself */
-	uint32_t flight_cut; /* how many packets fewer than flight_packets_max may be out: see rc_timers.c */
-	uint32_t end_byte; /* behind the payload of the last request that was begun, modulo 2^32 */
+	uint32_t reads_out; /* READs and atomics sent but not complete */
+	uint32_t read_psns_out; /* their PSNs beyond that of the request itself */
+	/* How many packets fewer than flight_packets_max may be in flight: see rc_timers.c. */
+	uint32_t flight_cut;
+	uint32_t end_byte; /* end of the payload of the last request that was begun, modulo 2^32 */
 	uint32_t unasked; /* packets since the last one that asked for an ACK */
-	uint16_t direct_skip; /* requests that do not wait for a chance to be executed directly … */
-	uint16_t direct_refusals; /* … after so many, the last of them in a row */
-	uint32_t direct_offset; /* bytes of the request at send_index that are executed already */
-	uint64_t line_end; /* UC: how far its line was written when the last packet was on it */
+	uint16_t direct_skip; /* requests that do not wait for a chance to be executed directly */
+	uint16_t direct_refusals; /* direct executions refused in a row; they set direct_skip */
+	uint32_t direct_offset; /* bytes of the request at send_index that are already executed */
+	uint64_t line_end; /* UC: end of its shared-memory link when its last packet was on it */
 	struct vb_cursor cursor; /* in the request at send_index, for next_psn */
 };
 
 enum vb_message { VB_MESSAGE_NONE = 0, VB_MESSAGE_SEND, VB_MESSAGE_WRITE };
 
-/* A READ or atomic of the peer: waits for its reply, and is kept to be repeated. */
+/*
+ * A READ or atomic of the peer. It waits for its reply and is kept so that the reply can be
+ * repeated.
+ */
 struct vb_resource {
 	vb_psn first_psn;
-	vb_psn next_psn; /* of the reply packet that comes next */
+	vb_psn next_psn; /* of the next reply packet */
 	vb_psn run_psn; /* where this run of reply packets began */
-	vb_psn run_end; /* and the PSN behind it */
-	uint32_t run_length; /* READ: how far into the data it goes */
+	vb_psn run_end; /* the PSN after its end */
+	uint32_t run_length; /* READ: how far into the data this run goes */
 	uint32_t packet_count;
 	uint32_t msn;
 	uint32_t pd;
@@ -89,32 +95,33 @@ struct vb_receive {
 	uint32_t slot_end; /* RQ: ring index after it */
 	uint32_t sge_count;
 	uint32_t length;
-	uint32_t pd; /* that its keys must belong to */
+	uint32_t pd; /* PD that its keys must belong to */
 	uint64_t wr_id;
-	const struct vb_sge *sges; /* in the RQ's slot, or the copy below */
-	struct vb_sge *copy; /* of an SRQ's entry, whose slot is free at once; NULL without SRQ */
-	struct vb_srq *srq; /* where it came from, or NULL */
+	const struct vb_sge *sges; /* in the RQ's slot, or in `copy` */
+	/* of an SRQ's entry, so that its slot is free immediately; NULL without SRQ */
+	struct vb_sge *copy;
+	struct vb_srq *srq; /* the SRQ it came from, or NULL */
 };
 
 struct vb_responder {
 	vb_psn expected;
 	uint32_t msn;
-	uint8_t message; /* enum vb_message that is under way */
+	uint8_t message; /* enum vb_message under way */
 	uint8_t reply; /* enum vb_reply */
-	uint8_t refusal; /* enum vb_verdict; nothing is accepted any more */
-	bool has_naked; /* a NAK is out for `expected`; no second one until it arrives */
-	bool has_dropped; /* packets behind the gap, up to dropped_end, came and were dropped */
+	uint8_t refusal; /* enum vb_verdict; from then on nothing is accepted */
+	bool has_naked; /* NAK sent for `expected`; no second one until that packet arrives */
+	bool has_dropped; /* packets after the gap, up to dropped_end, arrived and were dropped */
 	bool is_established; /* COMM_EST was raised, or is not due */
 	bool is_broken; /* UC: the rest of this message is dropped */
-	uint8_t headers; /* enum vb_headers: of the path, or of the last datagram */
+	uint8_t headers; /* enum vb_headers of the path, or of the last datagram */
 	uint8_t resource_count;
 	uint8_t resource_next; /* where the next request is kept */
 	uint8_t resources_pending;
-	vb_psn plain_psn; /* that an ACK names: the newest that has no response of its own */
+	vb_psn plain_psn; /* the PSN that an ACK names: the newest without a response of its own */
 	vb_psn dropped_end;
 	vb_psn refusal_psn;
 	uint32_t received; /* bytes of the message so far */
-	uint32_t pd; /* whose memory the request may reach; XRC: that of the SRQ it names */
+	uint32_t pd; /* PD that the request may access; XRC: that of the SRQ it names */
 	uint32_t write_key;
 	uint32_t write_left;
 	uint64_t write_address;
@@ -131,29 +138,29 @@ struct vb_qp {
 	uint8_t type; /* enum vb_qp_type */
 	uint8_t service; /* enum vb_service of its packets */
 	_Atomic uint8_t state; /* enum vb_qp_state; read by posting threads */
-	_Atomic uint8_t
-		has_told_no_credits; /* the peer waits for receives; read by posting threads */
+	/* the peer knows that there are no receives; read by posting threads */
+	_Atomic uint8_t has_told_no_credits;
 	_Atomic uint8_t has_reach; /* `reach` is not NULL; read by posting threads */
 	uint8_t mtu_shift;
 	bool signal_all;
-	bool has_replied; /* the last packet was a reply: a request's turn */
+	bool has_replied; /* the last packet was a reply: next is a request */
 	uint32_t pd_number;
-	uint16_t line; /* that its packets take; 0: the wire … */
-	uint16_t peer_line; /* … though its peer may have chosen this one; 0: it has none */
+	uint16_t line; /* shared-memory link of its packets; 0: the wire */
+	uint16_t peer_line; /* link that its peer may have chosen while `line` is 0; 0: none */
 	struct vb_link active; /* in nic->active */
 	struct vb_link sent; /* in nic->sent */
 	struct vb_flow flow; /* of packets to the peer */
-	struct vb_flight *flight; /* to the peer, or NULL … */
-	struct vb_link waiting; /* … in which it may stand in line, … */
-	uint32_t flight_bytes; /* … and what it has in there … */
-	uint32_t packet_bytes; /* … in packets of so much */
-	uint32_t flight_packets_max; /* how many it may have out by itself, if they are full */
-	struct vb_reach *reach; /* memory of its peer that it may reach by itself, or NULL … */
-	struct vb_reach_asker asker; /* … and it, as who asks to */
+	struct vb_flight *flight; /* to the peer, or NULL */
+	struct vb_link waiting; /* in flight->waiting */
+	uint32_t flight_bytes; /* its share of flight->bytes */
+	uint32_t packet_bytes; /* how much each packet counts */
+	uint32_t flight_packets_max; /* limit of the QP by itself, in full packets */
+	struct vb_reach *reach; /* its peer memory access, or NULL */
+	struct vb_reach_asker asker; /* the QP as the initiator of that access */
 
 	struct vb_queue sq;
 	struct vb_requester requester;
-	struct vb_timer timer; /* ACK timeout, the wait after an RNR NAK, or that for credits */
+	struct vb_timer timer; /* ACK timeout, wait after an RNR NAK, or wait for credits */
 	struct vb_cq *send_cq;
 
 	struct vb_responder responder;
@@ -167,7 +174,7 @@ struct vb_qp {
 	struct vb_xrcd *xrcd;
 	uint32_t inline_max;
 	uint32_t group_count;
-	uint32_t window_count; /* type 2 windows that are bound to it */
+	uint32_t window_count; /* type 2 windows bound to the QP */
 	struct vb_qp_attr attr; /* as last given; state and path are above */
 	struct vb_event_source source;
 };
@@ -182,7 +189,7 @@ static inline bool vb_qp_is_reliable(const struct vb_qp *qp)
 	return qp->type == VB_QP_RC || qp->type == VB_QP_XRC_SEND || qp->type == VB_QP_XRC_RECV;
 }
 
-/* The QP has so many packets on their way now. */
+/* The QP now has this many packets in flight. */
 static inline void vb_flight_update(struct vb_qp *qp, uint32_t packet_count)
 {
 	uint32_t bytes = packet_count * qp->packet_bytes;
@@ -196,7 +203,7 @@ static inline void vb_flight_update(struct vb_qp *qp, uint32_t packet_count)
 		vb_flight_wake(qp->nic, qp->flight);
 }
 
-/* Whether it may not send now: there is no room, or others come first. */
+/* Whether the QP may not send now: there is no room, or other QPs come first. */
 static inline bool vb_flight_is_full(const struct vb_qp *qp)
 {
 	const struct vb_flight *flight = qp->flight;
@@ -205,14 +212,14 @@ static inline bool vb_flight_is_full(const struct vb_qp *qp)
 			  (vb_link_is_linked(&flight->waiting) && flight->turn != qp));
 }
 
-/* Whether one packet more leaves no room. */
+/* Whether one more packet uses up the room. */
 static inline bool vb_flight_is_nearly_full(const struct vb_qp *qp)
 {
 	return qp->flight &&
 	       qp->flight->bytes + qp->packet_bytes >= qp->nic->config.flight_bytes_max;
 }
 
-/* A request that is complete only when its response has come. */
+/* Whether a request completes only when its response has arrived. */
 static inline bool vb_wqe_needs_response(const struct vb_wqe *wqe)
 {
 	switch ((enum vb_wr_opcode)wqe->opcode) {
@@ -238,7 +245,7 @@ static inline bool vb_wqe_is_local(const struct vb_wqe *wqe)
 	return wqe->opcode == VB_WR_LOCAL_INV || wqe->opcode == VB_WR_BIND_MW;
 }
 
-/* Whether some of the request at send_index is done, or on its way. */
+/* Whether a part of the request at send_index is done or in flight. */
 static inline bool vb_qp_has_begun(const struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	return wqe->progress != VB_WQE_POSTED || qp->requester.direct_offset;
@@ -246,30 +253,34 @@ static inline bool vb_qp_has_begun(const struct vb_qp *qp, const struct vb_wqe *
 
 /* qp.c */
 struct vb_qp *vb_qp_find(const struct vb_nic *nic, vb_qpn number);
-void vb_qp_schedule(struct vb_qp *qp); /* may have something to send */
+void vb_qp_schedule(struct vb_qp *qp); /* the QP may have something to send */
 void vb_qp_on_timer(struct vb_qp *qp);
-/* One packet, if there is one to send; with ends_turn it is the QP's last for now. */
+/* Builds one packet, if there is one to send. With ends_turn it is the QP's last one for now. */
 bool vb_qp_emit(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn);
 void vb_qp_publish(struct vb_qp *qp); /* brings the row up to date with the QP */
-void vb_qp_on_established(struct vb_qp *qp); /* its first request has come */
+void vb_qp_on_established(struct vb_qp *qp); /* its first request has arrived */
 void vb_qp_set_state(struct vb_qp *qp, enum vb_qp_state state);
-void vb_qp_reset(struct vb_qp *qp); /* as new, its completions gone */
+void vb_qp_reset(struct vb_qp *qp); /* as new, without completions */
 
 /* qp_error.c */
-void vb_qp_enter_error(struct vb_qp *qp); /* everything posted is flushed */
+void vb_qp_enter_error(struct vb_qp *qp); /* flushes everything posted */
 void vb_qp_enter_sqe(struct vb_qp *qp); /* UC and UD: the send queue stops, receives go on */
 void vb_qp_flush_send(struct vb_qp *qp);
 void vb_qp_flush_recv(struct vb_qp *qp);
 
 /* complete.c */
 uint8_t vb_headers_of(const struct vb_flow *flow); /* enum vb_headers */
-void vb_qp_complete_current(struct vb_qp *qp); /* the request at send_index, the oldest, is done */
+/* the request at send_index, which is the oldest, is done */
+void vb_qp_complete_current(struct vb_qp *qp);
 void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status);
 /* The same for a WRITE that succeeded and wants a completion, though it has no slot. */
 void vb_qp_complete_write(struct vb_qp *qp, uint32_t index, uint64_t wr_id, uint32_t length);
 void vb_qp_complete_receive(struct vb_qp *qp, enum vb_status status, const struct vb_packet *packet,
 			    uint32_t byte_length);
-/* The same for a plain message that went into the newest receive taken from the QP's own queue, which was never in use. */
+/*
+ * The same for a plain message that went into the newest receive taken from the QP's own queue.
+ * That receive never was the one in use.
+ */
 void vb_qp_complete_taken(struct vb_qp *qp, uint64_t wr_id, uint32_t byte_length,
 			  bool is_solicited);
 

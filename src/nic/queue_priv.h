@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The rings as the engine sees them. Indices count up for ever and wrap at 2^32; a slot is index & mask.
- * `posted` is written by the program's side (release) and read by the engine (acquire); `freed` the other way:
- * whoever polls the completion writes it (release), whoever posts reads it (acquire).
+ * The rings as the engine sees them. Indices count up without end and wrap at 2^32; a slot is index
+ * & mask. `posted` is written by the program's side (release) and read by the engine (acquire).
+ * `freed` is written by the thread that polls the completion (release) and read by the thread that
+ * posts (acquire).
  */
 #ifndef VB_NIC_QUEUE_PRIV_H
 #define VB_NIC_QUEUE_PRIV_H
@@ -13,14 +14,14 @@
 
 #include <stdatomic.h>
 
-/* How far a send request has come. */
+/* How far a send request has progressed. */
 enum vb_wqe_progress {
 	VB_WQE_POSTED = 0,
 	VB_WQE_STARTED, /* has its PSNs; packets may be out */
 	VB_WQE_EXECUTED, /* a local operation that is done */
 };
 
-/* A send request in its ring slot. Behind it lie its SGEs, or its inline data. */
+/* A send request in its ring slot. Its SGEs or its inline data follow it. */
 struct vb_wqe {
 	uint64_t wr_id;
 	union {
@@ -39,24 +40,28 @@ struct vb_wqe {
 		struct {
 			uint64_t address;
 			uint64_t length;
-			uint32_t region_key; /* keys, not pointers: the program may destroy either before we get there */
+			/*
+			 * Keys, not pointers: the program may destroy either object before
+			 * execution.
+			 */
+			uint32_t region_key;
 			uint32_t rkey;
 			uint32_t access;
 		} bind;
 	};
 	uint32_t imm;
 	uint32_t length;
-	uint32_t ssn; /* its place in the sequence of messages, for the credits */
+	uint32_t ssn; /* its place in the message sequence, for credits */
 	uint32_t packet_count; /* PSNs that it takes; 0 for a local operation */
 	vb_psn first_psn;
-	uint32_t first_byte; /* where its payload begins in all that the QP ever sent, modulo 2^32 */
+	uint32_t first_byte; /* position of its payload in all that the QP ever sent, modulo 2^32 */
 	uint8_t opcode; /* enum vb_wr_opcode */
 	uint8_t flags; /* enum vb_send_flag */
 	uint8_t sge_count;
-	uint8_t progress; /* enum vb_wqe_progress; the engine's */
+	uint8_t progress; /* enum vb_wqe_progress; written by the engine */
 };
 
-/* A receive in its ring slot; behind it lie its SGEs. */
+/* A receive in its ring slot. Its SGEs follow it. */
 struct vb_rwqe {
 	uint64_t wr_id;
 	uint32_t length;
@@ -71,8 +76,8 @@ struct vb_queue {
 	uint32_t sge_max;
 	_Atomic uint32_t posted;
 	_Atomic uint32_t freed;
-	uint32_t staged; /* the poster's: put in, not shown to the engine yet */
-	uint32_t taken; /* the engine's: receive queues */
+	uint32_t staged; /* the poster's: written, not published to the engine yet */
+	uint32_t taken; /* the engine's: used in receive queues */
 };
 
 VB_MUST_USE vb_err vb_queue_init(struct vb_queue *queue, uint32_t depth, uint32_t sge_max,
@@ -110,7 +115,7 @@ static inline uint32_t vb_queue_posted(const struct vb_queue *queue)
 	return atomic_load_explicit(&queue->posted, memory_order_acquire);
 }
 
-/* For who posts. */
+/* For the posting thread. */
 static inline bool vb_queue_is_full(const struct vb_queue *queue)
 {
 	return queue->staged - atomic_load_explicit(&queue->freed, memory_order_acquire) >=
@@ -127,11 +132,11 @@ struct vb_cq {
 	_Atomic uint32_t consumed; /* the poller's; release */
 	_Atomic uint32_t armed; /* 0, VB_ARMED_NEXT or VB_ARMED_SOLICITED */
 	bool has_overrun;
-	bool is_silent; /* nobody arms it */
-	struct vb_link overrun; /* in nic->overruns until its users have been told */
+	bool is_silent; /* the CQ is never armed */
+	struct vb_link overrun; /* in nic->overruns until its QPs are in error */
 	uint16_t moderation_count;
 	uint16_t moderation_period_us;
-	uint32_t moderated; /* completions since the event was due but held back */
+	uint32_t moderated; /* completions since the event became due but was held back */
 	struct vb_timer timer;
 	struct vb_event_source source;
 };
@@ -141,7 +146,10 @@ enum vb_armed { VB_ARMED_NOT = 0, VB_ARMED_SOLICITED = 1, VB_ARMED_NEXT = 2 };
 void vb_cq_on_overrun(struct vb_cq *cq, const struct vb_qp *qp);
 void vb_cq_look_if_armed(struct vb_cq *cq, bool solicited);
 
-/* Place for a completion of this QP, to be filled in and shown; NULL: the CQ has run over. */
+/*
+ * Returns the place for a completion of this QP, to be filled in and published; NULL: the CQ
+ * overran.
+ */
 static inline struct vb_completion *vb_cq_claim(struct vb_cq *cq, const struct vb_qp *qp)
 {
 	uint32_t produced = atomic_load_explicit(&cq->produced, memory_order_relaxed);
@@ -154,7 +162,10 @@ static inline struct vb_completion *vb_cq_claim(struct vb_cq *cq, const struct v
 	return &cq->entries[produced & cq->mask];
 }
 
-/* `solicited` decides whether a CQ armed for solicited ones raises its event; a failure is. */
+/*
+ * Publishes the completion. `solicited` decides whether a CQ armed for solicited completions raises
+ * its event; a failure counts as solicited.
+ */
 static inline void vb_cq_show(struct vb_cq *cq, bool solicited)
 {
 	uint32_t produced = atomic_load_explicit(&cq->produced, memory_order_relaxed);
@@ -165,7 +176,10 @@ static inline void vb_cq_show(struct vb_cq *cq, bool solicited)
 }
 
 void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp);
-/* Completions of this XRC domain's QPs stay, but are no longer theirs: the SRQ that led here goes. */
+/*
+ * The SRQ that led to this CQ goes away. Completions of this XRC domain's QPs stay, but no longer
+ * refer to the QPs.
+ */
 void vb_cq_disown(struct vb_cq *cq, const struct vb_xrcd *xrcd);
 void vb_cq_on_timer(struct vb_cq *cq);
 
@@ -189,7 +203,9 @@ struct vb_srq *vb_srq_find(const struct vb_nic *nic, const struct vb_xrcd *xrcd,
 /* Removes the QP's completions from the CQs of all SRQs of its XRC domain. */
 void vb_srq_purge_xrc(const struct vb_qp *qp);
 
-/* The next receive of the SRQ, or NULL; vb_srq_consume() then takes it and raises the limit event. */
+/*
+ * The next receive of the SRQ, or NULL. vb_srq_consume() then takes it and raises the limit event.
+ */
 struct vb_rwqe *vb_srq_peek(struct vb_srq *srq);
 void vb_srq_consume(struct vb_srq *srq);
 

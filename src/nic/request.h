@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a program hands to the adapter and gets back: work requests and completions. The numbers are those
- * of the verbs API, so that the ABI library translates by assignment.
+ * Work requests and completions: what a program hands to the adapter and gets back. The numbers are
+ * those of the verbs API, so that the ABI library translates by assignment.
  */
 #ifndef VB_NIC_REQUEST_H
 #define VB_NIC_REQUEST_H
@@ -49,12 +49,13 @@ enum vb_access {
 	VB_ACCESS_ZERO_BASED = 1 << 5,
 	VB_ACCESS_ON_DEMAND = 1 << 6,
 	VB_ACCESS_HUGETLB = 1 << 7,
-	VB_ACCESS_OPTIONAL =
-		0x3ff00000, /* hints such as relaxed ordering: accepted and without effect */
+	/* Hints such as relaxed ordering: accepted and without effect. */
+	VB_ACCESS_OPTIONAL = 0x3ff00000,
 };
 
 struct vb_sge {
-	uint64_t address; /* in the key's address space: the iova; with INLINE the program's own address */
+	/* In the key's address space (the iova); with INLINE the program's own address. */
+	uint64_t address;
 	uint32_t length; /* 0 means 0 */
 	uint32_t lkey;
 };
@@ -62,7 +63,7 @@ struct vb_sge {
 struct vb_bind {
 	struct vb_mw *mw;
 	struct vb_mr *mr; /* NULL with length 0: unbind (type 1) */
-	uint32_t rkey; /* the key that the window shall have: only its low 8 bits may be new */
+	uint32_t rkey; /* The key that the window is to have; only its low 8 bits may be new. */
 	uint64_t address; /* in the region's address space */
 	uint64_t length;
 	uint32_t access;
@@ -82,7 +83,7 @@ struct vb_send_request {
 	uint32_t remote_srqn; /* XRC_SEND */
 	const struct vb_ah *ah; /* UD, with the next two */
 	uint32_t remote_qpn;
-	uint32_t remote_qkey; /* with its high bit set: the QP's own Q_Key goes out instead */
+	uint32_t remote_qkey; /* with its high bit set: the QP's own Q_Key is sent instead */
 	struct vb_bind bind;
 };
 
@@ -130,9 +131,9 @@ enum vb_completion_flag {
 };
 
 /*
- * RoCE has no service level. In the completion of a receive, adapters for RoCE report there which
- * headers the message came with: the type of the network header in the two low bits, and whether
- * UDP follows. Programs read from it which IP version a datagram came by.
+ * RoCE has no service level. In the completion of a receive, RoCE adapters use that field to report
+ * the headers of the message: the type of the network header in the two low bits, and whether UDP
+ * follows. Programs read from it which IP version carried a datagram.
  */
 enum vb_headers {
 	VB_HEADERS_IPV6 = 1,
@@ -140,7 +141,7 @@ enum vb_headers {
 	VB_HEADERS_UDP = 8,
 };
 
-/* With a status other than SUCCESS only wr_id, status, qpn and vendor_error mean something. */
+/* With a status other than SUCCESS only wr_id, status, qpn and vendor_error are meaningful. */
 struct vb_completion {
 	uint64_t wr_id;
 	uint64_t timestamp_ns; /* the engine's time when it completed */
@@ -155,9 +156,9 @@ struct vb_completion {
 	uint16_t pkey_index;
 	uint8_t service_level; /* receives: enum vb_headers */
 	bool is_receive;
-	/* For vb_cq_poll() itself: whose ring slot becomes free. */
+	/* For vb_cq_poll() itself: the QP that owns the ring slot to free. */
 	struct vb_qp *qp;
-	uint32_t slot_end; /* ring index after the request's own */
+	uint32_t slot_end; /* ring index after that of the request */
 	bool frees_slot;
 };
 

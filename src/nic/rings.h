@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The rings between the program's threads and the engine: the only calls that threads other than the engine's
- * owner may make. Each queue has one producer or consumer at a time: callers hold the queue's own lock
- * (send queue, receive queue, SRQ, CQ). The engine's side needs no lock: indices are published with release
- * and read with acquire.
+ * The rings between the program's threads and the engine: the only calls that threads other than
+ * the engine's owner may make. Each queue has one producer or consumer at a time: callers hold the
+ * queue's own lock (send queue, receive queue, SRQ, CQ). The engine's side needs no lock: indices
+ * are published with release and read with acquire.
  */
 #ifndef VB_NIC_RINGS_H
 #define VB_NIC_RINGS_H
@@ -17,46 +17,50 @@ struct vb_qp;
 struct vb_srq;
 
 /*
- * Puts one request into the send queue. It is not seen by the engine before vb_qp_ring_send().
- * VB_ENOMEM when the queue is full, VB_EINVAL for a request that can never be right or a QP state that does
- * not take any, VB_EOPNOTSUPP for an operation that the QP's type does not have, VB_EFAULT when inline data could
- * not be read. Nothing has changed then; requests put in before stay.
+ * Puts one request into the send queue. The engine does not see it before vb_qp_ring_send().
+ * VB_ENOMEM when the queue is full, VB_EINVAL for a request that can never be valid or a QP state
+ * that takes none, VB_EOPNOTSUPP for an operation that the QP's type does not have, VB_EFAULT when
+ * inline data could not be read. On failure nothing has changed; requests put in before stay.
  */
 VB_MUST_USE vb_err vb_qp_post_send(struct vb_qp *qp, const struct vb_send_request *request);
 
-/* Shows the engine all requests that were put in, and tells it. */
+/* Publishes to the engine all requests that were put in, and rings the doorbell. */
 void vb_qp_ring_send(struct vb_qp *qp);
 
 /*
- * The same in two steps: shows them, and is true if there are any; then tells it. Who owns the engine by then does as well to have it look
- * himself (vb_qp_on_doorbell() in nic/qp.h).
+ * The same in two steps. The first publishes the requests and returns whether there are any; the
+ * second rings. A thread that owns the engine by then can call vb_qp_on_doorbell() (nic/qp.h)
+ * instead of ringing.
  */
 bool vb_qp_show_send(struct vb_qp *qp);
 void vb_qp_ring(struct vb_qp *qp);
 
-/* Forgets all requests that were put in since the last vb_qp_ring_send(). */
+/* Discards all requests that were put in since the last vb_qp_ring_send(). */
 void vb_qp_abort_send(struct vb_qp *qp);
 
-/* Whether somebody has rung and the engine has not looked since. */
+/* Whether a thread has rung and the engine has not looked since. */
 bool vb_nic_is_rung(const struct vb_nic *nic);
 
-/* Puts one receive into the queue; at once visible. Errors as above. */
+/* Puts one receive into the queue; it is visible immediately. Errors as above. */
 VB_MUST_USE vb_err vb_qp_post_recv(struct vb_qp *qp, const struct vb_recv_request *request);
 
-/* Whether the peer waits to hear of a receive: then posting one rings. */
+/* Whether the peer waits to hear of a receive. If so, posting one rings. */
 bool vb_qp_is_awaited(const struct vb_qp *qp);
 VB_MUST_USE vb_err vb_srq_post_recv(struct vb_srq *srq, const struct vb_recv_request *request);
 
-/* Why a request is refused: what posting looks at, in this order. That a queue is full comes after all of it. */
+/*
+ * Why a request is refused: the checks of posting, in this order. The check for a full queue comes
+ * last.
+ */
 enum vb_post_refusal {
 	VB_POST_FINE = 0,
-	VB_POST_OPCODE, /* there is no such operation */
-	VB_POST_SERVICE, /* QPs of this type do not have it: VB_EOPNOTSUPP, all others are VB_EINVAL */
+	VB_POST_OPCODE, /* no such operation */
+	VB_POST_SERVICE, /* QPs of this type do not have it: VB_EOPNOTSUPP, all others VB_EINVAL */
 	VB_POST_NO_QUEUE, /* receives come from an SRQ */
 	VB_POST_STATE,
 	VB_POST_SGE_COUNT,
 	VB_POST_LENGTH, /* the sum of the SGEs */
-	VB_POST_NO_INLINE, /* this operation sends nothing that could be inline */
+	VB_POST_NO_INLINE, /* this operation has no data that could be inline */
 	VB_POST_INLINE_LENGTH,
 	VB_POST_ATOMIC_LENGTH, /* not 8 */
 	VB_POST_WINDOW_KEY, /* no window, or the new key does not belong to it */
@@ -69,7 +73,10 @@ enum vb_post_refusal vb_qp_check_recv(const struct vb_qp *qp,
 enum vb_post_refusal vb_srq_check_recv(const struct vb_srq *srq,
 				       const struct vb_recv_request *request);
 
-/* The oldest completion, which stays where it is until it is taken; NULL: there is none. Taking it frees the queue slots of what it completes. */
+/*
+ * The oldest completion, which stays in place until it is taken; NULL: there is none. Taking it
+ * frees the queue slots of the requests that it completes.
+ */
 const struct vb_completion *vb_cq_peek(const struct vb_cq *cq);
 void vb_cq_take(struct vb_cq *cq);
 
@@ -77,8 +84,9 @@ void vb_cq_take(struct vb_cq *cq);
 uint32_t vb_cq_poll(struct vb_cq *cq, struct vb_completion *completions, uint32_t capacity);
 
 /*
- * Asks for one event (VB_EVENT_COMPLETION) at the next completion, or at the next solicited or failed one. A
- * program polls once more after arming, as with hardware: completions that are already there raise nothing.
+ * Asks for one event (VB_EVENT_COMPLETION) at the next completion, or at the next solicited or
+ * failed one. A program polls once more after arming, as with hardware: completions that are
+ * already there raise nothing.
  */
 void vb_cq_arm(struct vb_cq *cq, bool solicited_only);
 

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rows that processes of this host are shown: copies of the engine's own (nic/tables.h), in memory that others read at any time. Each
- * word is copied in one piece, between an odd generation and the next even one.
+ * Published rows: copies of the engine's own rows (nic/tables.h), in memory that other processes of
+ * this host read at any time. Each word is copied in one piece, between an odd generation and the
+ * next even one.
  */
 #ifndef VB_NIC_SHOWN_PRIV_H
 #define VB_NIC_SHOWN_PRIV_H
 
 #include "nic/tables.h"
 
-/* Begins a change: from now on no reader takes the row for stable. `shown` is NULL if nobody is shown anything. */
+/*
+ * Begins a change: from now on no reader takes the row for stable. `shown` is NULL if nothing is
+ * published.
+ */
 void vb_shown_change_begin(void *shown, uint32_t *generation);
-/* Ends it: `shown` is as `row` is, of `size` bytes, whose generation is even again. */
+/* Ends a change: copies `row`, of `size` bytes, to `shown`; the generation is even again. */
 void vb_shown_change_end(void *shown, const void *row, uint32_t size);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared receive queues, basic and XRC. A QP's error does not flush them, but for the one in use. */
+/*
+ * Shared receive queues, basic and XRC. A QP's error flushes only the receive in use, not the
+ * queue.
+ */
 #ifndef VB_NIC_SRQ_H
 #define VB_NIC_SRQ_H
 
@@ -16,7 +19,7 @@ struct vb_srq_init {
 	uint32_t depth;
 	uint32_t sge_max;
 	uint32_t limit; /* 0: none */
-	struct vb_xrcd *xrcd; /* XRC: both of these; basic: NULL */
+	struct vb_xrcd *xrcd; /* XRC: this and cq; basic: NULL */
 	struct vb_cq *cq;
 	void *owner_context;
 };
@@ -25,14 +28,17 @@ VB_MUST_USE vb_err vb_srq_create(struct vb_pd *pd, const struct vb_srq_init *ini
 				 struct vb_srq **srq_out);
 vb_err vb_srq_destroy(struct vb_srq *srq); /* VB_EBUSY while a QP uses it */
 
-/* Arms the limit event: raised once when fewer than `limit` receives are left. VB_EINVAL beyond the depth. */
+/*
+ * Arms the limit event, which is raised once when fewer than `limit` receives are left. VB_EINVAL
+ * beyond the depth.
+ */
 VB_MUST_USE vb_err vb_srq_set_limit(struct vb_srq *srq, uint32_t limit);
-uint32_t vb_srq_limit(const struct vb_srq *srq); /* 0 once it was raised */
+uint32_t vb_srq_limit(const struct vb_srq *srq); /* 0 after the event was raised */
 uint32_t vb_srq_depth(const struct vb_srq *srq);
 uint32_t vb_srq_sge_max(const struct vb_srq *srq);
 uint32_t vb_srq_number(const struct vb_srq *srq); /* what XRC requests name */
 
-/* Grows or shrinks; needs the SRQ's lock too. VB_EINVAL if what is in it would not fit. */
+/* Grows or shrinks the SRQ; also needs its lock. VB_EINVAL if the receives in it would not fit. */
 VB_MUST_USE vb_err vb_srq_resize(struct vb_srq *srq, uint32_t depth);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The unreliable transports, and the halves of the work that UC shares with RC. */
+/* The unreliable transports, and the parts of the work that UC shares with RC. */
 #ifndef VB_NIC_UNRELIABLE_PRIV_H
 #define VB_NIC_UNRELIABLE_PRIV_H
 
@@ -12,9 +12,12 @@ void vb_uc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 		      const struct vb_packet *packet);
 
 /* unreliable.c: the end of a request that has no acknowledgement */
-void vb_unreliable_on_sent(struct vb_qp *qp); /* the request at send_index is out, or done */
+void vb_unreliable_on_sent(struct vb_qp *qp); /* the request at send_index is sent, or done */
 void vb_unreliable_complete_sent(struct vb_qp *qp);
-/* The request at send_index cannot be sent. False if that must wait for the completion of those before it. */
+/*
+ * The request at send_index cannot be sent. False if reporting it must wait for the completion of
+ * the requests before it.
+ */
 bool vb_unreliable_fail(struct vb_qp *qp, enum vb_status status);
 
 /* ud.c */
@@ -23,9 +26,12 @@ void vb_ud_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 		      const struct vb_packet *packet);
 
 /* request.c: packets of a request */
-void vb_request_start(struct vb_qp *qp, struct vb_wqe *wqe); /* gives it its PSNs */
+void vb_request_start(struct vb_qp *qp, struct vb_wqe *wqe); /* assigns its PSNs */
 enum vb_status vb_request_execute_local(struct vb_qp *qp, struct vb_wqe *wqe);
-/* A SEND of RC that is copied into one packet, which asks for an ACK. False if it must be made the long way. */
+/*
+ * Builds a SEND of RC by copying it into one packet, which asks for an ACK. False if it must take
+ * the long path.
+ */
 bool vb_request_build_short(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_slot *slot);
 enum vb_verdict vb_request_build(struct vb_qp *qp, const struct vb_wqe *wqe, bool ask_for_ack,
 				 struct vb_cursor *cursor, struct vb_slot *slot);

@@ -10,12 +10,12 @@ enum vb_verdict {
 	VB_NOT_READY, /* no receive is posted: RNR NAK */
 	VB_INVALID_REQUEST, /* not well-formed, or not supported by the QP */
 	VB_ACCESS_REFUSED, /* key, range, rights or PD */
-	VB_OPERATION_FAILED, /* allowed, but the memory was not there */
+	VB_OPERATION_FAILED, /* allowed, but the memory was gone */
 	VB_RECEIVE_TOO_SHORT, /* the message does not fit into the posted receive */
 	VB_RECEIVE_REFUSED, /* the posted receive's own buffers failed the check */
 };
 
-/* What a responder does about a verdict that ends its QP. */
+/* How a responder acts on a verdict that ends its QP. */
 struct vb_refusal {
 	uint8_t nak; /* enum vb_nak */
 	uint8_t receive_status; /* enum vb_status of the receive in use */

@@ -40,7 +40,7 @@ struct vb_nic_config {
 	uint32_t qp_row_count;
 
 	uint64_t seed; /* for keys and the first QPN: they are unguessable if the seed is */
-	/* first of the range that QPNs are taken from, without 0, 1 and 0xffffff */
+	/* First of the range that QPNs are taken from, without 0, 1 and 0xffffff. */
 	uint32_t qpn_first;
 	uint32_t qpn_count; /* length of that range; 0: everything from qpn_first on */
 
@@ -63,9 +63,9 @@ struct vb_nic_config {
 	/* The same for all RC QPs to one receiver together, approximately; 0: no bound. */
 	uint32_t flight_bytes_max;
 
-	/* 4096 bytes of 0 in application memory: what a null region reads as */
+	/* 4096 bytes of 0 in application memory: what a null region reads as. */
 	vb_dma_addr zero_page;
-	/* memory on the adapter, handed out by vb_dm_create(); may be 0 */
+	/* Memory on the adapter, handed out by vb_dm_create(); may be 0. */
 	vb_dma_addr device_memory;
 	uint64_t device_memory_length;
 
@@ -109,7 +109,7 @@ VB_MUST_USE vb_err vb_nic_set_pkey(struct vb_nic *nic, uint32_t index, uint16_t 
  * path MTU.
  */
 VB_MUST_USE vb_err vb_nic_set_port_mtu(struct vb_nic *nic, uint32_t mtu);
-/* NULL beyond the table */
+/* NULL beyond the table. */
 const struct vb_gid *vb_nic_gid(const struct vb_nic *nic, uint32_t index);
 bool vb_nic_has_gid(const struct vb_nic *nic, const struct vb_gid *gid);
 uint16_t vb_nic_pkey(const struct vb_nic *nic, uint32_t index); /* 0 beyond the table */

@@ -98,7 +98,7 @@ struct vb_receive {
 	uint32_t pd; /* PD that its keys must belong to */
 	uint64_t wr_id;
 	const struct vb_sge *sges; /* in the RQ's slot, or in `copy` */
-	/* of an SRQ's entry, so that its slot is free immediately; NULL without SRQ */
+	/* Of an SRQ's entry, so that its slot is free immediately; NULL without SRQ. */
 	struct vb_sge *copy;
 	struct vb_srq *srq; /* the SRQ it came from, or NULL */
 };
@@ -138,7 +138,7 @@ struct vb_qp {
 	uint8_t type; /* enum vb_qp_type */
 	uint8_t service; /* enum vb_service of its packets */
 	_Atomic uint8_t state; /* enum vb_qp_state; read by posting threads */
-	/* the peer knows that there are no receives; read by posting threads */
+	/* The peer knows that there are no receives; read by posting threads. */
 	_Atomic uint8_t has_told_no_credits;
 	_Atomic uint8_t has_reach; /* `reach` is not NULL; read by posting threads */
 	uint8_t mtu_shift;
@@ -270,7 +270,7 @@ void vb_qp_flush_recv(struct vb_qp *qp);
 
 /* complete.c */
 uint8_t vb_headers_of(const struct vb_flow *flow); /* enum vb_headers */
-/* the request at send_index, which is the oldest, is done */
+/* The request at send_index, which is the oldest, is done. */
 void vb_qp_complete_current(struct vb_qp *qp);
 void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status);
 /* The same for a WRITE that succeeded and wants a completion, though it has no slot. */

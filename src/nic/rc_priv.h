@@ -51,7 +51,7 @@ void vb_rc_conclude_failure(struct vb_qp *qp);
 /* Full packets that may be in flight now; at least 1. */
 uint32_t vb_rc_flight_max(const struct vb_qp *qp);
 bool vb_rc_is_drained(const struct vb_qp *qp);
-/* SQD: raises the event once when nothing is under way any more */
+/* SQD: raises the event once when nothing is under way any more. */
 void vb_rc_check_drained(struct vb_qp *qp);
 
 /* rc_response.c */
@@ -88,9 +88,9 @@ void vb_rc_let_ack_ride(struct vb_qp *qp, struct vb_slot *slot);
 
 /* rc_resource.c */
 VB_MUST_USE vb_err vb_rc_resize_resources(struct vb_qp *qp, uint32_t count);
-/* false: the peer has too many in flight */
+/* False: the peer has too many in flight. */
 bool vb_rc_has_room(const struct vb_responder *responder);
-/* only when there is room */
+/* Only when there is room. */
 struct vb_resource *vb_rc_claim_resource(struct vb_responder *responder);
 struct vb_resource *vb_rc_find_resource(struct vb_responder *responder, vb_psn psn);
 struct vb_resource *vb_rc_next_pending(struct vb_responder *responder);

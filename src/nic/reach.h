@@ -31,7 +31,7 @@ struct vb_reach_memo {
 	uint32_t right; /* the one enum vb_access that was granted; 0: nothing is remembered */
 	uint32_t epoch;
 	uint32_t qp_generation;
-	/* the target's row, to see whether it has changed; so is key_row */
+	/* The target's row, to see whether it has changed; so is key_row. */
 	const struct vb_qp_row *qp_row;
 	const struct vb_key_row *key_row;
 	struct vb_key_row key; /* the content of key_row at the check */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The short way for who posts one short SEND and has nothing else under way, as in a ping-pong: straight into its packet, past doorbells
- * and turns. The same comes of it.
+ * The short path for a program that posts one short SEND and has nothing else under way, as in a
+ * ping-pong. The SEND goes straight into its packet, past doorbells and turns, with the same
+ * result.
  */
 #include "nic/qp_priv.h"
 #include "nic/rc_priv.h"
 
-/* Whether the engine has nothing to do but, perhaps, for this QP. */
+/* Whether the engine has no work except, perhaps, for this QP. */
 static bool is_only_work(const struct vb_nic *nic, const struct vb_qp *qp)
 {
 	return (!vb_link_is_linked(&nic->active) ||
@@ -22,7 +23,10 @@ static void count_packets(struct vb_nic *nic, const struct vb_slot *slots, uint3
 	nic->counters.counts[VB_COUNTER_TX_PACKETS] += count;
 }
 
-/* The ACK that is owed: on a line it rides along, on the wire it is the last segment. Returns how many slots there are now. */
+/*
+ * Adds the ACK that is owed: piggybacked on a shared-memory link, as the last segment on the wire.
+ * Returns how many slots there are now.
+ */
 static uint32_t add_ack(struct vb_qp *qp, struct vb_slot slots[2])
 {
 	if (!vb_rc_owes_mere_ack(&qp->responder))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How requests end: the completion of a send request or a receive, and what it says. */
+/* How requests end: the completion of a send request or a receive, and its content. */
 #include "nic/qp_priv.h"
 
 #include "nic/rc_priv.h"
@@ -30,7 +30,7 @@ static uint8_t completion_opcode(enum vb_wr_opcode opcode)
 	return VB_COMPLETION_SEND;
 }
 
-/* As far as all sends have it alike. */
+/* Fills in what all sends have in common. */
 static inline void fill_send(struct vb_completion *entry, struct vb_qp *qp, uint32_t index,
 			     uint64_t wr_id, uint32_t length)
 {
@@ -68,7 +68,7 @@ void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status
 					      ? VB_COUNTER_REQ_CQE_FLUSH_ERROR
 					      : VB_COUNTER_REQ_CQE_ERROR);
 	if (!failed && !(wqe->flags & VB_SEND_SIGNALED))
-		return; /* its slot is freed by the next completion of this queue */
+		return; /* the next completion of this queue frees its slot */
 	entry = vb_cq_claim(qp->send_cq, qp);
 	if (!entry)
 		return;
@@ -93,7 +93,7 @@ uint8_t vb_headers_of(const struct vb_flow *flow)
 	return VB_HEADERS_UDP | (vb_flow_is_ipv4(flow) ? VB_HEADERS_IPV4 : VB_HEADERS_IPV6);
 }
 
-/* What the packet that ended the message adds to a receive's completion. */
+/* Adds what the last packet of the message contributes to a receive's completion. */
 static void describe_message(struct vb_completion *completion, const struct vb_packet *packet)
 {
 	if (packet->traits & VB_HAS_IMM) {
@@ -112,7 +112,7 @@ static void describe_message(struct vb_completion *completion, const struct vb_p
 		completion->opcode = VB_COMPLETION_RECV_WRITE_IMM;
 }
 
-/* The rest is what describe_message() adds. */
+/* Fills in everything except what describe_message() adds. */
 static inline void fill_receive(struct vb_completion *entry, struct vb_qp *qp,
 				const struct vb_receive *receive, enum vb_status status,
 				uint32_t byte_length)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A datagram is known by who sent it, socket and QP, and by its PSN. Not by its QP alone: the next process may have the same numbers. The datagrams of
- * a sender go through the rows one after the other, so that the last 16,384 of one are remembered, or of several together. The rings of eight senders hold
- * less; who reads the wire so late that even older ones come from there gets those twice.
+ * Multicast datagrams that are expected a second time. A datagram is identified by the socket and
+ * QP of its sender and by its PSN. The QP alone would not do: the next process may have the same
+ * numbers. The datagrams of one sender go through the rows in order, so the last 16,384 of one
+ * sender, or of several together, are remembered. The rings of eight senders hold fewer. A process
+ * that reads the wire so late that it still finds older datagrams there gets those twice.
  */
 #include "nic/copies_priv.h"
 
@@ -18,7 +20,7 @@ struct copy {
 };
 
 struct row {
-	struct copy copies[ROW_LENGTH]; /* the newest first */
+	struct copy copies[ROW_LENGTH]; /* newest first */
 };
 
 struct vb_copies {

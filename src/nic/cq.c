@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion queues. `produced` is the engine's and `consumed` the poller's; resize and purge change both and
- * therefore need the CQ's lock beside the ownership of the engine.
+ * Completion queues. `produced` is written by the engine and `consumed` by the poller. Resize and
+ * purge change both, and therefore need the CQ's lock as well as ownership of the engine.
  */
 #include "nic/cq.h"
 
@@ -117,7 +117,10 @@ static void raise_armed(struct vb_cq *cq)
 	vb_event_raise(cq->nic, &cq->source, VB_EVENT_COMPLETION);
 }
 
-/* An armed CQ got what it was armed for: now, or a little later together with others. */
+/*
+ * An armed CQ got a completion it was armed for: raises the event now, or a little later together
+ * with others.
+ */
 VB_APART static void on_awaited(struct vb_cq *cq)
 {
 	bool by_count = cq->moderation_count > 1;
@@ -141,7 +144,7 @@ void vb_cq_on_timer(struct vb_cq *cq)
 VB_SELDOM void vb_cq_on_overrun(struct vb_cq *cq, const struct vb_qp *qp)
 {
 	if (cq->has_overrun) {
-		/* A QP that came into use since then learns it now. */
+		/* A QP that came into use since then must fail now. */
 		if (vb_qp_state_now(qp) != VB_STATE_ERR && !vb_link_is_linked(&cq->overrun))
 			vb_link_append(&cq->nic->overruns, &cq->overrun);
 		return;
@@ -156,8 +159,8 @@ void vb_cq_look_if_armed(struct vb_cq *cq, bool solicited)
 	uint32_t armed;
 
 	/*
-	 * Pairs with the fence in vb_cq_arm(): either we see the arming here, or the program's poll after
-	 * arming sees this completion.
+	 * Pairs with the fence in vb_cq_arm(): either we see the arming here, or the program's poll
+	 * after arming sees this completion.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
@@ -174,7 +177,7 @@ void vb_cq_arm(struct vb_cq *cq, bool solicited_only)
 {
 	uint32_t wanted = solicited_only ? VB_ARMED_SOLICITED : VB_ARMED_NEXT;
 
-	/* A request for any completion is not taken back by one for solicited completions only. */
+	/* A request for solicited completions only does not cancel one for any completion. */
 	if (wanted == VB_ARMED_NEXT ||
 	    atomic_load_explicit(&cq->armed, memory_order_relaxed) == VB_ARMED_NOT)
 		atomic_store_explicit(&cq->armed, wanted, memory_order_relaxed);
@@ -238,6 +241,6 @@ void vb_cq_disown(struct vb_cq *cq, const struct vb_xrcd *xrcd)
 		struct vb_completion *entry = &cq->entries[i & cq->mask];
 
 		if (entry->qp && entry->qp->xrcd == xrcd)
-			entry->qp = NULL; /* nothing of theirs is freed by polling it */
+			entry->qp = NULL; /* polling it frees nothing of the QP */
 	}
 }

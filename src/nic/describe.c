@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Numbers in words, for logs, traces and tests. */
+/* Names of numbers, for logs, traces and tests. */
 #include "nic/counters.h"
 #include "nic/event.h"
 #include "nic/qp.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory on the adapter: first fit in the area that the configuration names, kept as a list in address order. */
+/*
+ * Memory on the adapter: first fit in the area that the configuration names, kept as a list in
+ * address order.
+ */
 #include "base/heap.h"
 #include "nic/memory_priv.h"
 #include "nic/nic_priv.h"
@@ -11,7 +14,10 @@ static uint64_t align_up(uint64_t value, uint64_t alignment)
 	return (value + alignment - 1) & ~(alignment - 1);
 }
 
-/* Where a block of that size fits: *before is the list entry that it goes in front of. 0 if nowhere. */
+/*
+ * Finds room for a block of that size. *before is the list entry that it goes in front of. 0 if
+ * there is none.
+ */
 static vb_dma_addr find_gap(struct vb_nic *nic, uint64_t length, uint64_t alignment,
 			    struct vb_link **before)
 {

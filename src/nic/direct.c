@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RC, UC and XRC, requests that the initiator executes itself in the memory of a peer on this host. Only when nothing of the QP is on its way, so that
- * the order of requests is kept; PSN and MSN do not move. Long ones are done in parts, so that whoever posts is not kept for long. What
- * is refused, or fails, goes out in packets: nothing that is wrong is reported here.
+ * RC, UC and XRC requests that the initiator executes itself in the memory of a local peer. This
+ * happens only when nothing of the QP is in flight, so that the order of requests is kept; PSN and
+ * MSN do not move. Long requests are executed in parts, so that the posting thread is not held up
+ * for long. A request that is refused or fails goes out in packets: no error is reported here.
  */
 #include "nic/direct_priv.h"
 
@@ -17,7 +18,7 @@
 
 _Static_assert(VB_REACH_WRITES_MAX <= VB_SGE_MAX, "one span for each of them");
 
-/* The right that a request needs; 0: it cannot be executed from here. */
+/* The right that a request needs; 0: the initiator cannot execute it. */
 static uint32_t right_of(enum vb_wr_opcode opcode)
 {
 	switch (opcode) {
@@ -40,7 +41,10 @@ static uint32_t right_of(enum vb_wr_opcode opcode)
 	return 0;
 }
 
-/* Whether all before it has arrived. Of UC's packets nobody tells: the peer must have read them from the line. */
+/*
+ * Whether everything before the request has arrived. UC packets are not acknowledged: the peer must
+ * have read them from the shared-memory link.
+ */
 static bool is_alone(const struct vb_qp *qp)
 {
 	const struct vb_requester *requester = &qp->requester;
@@ -51,9 +55,10 @@ static bool is_alone(const struct vb_qp *qp)
 }
 
 /*
- * A stream of one-sided requests, of which one went out in packets, would never be alone again: it waits until that one has arrived. Not
- * where the last ones that were alone were refused: then only one in many tries again. UC waits for nobody: its requests are
- * complete when they are out.
+ * A stream of one-sided requests would never be alone again once one of them went out in packets.
+ * So the next one waits until that packet has arrived. It does not wait if the last requests that
+ * were alone were refused: then only one in many tries again. UC does not wait: its requests are
+ * complete when they are sent.
  */
 static bool waits(struct vb_qp *qp)
 {
@@ -77,7 +82,7 @@ static void note_refusal(struct vb_requester *requester)
 	requester->direct_offset = 0;
 }
 
-/* Fills in the part of the request that is next, as far as its buffers permit and nobody waits too long. */
+/* Fills in the next part of the request, as much as its buffers and the limit of a turn permit. */
 static bool fill_part(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_span *spans,
 		      struct vb_reach_request *request)
 {
@@ -86,7 +91,7 @@ static bool fill_part(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_span
 
 	request->offset = wqe == vb_queue_wqe(&qp->sq, qp->requester.send_index)
 				  ? qp->requester.direct_offset
-				  : 0; /* one behind it, which is not begun */
+				  : 0; /* a request behind it, which is not begun */
 	request->part_length = min32(wqe->length - request->offset, qp->nic->direct_left);
 	request->bytes = NULL;
 	request->span_count = 0;
@@ -117,7 +122,10 @@ static bool execute_atomic(struct vb_qp *qp, const struct vb_wqe *wqe,
 	return vb_dma_reach_atomic(qp->reach, request, &atomic, old);
 }
 
-/* Where the result of an atomic is wanted. It is done: memory that is not there is an error now. */
+/*
+ * Writes the result of an atomic to its destination. The atomic is done, so memory that is gone is
+ * an error now.
+ */
 static enum vb_status place_result(struct vb_qp *qp, const struct vb_wqe *wqe, uint64_t old)
 {
 	struct vb_payload payload = { .piece = { (const uint8_t *)&old, sizeof(old) } };
@@ -144,7 +152,10 @@ static void advance(struct vb_qp *qp, const struct vb_reach_request *request, en
 		vb_rc_fail(qp, status);
 }
 
-/* Field by field: a struct that is made and then copied makes the CPU wait for its own stores. fill_part() does the rest. */
+/*
+ * Filled in field by field: a struct that is built and then copied makes the CPU wait for its own
+ * stores. fill_part() does the rest.
+ */
 static void init_request(struct vb_reach_request *request, struct vb_qp *qp,
 			 const struct vb_wqe *wqe)
 {
@@ -156,7 +167,7 @@ static void init_request(struct vb_reach_request *request, struct vb_qp *qp,
 	request->length = wqe->length;
 }
 
-/* --- WRITEs, of which short ones go together --- */
+/* --- WRITEs; short ones are executed together --- */
 
 static bool is_short(const struct vb_wqe *wqe)
 {
@@ -164,7 +175,7 @@ static bool is_short(const struct vb_wqe *wqe)
 	       wqe->sge_count <= 1;
 }
 
-/* Those behind the first, at send_index, that can go with it. */
+/* Adds the requests behind the first one, at send_index, that can be executed with it. */
 static uint32_t add_others(struct vb_qp *qp, struct vb_span spans[VB_REACH_WRITES_MAX],
 			   struct vb_reach_request requests[VB_REACH_WRITES_MAX])
 {
@@ -199,7 +210,7 @@ static enum vb_direct execute_writes(struct vb_qp *qp, struct vb_span *spans,
 	return done ? VB_DIRECT_DONE : VB_DIRECT_REFUSED;
 }
 
-/* --- all --- */
+/* --- all requests --- */
 
 static enum vb_direct execute(struct vb_qp *qp, const struct vb_wqe *wqe,
 			      const struct vb_reach_request *request)
@@ -231,7 +242,7 @@ enum vb_direct vb_qp_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe
 	if (!is_alone(qp))
 		return waits(qp) ? VB_DIRECT_WAIT : VB_DIRECT_REFUSED;
 	if (qp->nic->direct_left < min32(wqe->length, VB_DIRECT_PART_MIN)) {
-		qp->nic->direct_left = 0; /* ends the turn, for all */
+		qp->nic->direct_left = 0; /* ends the turn for all QPs */
 		vb_qp_schedule(qp);
 		return VB_DIRECT_LATER;
 	}

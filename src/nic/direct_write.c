@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A short WRITE to memory of a peer on this host, executed while it is being posted: what programs do that wait for a word in their own memory and
- * answer with one. It does what nic/direct.c would do with the same request, without a slot in the send queue: nobody else would ever look at it.
+ * A short WRITE to memory of a local peer, executed while it is being posted. Programs that wait
+ * for a word in their own memory and answer with one do this. The effect is that of nic/direct.c
+ * for the same request, but without a slot in the send queue, which no other code would ever look
+ * at.
  */
 #include "nic/direct_priv.h"
 
@@ -14,14 +16,14 @@ bool vb_qp_may_write_at_once(const struct vb_qp *qp, const struct vb_send_reques
 	       atomic_load_explicit(&qp->has_reach, memory_order_relaxed);
 }
 
-/* Whether it would be the only thing to do: for the QP, and for all others. */
+/* Whether the WRITE would be the only work, for the QP and for all others. */
 static bool is_only_work(const struct vb_qp *qp)
 {
 	return qp->type == VB_QP_RC && vb_rc_is_idle(qp) &&
 	       qp->requester.send_index == qp->sq.staged && !vb_nic_has_work(qp->nic);
 }
 
-/* Inline data are where the program says, and need no key. */
+/* Inline data is where the program says, and needs no key. */
 static bool find_data(const struct vb_qp *qp, const struct vb_send_request *request,
 		      struct vb_span *span)
 {
@@ -63,7 +65,7 @@ static bool execute(struct vb_qp *qp, const struct vb_send_request *request,
 	return vb_dma_reach_write(qp->reach, &reach, 1);
 }
 
-/* As if it had gone through the send queue. */
+/* Acts as if the WRITE had gone through the send queue. */
 static void complete(struct vb_qp *qp, const struct vb_send_request *request, uint32_t length)
 {
 	uint32_t index = qp->sq.staged++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who may send to a receiver that has enough on its way. */
+/* Which QP may send to a receiver that has enough in flight. */
 #include "nic/flight_priv.h"
 
 #include "nic/qp_priv.h"
@@ -25,7 +25,7 @@ static struct vb_flight *find(struct vb_nic *nic, const struct vb_gid *gid, vb_q
 	return &nic->flights[hash >> HASH_SHIFT];
 }
 
-/* How many full packets of the QP's MTU it may have out. */
+/* How many full packets of its MTU the QP may have in flight. */
 static uint32_t window_of(const struct vb_qp *qp)
 {
 	const struct vb_nic_config *config = &qp->nic->config;
@@ -40,7 +40,10 @@ void vb_flight_enter(struct vb_qp *qp)
 {
 	vb_flight_leave(qp);
 	qp->flight_packets_max = window_of(qp);
-	/* Without a timeout nobody learns that its packets were lost, and they would be on their way for ever. */
+	/*
+	 * Without a timeout the QP never learns that its packets were lost, and they would count as
+	 * in flight for ever.
+	 */
 	if (!qp->nic->config.flight_bytes_max || !vb_qp_is_reliable(qp) || !qp->attr.timeout)
 		return;
 	qp->flight = find(qp->nic, &qp->flow.destination, qp->peer);
@@ -56,7 +59,7 @@ void vb_flight_wake(const struct vb_nic *nic, struct vb_flight *flight)
 	vb_qp_schedule(flight->turn);
 }
 
-/* Out of the line; the turn is free if it had it. */
+/* Leaves the queue, and frees the turn if the QP had it. */
 static void step_out(struct vb_qp *qp)
 {
 	vb_link_remove(&qp->waiting);
@@ -79,7 +82,7 @@ void vb_flight_wait(struct vb_qp *qp)
 {
 	struct vb_flight *flight = qp->flight;
 
-	/* Whoever has used its turn begins again at the end of the line. */
+	/* A QP that has used its turn goes to the end of the queue. */
 	if (flight->turn == qp)
 		step_out(qp);
 	if (!vb_link_is_linked(&qp->waiting))

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* QP 1: one UD packet a datagram, always of the same length, under the first P_Key and a Q_Key that all the world knows. */
+/*
+ * QP 1: one UD packet for each datagram, always of the same length, with the first P_Key and the
+ * well-known Q_Key.
+ */
 #include "nic/gsi.h"
 
 #include "nic/payload_priv.h"
@@ -12,7 +15,7 @@ bool vb_nic_is_mad(const struct vb_frame *frame)
 	       vb_bth_load(frame->head.data).destination.v == VB_MAD_QPN.v;
 }
 
-/* VB_DROP_COUNT if it is a datagram. */
+/* VB_DROP_COUNT if the packet is a valid datagram. */
 static enum vb_drop check_mad(const struct vb_nic *nic, const struct vb_packet *packet)
 {
 	if (packet->bth.opcode != VB_OPCODE(VB_SERVICE_UD, VB_OP_SEND_ONLY))
@@ -72,7 +75,7 @@ void vb_nic_build_mad(struct vb_nic *nic, const struct vb_flow *flow, vb_qpn to,
 	nic->batch.last = NULL; /* each is a message of its own */
 	vb_slot_begin(slot, &way, &packet);
 	vb_slot_add_bytes(slot, bytes, VB_MAD_SIZE);
-	(void)!vb_slot_finish(nic, slot, &packet); /* without spans it cannot fail */
+	(void)!vb_slot_finish(nic, slot, &packet); /* cannot fail without spans */
 	nic->batch.last = NULL;
 	nic->mad_psn = vb_psn_add(nic->mad_psn, 1);
 	vb_nic_count(nic, VB_COUNTER_TX_PACKETS);

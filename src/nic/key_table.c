@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The key table and the memory-protection check. A key is 32 random bits whose bits 8 and up choose the row, so
- * a window's owner may change the low 8 bits (as the verbs API lets him) and the row is still found.
+ * The key table and the memory-protection check. A key is 32 random bits of which bits 8 and up
+ * choose the row. So the owner of a window may change the low 8 bits (as the verbs API allows), and
+ * the row is still found.
  */
 #include "nic/memory_priv.h"
 
@@ -77,7 +78,7 @@ struct vb_key_row *vb_key_row_claim(struct vb_nic *nic, uint32_t kind)
 		if (row->kind == VB_KEY_FREE && key && (key ^ row->last_key) >> 8)
 			return claim(nic, row, key, kind);
 	}
-	/* The table is nearly full: any free row will do, from a random one on. */
+	/* The table is nearly full: take any free row, starting from a random one. */
 	for (uint32_t i = 0; i <= mask; i++) {
 		struct vb_key_row *row;
 
@@ -85,7 +86,10 @@ struct vb_key_row *vb_key_row_claim(struct vb_nic *nic, uint32_t kind)
 		row = vb_key_row_of(nic, key);
 		if (row->kind != VB_KEY_FREE)
 			continue;
-		/* With 2^24 rows the upper bits are all spoken for: then the low ones must make the difference. */
+		/*
+		 * With 2^24 rows the row takes all upper bits, so the low bits must make the
+		 * difference.
+		 */
 		while (!key || key == row->last_key)
 			key ^= (uint32_t)(vb_prng_next(&nic->prng) >> 32) & ~(mask << 8);
 		return claim(nic, row, key, kind);
@@ -123,7 +127,7 @@ enum vb_verdict vb_memory_resolve(const struct vb_nic *nic, const struct vb_memo
 		return VB_PASS;
 	case VB_KEY_WINDOW_1:
 		if (!request->qpn)
-			return VB_ACCESS_REFUSED; /* a window is no lkey */
+			return VB_ACCESS_REFUSED; /* the key of a window is no lkey */
 		break;
 	case VB_KEY_WINDOW_2:
 		if (!request->qpn || row->qpn != request->qpn)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ways to peers on this host, as far as the engine knows them: a number, and room. */
+/* Shared-memory links to local peers. To the engine a link is a number and its room. */
 #include "nic/direct_priv.h"
 #include "nic/qp_priv.h"
 #include "nic/rc_priv.h"
@@ -29,7 +29,7 @@ void vb_qp_set_line(struct vb_qp *qp, uint32_t line, struct vb_reach *reach)
 		.target_gid = &qp->flow.destination,
 		.initiator_gid = &qp->flow.source,
 	};
-	qp->requester.direct_offset = 0; /* what was begun begins anew */
+	qp->requester.direct_offset = 0; /* a request that was begun starts again */
 	vb_qp_publish(qp);
 }
 

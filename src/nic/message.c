@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Executing the packets of SENDs and WRITEs, the same for RC, XRC and UC. Each function either passes and has
- * done its work, or returns why not and has changed nothing that a repetition of the packet would miss.
+ * Execution of the packets of SENDs and WRITEs, the same for RC, XRC and UC. Each function either
+ * passes and has done its work, or returns why not and has changed nothing that a repetition of the
+ * packet would miss.
  */
 #include "nic/unreliable_priv.h"
 
@@ -30,7 +31,10 @@ static bool is_in_sequence(const struct vb_qp *qp, const struct vb_packet *packe
 	return false;
 }
 
-/* The right that the QP must grant for this request; the specification makes its lack an invalid request. */
+/*
+ * The right that the QP must grant for this request. By the specification its lack is an invalid
+ * request.
+ */
 static uint32_t right_of(const struct vb_packet *packet)
 {
 	if (packet->traits & (VB_IS_WRITE | VB_IS_ATOMIC_WRITE))
@@ -42,7 +46,10 @@ static uint32_t right_of(const struct vb_packet *packet)
 	return 0;
 }
 
-/* An XRC request reaches the memory of the SRQ's PD that it names, any other that of the QP's. */
+/*
+ * An XRC request accesses memory of the PD of the SRQ that it names. Any other request accesses
+ * memory of the QP's PD.
+ */
 static enum vb_verdict choose_pd(struct vb_qp *qp, const struct vb_packet *packet)
 {
 	const struct vb_srq *srq;
@@ -114,7 +121,10 @@ static struct vb_memory_request write_request(const struct vb_qp *qp, uint64_t a
 	};
 }
 
-/* A WRITE is checked against its whole length at its first packet. A length of 0 checks no key. */
+/*
+ * A WRITE is checked for its whole length at its first packet. With a length of 0 no key is
+ * checked.
+ */
 static enum vb_verdict check_whole_write(const struct vb_qp *qp, const struct vb_reth *reth)
 {
 	struct vb_memory_request whole = write_request(qp, reth->address, reth->rkey, reth->length);
@@ -125,7 +135,9 @@ static enum vb_verdict check_whole_write(const struct vb_qp *qp, const struct vb
 	return reth->length ? vb_memory_resolve(qp->nic, &whole, &memory) : VB_PASS;
 }
 
-/* Places a packet's data; the key is checked again, for it may be gone since the first packet. */
+/*
+ * Places a packet's data. The key is checked again because it may be gone since the first packet.
+ */
 static enum vb_verdict place_write(struct vb_qp *qp, const struct vb_frame *frame,
 				   const struct vb_packet *packet, const struct vb_reth *rest)
 {

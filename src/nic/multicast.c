@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Multicast groups: which UD QPs want the packets that are sent to a group's GID. */
+/* Multicast groups: which UD QPs receive the packets that are sent to a group's GID. */
 #include "base/heap.h"
 #include "nic/copies_priv.h"
 #include "nic/unreliable_priv.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The adapter as a whole: its making, its tables, and the calls of its owner that send and wait. */
+/*
+ * The adapter as a whole: its creation, its tables, and the calls with which its owner sends and
+ * waits.
+ */
 #include "base/heap.h"
 #include "nic/direct_priv.h"
 #include "nic/qp_priv.h"
@@ -18,7 +21,7 @@
 #define PORT_MTU_DEFAULT 4096u
 #define HOP_LIMIT_DEFAULT 64
 
-/* A QP sends so many packets before it is the next one's turn: enough to make one segmented send. */
+/* Packets that a QP may send before the next QP has its turn: enough for one segmented send. */
 #define TURN_PACKETS 64u
 
 #define ACKS_NOT_URGENT 4u
@@ -284,13 +287,15 @@ static void take_doorbells(struct vb_nic *nic)
 		struct vb_qp *qp = ordered;
 
 		ordered = qp->next_rung;
-		/* Pairs with the exchange in vb_qp_ring(): what is posted after this rings again. */
+		/*
+		 * Pairs with the exchange in vb_qp_ring(): anything posted after this rings again.
+		 */
 		atomic_exchange_explicit(&qp->is_rung, 0, memory_order_seq_cst);
 		vb_qp_on_doorbell(qp);
 	}
 }
 
-/* A line without room makes its QPs wait for it. */
+/* The QPs of a shared-memory link without room wait for room. */
 static uint32_t turn_length(const struct vb_nic *nic, const struct vb_qp *qp)
 {
 	return qp->line ? min32(TURN_PACKETS, nic->line_room[qp->line]) : TURN_PACKETS;
@@ -326,7 +331,10 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 	}
 	nic->line_now = 0;
 	nic->counters.counts[VB_COUNTER_TX_PACKETS] += count;
-	/* Ending a QP completes its requests, and the link has yet to read the spans of these packets. */
+	/*
+	 * Ending a QP completes its requests, but the link has yet to read the spans of these
+	 * packets.
+	 */
 	if (!count)
 		vb_nic_settle(nic);
 	return count;
@@ -403,7 +411,7 @@ static bool uses_cq(const struct vb_qp *qp, const struct vb_cq *cq)
 	return false;
 }
 
-/* Nothing keeps a list of a CQ's QPs: it is needed only here. */
+/* There is no list of a CQ's QPs because it would be needed only here. */
 static void fail_users_of(struct vb_nic *nic, const struct vb_cq *cq)
 {
 	for (uint32_t i = 0; i < nic->config.qp_row_count; i++) {
@@ -420,7 +428,7 @@ static void fail_users_of(struct vb_nic *nic, const struct vb_cq *cq)
 
 void vb_nic_settle(struct vb_nic *nic)
 {
-	/* Failing a QP fills its other CQ with flushes, which may run over in turn. */
+	/* Failing a QP fills its other CQ with flushes, which may then overrun. */
 	while (vb_link_is_linked(&nic->overruns)) {
 		struct vb_cq *cq = VB_CONTAINER(nic->overruns.next, struct vb_cq, overrun);
 

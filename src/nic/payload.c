@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Payload on its way between packets and application memory. Every SGE is resolved for every packet anew:
- * a region may be deregistered while a message is under way.
+ * Movement of payload between packets and application memory. Every SGE is resolved again for every
+ * packet: a region may be deregistered while a message is under way.
  */
 #include "nic/payload_priv.h"
 
@@ -17,7 +17,7 @@ struct vb_payload vb_payload_of(const struct vb_frame *frame, const struct vb_pa
 	};
 }
 
-/* The next bytes that lie together, `want` at most. */
+/* The next contiguous bytes, `want` at most. */
 static struct vb_bytes next_piece(struct vb_payload *payload, uint32_t want)
 {
 	struct vb_bytes piece;
@@ -69,13 +69,13 @@ struct vb_cursor vb_cursor_at(const struct vb_sgl *sgl, uint64_t offset)
 	return cursor;
 }
 
-/* A part of one buffer that lies together. */
+/* A contiguous part of one buffer. */
 struct part {
 	struct vb_memory memory;
 	uint32_t length;
 };
 
-/* The memory of the SGE at the cursor, as much as `length` wants of it; the cursor moves on. */
+/* The memory of the SGE at the cursor, up to `length` bytes of it. Advances the cursor. */
 static enum vb_verdict next_part(const struct vb_nic *nic, const struct vb_sgl *sgl,
 				 struct vb_cursor *cursor, uint32_t length, uint32_t rights,
 				 struct part *part)

@@ -11,7 +11,7 @@ vb_err vb_pd_create(struct vb_nic *nic, struct vb_pd **pd_out)
 	if (!pd)
 		return VB_ENOMEM;
 	pd->nic = nic;
-	pd->number = ++nic->domain_next; /* 0 is nobody's: unbound windows have it */
+	pd->number = ++nic->domain_next; /* 0 belongs to no PD: unbound windows have it */
 	nic->object_count++;
 	*pd_out = pd;
 	return VB_OK;

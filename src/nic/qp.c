@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making and ending QPs, finding them by number, and what makes them move: doorbell, timer, a turn to send. */
+/*
+ * Creating and ending QPs, finding them by number, and what triggers them: doorbell, timer, a turn
+ * to send.
+ */
 #include "nic/qp_priv.h"
 
 #include "base/heap.h"
@@ -18,12 +21,15 @@ struct vb_qp *vb_qp_find(const struct vb_nic *nic, vb_qpn number)
 	return qp && qp->number.v == number.v ? qp : NULL;
 }
 
-/* The next QPN of the range whose row is free. Counting up makes a number come back only after all others. */
+/*
+ * Claims the next QPN of the range that has a free row. Because it counts up, a number comes back
+ * only after all others.
+ */
 static bool claim_number(struct vb_nic *nic, struct vb_qp *qp, vb_qpn wanted)
 {
 	const struct vb_nic_config *config = &nic->config;
 	uint32_t number = wanted.v;
-	/* Numbers in a row choose different table rows: beyond this many there is none left. */
+	/* Consecutive numbers choose different rows: beyond this many tries no row is free. */
 	uint32_t tries = wanted.v ? 1 : min32(config->qpn_count, 2 * config->qp_row_count);
 
 	for (; tries; tries--) {
@@ -234,7 +240,10 @@ free_qp:
 	return err;
 }
 
-/* Takes a rung QP off the doorbell stack; posting to a QP that is being destroyed is the program's error. */
+/*
+ * Takes a rung QP off the doorbell stack. Posting to a QP that is being destroyed is an error of
+ * the program.
+ */
 static void unring(struct vb_qp *qp)
 {
 	struct vb_nic *nic = qp->nic;
@@ -276,7 +285,7 @@ vb_err vb_qp_destroy(struct vb_qp *qp)
 	return VB_OK;
 }
 
-/* Forgets everything that was posted, received or under way. */
+/* Discards everything that was posted, received or under way. */
 void vb_qp_reset(struct vb_qp *qp)
 {
 	struct vb_sge *copy = qp->responder.receive.copy;
@@ -304,7 +313,10 @@ void vb_qp_reset(struct vb_qp *qp)
 
 void vb_qp_set_state(struct vb_qp *qp, enum vb_qp_state state)
 {
-	/* Pairs with the fence in vb_qp_post_recv(): the flush after this sees every receive that does not ring. */
+	/*
+	 * Pairs with the fence in vb_qp_post_recv(): the flush after this sees every receive that
+	 * does not ring.
+	 */
 	atomic_store_explicit(&qp->state, (uint8_t)state, memory_order_seq_cst);
 	vb_qp_publish(qp);
 }
@@ -338,7 +350,7 @@ VB_SELDOM void vb_qp_on_established(struct vb_qp *qp)
 	if (vb_qp_state_now(qp) == VB_STATE_RTR)
 		vb_event_raise(qp->nic, &qp->source, VB_EVENT_COMM_EST);
 	qp->responder.is_established = true;
-	vb_qp_publish(qp); /* from now on a peer on this host may execute requests itself */
+	vb_qp_publish(qp); /* from now on a local peer may execute requests itself */
 }
 
 void vb_qp_schedule(struct vb_qp *qp)
@@ -378,8 +390,9 @@ void vb_qp_on_timer(struct vb_qp *qp)
 }
 
 /*
- * Responses and requests take turns: a peer that reads without end must not keep us from sending. An ACK lets the
- * requests of this turn go first: shorter than they are, it can be the last segment of their batch.
+ * Responses and requests alternate: a peer that reads without end must not keep us from sending. An
+ * ACK lets the requests of this turn go first: it is shorter, so it can be the last segment of
+ * their batch.
  */
 static bool emit_reliable(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What happens to a QP's requests when it fails: everything that was posted completes, in order, exactly once. */
+/*
+ * How a QP's requests end when it fails: everything that was posted completes, in order, exactly
+ * once.
+ */
 #include "nic/qp_priv.h"
 #include "nic/rc_priv.h"
 #include "nic/unreliable_priv.h"
@@ -10,7 +13,7 @@ void vb_qp_flush_send(struct vb_qp *qp)
 	uint32_t end = vb_queue_posted(&qp->sq);
 
 	if (!vb_qp_is_reliable(qp))
-		vb_unreliable_complete_sent(qp); /* these are out */
+		vb_unreliable_complete_sent(qp); /* their packets are sent */
 	vb_link_remove(&qp->sent);
 	while (requester->done_index != end)
 		vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_WR_FLUSH_ERR);
@@ -31,7 +34,7 @@ void vb_qp_flush_recv(struct vb_qp *qp)
 		vb_qp_complete_receive(qp, VB_STATUS_WR_FLUSH_ERR, NULL, 0);
 	responder->message = VB_MESSAGE_NONE;
 	if (qp->srq || qp->type == VB_QP_XRC_RECV)
-		return; /* the others of its entries belong to other QPs as well */
+		return; /* the rest of the SRQ belongs to other QPs as well */
 	while (vb_qp_take_receive(qp, 0) == VB_PASS)
 		vb_qp_complete_receive(qp, VB_STATUS_WR_FLUSH_ERR, NULL, 0);
 }

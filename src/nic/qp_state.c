@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The QP state table: which transitions there are, and which attributes each must and may be given. Written so
- * that it can be held against the table in the specification and in ibv_modify_qp(3).
+ * The QP state table: which transitions there are, and which attributes each requires and permits.
+ * Its form allows comparison with the table in the specification and in ibv_modify_qp(3).
  */
 #include "nic/qp_priv.h"
 #include "nic/rc_priv.h"
@@ -136,7 +136,8 @@ static struct vb_qp_refusal check_transition(const struct vb_qp *qp, enum vb_qp_
 	enum vb_qp_state from = vb_qp_state_now(qp);
 	uint32_t given = mask & ~(uint32_t)VB_ATTR_STATE;
 
-	if (to == VB_STATE_RESET || to == VB_STATE_ERR) { /* from anywhere, with nothing else */
+	/* From any state, with no other attribute. */
+	if (to == VB_STATE_RESET || to == VB_STATE_ERR) {
 		given &= ~(uint32_t)VB_ATTR_CUR_STATE;
 		return (struct vb_qp_refusal){ .err = given ? VB_EINVAL : VB_OK, .excess = given };
 	}
@@ -161,7 +162,9 @@ static bool is_mtu(const struct vb_nic *nic, uint32_t mtu)
 	return mtu >= 256 && mtu <= 4096 && !(mtu & (mtu - 1)) && mtu <= nic->config.port_mtu;
 }
 
-/* One attribute and what it may be at most; or, where that is no number, whether it is right. */
+/*
+ * One attribute with its maximum or, where the limit is not a number, whether the value is wrong.
+ */
 struct rule {
 	uint32_t attribute;
 	uint64_t value;
@@ -191,11 +194,11 @@ static struct vb_qp_refusal check_values(const struct vb_qp *qp, const struct vb
 					 uint32_t mask)
 {
 	const struct vb_nic *nic = qp->nic;
+	/* The rights of a region may be given unchanged. */
 	const uint32_t rights = VB_ACCESS_LOCAL_WRITE | VB_ACCESS_REMOTE_WRITE |
 				VB_ACCESS_REMOTE_READ | VB_ACCESS_REMOTE_ATOMIC |
 				VB_ACCESS_MW_BIND | VB_ACCESS_ZERO_BASED | VB_ACCESS_ON_DEMAND |
-				VB_ACCESS_HUGETLB |
-				VB_ACCESS_OPTIONAL; /* a region's may be given as they are */
+				VB_ACCESS_HUGETLB | VB_ACCESS_OPTIONAL;
 	enum vb_qp_state now = vb_qp_state_now(qp);
 	struct vb_flow flow;
 	const struct rule rules[] = {
@@ -231,7 +234,7 @@ struct vb_qp_refusal vb_qp_check_modify(const struct vb_qp *qp, const struct vb_
 	return refusal.err ? refusal : check_values(qp, attr, mask);
 }
 
-/* Takes over the attributes that were given. Nothing here can fail. */
+/* Takes over the given attributes. Nothing here can fail. */
 static void apply(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask)
 {
 	struct vb_qp_attr *own = &qp->attr;
@@ -256,7 +259,7 @@ static void apply(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask
 		own->address = attr->address;
 		vb_nic_fill_flow(qp->nic, &attr->address, &qp->flow);
 		qp->responder.headers = vb_headers_of(&qp->flow);
-		qp->asker.memo.right = 0; /* it was asked for with other addresses */
+		qp->asker.memo.right = 0; /* it holds for the old addresses */
 	}
 	if (mask & (ADDRESS | DEST))
 		qp->flow.source_port =
@@ -330,7 +333,7 @@ vb_err vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t ma
 	if (err)
 		return err;
 	if (to == VB_STATE_SQD && vb_qp_state_now(qp) != VB_STATE_SQD)
-		qp->attr.sqd_notify = false; /* unless this very transition asks for it */
+		qp->attr.sqd_notify = false; /* unless this transition itself asks for it */
 	apply(qp, attr, mask);
 	enter(qp, to);
 	vb_nic_settle(qp->nic);

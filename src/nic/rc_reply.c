@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RC, answering. Replies leave in the order of their PSNs: READ and atomic responses, and the one acknowledgement for
- * everything else that was executed, which is nearly always behind them. A refusal is the last word: the QP enters ERR with it.
+ * RC, sending replies. Replies leave in the order of their PSNs: READ and atomic responses, and the
+ * one acknowledgement for everything else that was executed, which nearly always comes after them.
+ * A refusal is the last reply: the QP enters ERR with it.
  */
 #include "nic/payload_priv.h"
 #include "nic/rc_priv.h"
@@ -20,13 +21,19 @@ static void fill_header(const struct vb_qp *qp, enum vb_packet_op op, vb_psn psn
 	};
 }
 
-/* How many more messages we have receives for. A message under way counts: its number is above the MSN still. */
+/*
+ * How many more messages we have receives for. A message under way counts: its number is still
+ * above the MSN.
+ */
 static uint32_t count_receives(const struct vb_qp *qp)
 {
 	return vb_queue_posted(&qp->rq) - qp->rq.taken + qp->responder.receive.is_used;
 }
 
-/* The same as a syndrome. Who hears of none waits until he is told of some: so whoever posts one has to know. */
+/*
+ * The same as a syndrome. A peer that is told of no receives waits until it hears of some. So a
+ * thread that posts a receive must be able to see that.
+ */
 static uint8_t ack_syndrome(struct vb_qp *qp)
 {
 	uint32_t count;
@@ -36,7 +43,10 @@ static uint8_t ack_syndrome(struct vb_qp *qp)
 	count = count_receives(qp);
 	if (!count) {
 		atomic_store_explicit(&qp->has_told_no_credits, 1, memory_order_relaxed);
-		/* Pairs with the fence in vb_qp_post_recv(): either we see its receive, or it sees that it must ring. */
+		/*
+		 * Pairs with the fence in vb_qp_post_recv(): either we see its receive, or it sees
+		 * that it must ring.
+		 */
 		atomic_thread_fence(memory_order_seq_cst);
 		count = count_receives(qp);
 	}
@@ -52,7 +62,10 @@ static enum vb_packet_op read_response_op(bool first, bool last)
 	return last ? VB_OP_READ_RESPONSE_LAST : VB_OP_READ_RESPONSE_MIDDLE;
 }
 
-/* Adds the part of a READ's data that belongs into the packet. Memory is looked up now: it may have gone. */
+/*
+ * Adds the part of a READ's data that belongs into the packet. The memory is resolved now because
+ * it may be gone.
+ */
 static enum vb_verdict add_read_data(struct vb_qp *qp, const struct vb_resource *resource,
 				     uint32_t offset, uint32_t length, struct vb_slot *slot)
 {
@@ -70,7 +83,10 @@ static enum vb_verdict add_read_data(struct vb_qp *qp, const struct vb_resource 
 		return VB_PASS;
 	if (vb_memory_resolve(qp->nic, &request, &memory) != VB_PASS)
 		return VB_ACCESS_REFUSED;
-	/* By copy: the program may write to it at any time, and the bytes must not change after their ICRC. */
+	/*
+	 * Copied because the program may write to the memory at any time, and the bytes must not
+	 * change after their ICRC.
+	 */
 	return vb_slot_add_memory(slot, memory.address, length, true) ? VB_PASS
 								      : VB_OPERATION_FAILED;
 }
@@ -106,7 +122,7 @@ static void build_result(struct vb_qp *qp, const struct vb_resource *resource, s
 	packet.aeth = (struct vb_aeth){ ack_syndrome(qp), resource->msn };
 	packet.atomic_result = resource->result;
 	vb_slot_begin(slot, &qp->flow, &packet);
-	VB_CHECK(vb_slot_finish(qp->nic, slot, &packet)); /* no application memory in it */
+	VB_CHECK(vb_slot_finish(qp->nic, slot, &packet)); /* has no application memory in it */
 }
 
 static bool emit_response(struct vb_qp *qp, struct vb_resource *resource, struct vb_slot *slot)
@@ -119,15 +135,18 @@ static bool emit_response(struct vb_qp *qp, struct vb_resource *resource, struct
 	else
 		build_result(qp, resource, slot);
 	if (verdict != VB_PASS && resource->is_repeat) {
-		/* Perhaps only a late copy of a request that has had its answer: no reason to end the QP. */
+		/*
+		 * Perhaps only a late copy of a request that was already answered: no reason to end
+		 * the QP.
+		 */
 		vb_nic_drop(qp->nic, VB_DROP_OLD_DUPLICATE);
 		resource->is_pending = false;
 		responder->resources_pending--;
 		return false;
 	}
 	if (verdict != VB_PASS) {
-		vb_rc_drop_pending(responder); /* nothing after this is answered any more */
-		responder->msn = (resource->msn - 1) & 0xffffff; /* and this one does not count */
+		vb_rc_drop_pending(responder); /* nothing after this is answered */
+		responder->msn = (resource->msn - 1) & 0xffffff; /* this one does not count */
 		vb_rc_refuse(qp, verdict, resource->next_psn);
 		return false;
 	}
@@ -181,7 +200,10 @@ static void conclude_refusal(struct vb_qp *qp)
 	vb_qp_enter_error(qp);
 }
 
-/* What is to be answered before an acknowledgement. That of an earlier request, which came again, comes first: IBA C9-110. */
+/*
+ * The response to send before an acknowledgement. The acknowledgement of an earlier request that
+ * was repeated goes first: IBA C9-110.
+ */
 static struct vb_resource *next_response(struct vb_responder *responder)
 {
 	struct vb_resource *resource = vb_rc_next_pending(responder);

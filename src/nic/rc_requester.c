@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RC, sending requests. Three PSNs say where it stands: unacked <= next_psn <= new_psn. Going back to repeat
- * moves next_psn; everything between it and new_psn has been sent before and is made again from the requests.
+ * RC, sending requests. Three PSNs give the position: unacked <= next_psn <= new_psn. Going back to
+ * repeat moves next_psn; everything between it and new_psn has been sent before and is built again
+ * from the requests.
  */
 #include "nic/direct_priv.h"
 #include "nic/payload_priv.h"
@@ -10,7 +11,7 @@
 
 #include "base/bytes.h"
 
-/* No more PSNs than half the circle may be out, or an old one could be taken for a new one. */
+/* At most half of the PSN space may be in flight, or an old PSN could be taken for a new one. */
 #define PSN_WINDOW (1u << 23)
 
 /* Why the next packet does not go out now. */
@@ -18,13 +19,13 @@ enum hold {
 	NOT_HELD,
 	HELD_BY_STATE,
 	HELD_BY_RNR, /* waits before it tries again */
-	HELD_BY_FAILURE, /* cannot be sent; ends when those before it have */
+	HELD_BY_FAILURE, /* cannot be sent; ends after the requests before it */
 	HELD_EMPTY, /* nothing is posted */
 	HELD_BY_DRAIN, /* SQD starts nothing new */
 	HELD_BY_FENCE,
-	HELD_BY_READS, /* as many READs and atomics are out as the peer takes */
-	HELD_BY_WINDOW, /* enough is on its way */
-	HELD_BY_FLIGHT, /* enough is on its way from all QPs together */
+	HELD_BY_READS, /* the peer takes no more READs and atomics at the same time */
+	HELD_BY_WINDOW, /* enough is in flight */
+	HELD_BY_FLIGHT, /* enough is in flight from all QPs together */
 	HELD_BY_CREDITS, /* the peer has no receive for it, as far as we know */
 };
 
@@ -48,7 +49,7 @@ static bool needs_receive(const struct vb_wqe *wqe)
 	return false;
 }
 
-/* Whether the message lies beyond what the peer's credits cover. */
+/* Whether the message lies beyond the peer's credits. */
 static bool is_beyond_credits(const struct vb_requester *requester, const struct vb_wqe *wqe)
 {
 	uint32_t ssn = wqe->progress == VB_WQE_POSTED ? requester->next_ssn : wqe->ssn;
@@ -78,9 +79,9 @@ bool vb_rc_is_idle(const struct vb_qp *qp)
 }
 
 /*
- * Without credits a message waits until all before it is acknowledged and a while beyond, for the peer tells of new receives. Then
- * its first packet goes out to ask, and the answer tells: an RNR NAK, or an ACK, which means that the message has its
- * receive and the rest may follow.
+ * Without credits a message waits until everything before it is acknowledged, and a while longer,
+ * because the peer announces new receives. Then its first packet goes out as a probe. The answer is
+ * an RNR NAK, or an ACK, which means that the message has its receive and the rest may follow.
  */
 static bool waits_for_credits(const struct vb_requester *requester, const struct vb_wqe *wqe)
 {
@@ -103,7 +104,7 @@ static uint32_t packets_in_flight(const struct vb_requester *requester)
 	return psns > requester->read_psns_out ? psns - requester->read_psns_out : 0;
 }
 
-/* Where a PSN stands in all the payload that the QP ever sent. */
+/* The position of a PSN in all the payload that the QP ever sent. */
 static uint32_t byte_at(const struct vb_qp *qp, const struct vb_wqe *wqe, vb_psn psn)
 {
 	uint64_t offset = (uint64_t)vb_psn_distance(psn, wqe->first_psn) << qp->mtu_shift;
@@ -124,8 +125,9 @@ static uint32_t bytes_in_flight(const struct vb_qp *qp, const struct vb_wqe *nex
 }
 
 /*
- * The window is one of bytes, and counted in full packets. Where they were not full, more of them may be out; but not after a
- * timeout, for then it may be packets that the peer has too many of.
+ * The window is one of bytes, but counted in full packets. If packets were not full, more of them
+ * may be in flight. This does not hold after a timeout, which may mean that the peer cannot take
+ * that many packets.
  */
 static bool is_window_full(const struct vb_qp *qp, const struct vb_wqe *next)
 {
@@ -191,7 +193,10 @@ static enum hold why_held(const struct vb_qp *qp)
 	return NOT_HELD;
 }
 
-/* The request at send_index cannot be sent. Those before it may still succeed, so its completion waits. */
+/*
+ * The request at send_index cannot be sent. Those before it may still succeed, so its completion
+ * waits.
+ */
 VB_SELDOM static void fail_current(struct vb_qp *qp, enum vb_status status)
 {
 	qp->requester.has_failed = true;
@@ -203,7 +208,7 @@ void vb_rc_conclude_failure(struct vb_qp *qp)
 {
 	struct vb_requester *requester = &qp->requester;
 
-	/* An ACK that has let this request go first must leave before the QP ends. */
+	/* An ACK that let this request go first must leave before the QP ends. */
 	if (requester->has_failed && requester->done_index == requester->send_index &&
 	    !vb_rc_owes_mere_ack(&qp->responder))
 		vb_rc_fail(qp, (enum vb_status)requester->failure);
@@ -229,7 +234,7 @@ static void execute_local(struct vb_qp *qp, struct vb_wqe *wqe)
 	vb_rc_check_drained(qp);
 }
 
-/* The buffers that a response will be written to must be right before the peer does anything. */
+/* The buffers for a response must be valid before the peer does anything. */
 static enum vb_status check_sink(const struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	const struct vb_sge *sges = vb_wqe_sges(wqe);
@@ -254,7 +259,7 @@ static enum vb_status check_sink(const struct vb_qp *qp, const struct vb_wqe *wq
 	return VB_STATUS_SUCCESS;
 }
 
-/* The packets of a READ's response that have not come yet. */
+/* The packets of a READ's response that have not arrived yet. */
 static uint32_t psns_to_come(const struct vb_requester *requester, const struct vb_wqe *wqe)
 {
 	uint32_t come = vb_psn_distance(requester->unacked, wqe->first_psn);
@@ -262,7 +267,7 @@ static uint32_t psns_to_come(const struct vb_requester *requester, const struct 
 	return come < wqe->packet_count ? wqe->packet_count - come : wqe->packet_count;
 }
 
-/* A packet went out: what comes after it is next. */
+/* A packet was sent: moves on to the next one. */
 static void advance(struct vb_qp *qp, const struct vb_wqe *wqe, const struct vb_cursor *cursor)
 {
 	struct vb_requester *requester = &qp->requester;
@@ -276,7 +281,7 @@ static void advance(struct vb_qp *qp, const struct vb_wqe *wqe, const struct vb_
 	} else {
 		requester->next_psn = vb_psn_add(requester->next_psn, 1);
 	}
-	/* Compared by the distance from unacked: a READ may take half the circle. */
+	/* Compared by distance from unacked: a READ may take half of the PSN space. */
 	if (vb_psn_distance(requester->next_psn, requester->unacked) >
 	    vb_psn_distance(requester->new_psn, requester->unacked))
 		requester->new_psn = requester->next_psn;
@@ -288,7 +293,10 @@ static void advance(struct vb_qp *qp, const struct vb_wqe *wqe, const struct vb_
 	vb_rc_timers_on_packet_sent(qp);
 }
 
-/* Asks at the end of each message, often enough within one to keep the window moving, and without credits. */
+/*
+ * Asks for an ACK at the end of each message, often enough within one to keep the window moving,
+ * and when there are no credits.
+ */
 static bool wants_ack(const struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	const struct vb_requester *requester = &qp->requester;
@@ -334,15 +342,15 @@ static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *sl
 	return true;
 }
 
-/* --- a short SEND when nothing else is on the QP's mind --- */
+/* --- a short SEND of a QP that has nothing else to do --- */
 
-/* Nothing is out, nothing was held up, and something is posted. */
+/* Nothing is in flight, nothing was held back, and something is posted. */
 static bool is_plain(const struct vb_qp *qp)
 {
 	return vb_rc_is_idle(qp) && qp->requester.send_index != vb_queue_posted(&qp->sq);
 }
 
-/* Whether a SEND takes one packet, which can be made without asking for anything but its memory. */
+/* Whether a SEND takes one packet that needs nothing but its memory to be built. */
 static bool is_short_send(const struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	return wqe->progress == VB_WQE_POSTED && wqe->length <= VB_COPY_MAX &&
@@ -355,7 +363,9 @@ bool vb_rc_emit_short_send(struct vb_qp *qp, struct vb_slot *slot)
 	struct vb_requester *requester = &qp->requester;
 	struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, requester->send_index);
 
-	/* That there is a request comes first: until then another thread may be writing it. */
+	/*
+	 * Whether there is a request is checked first: until then another thread may be writing it.
+	 */
 	if (qp->type != VB_QP_RC || !is_plain(qp) || wqe->opcode != VB_WR_SEND ||
 	    !is_short_send(qp, wqe) || !vb_request_build_short(qp, wqe, slot))
 		return false;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The responder's READs and atomics: as many as max_dest_rd_atomic, oldest overwritten first. The peer never has more
- * out, so what is overwritten has been answered and its answer has arrived.
+ * The responder's READs and atomics: as many as max_dest_rd_atomic, oldest overwritten first. The
+ * peer never has more in flight, so an overwritten one has been answered and its response has
+ * arrived.
  */
 #include "nic/rc_priv.h"
 
@@ -22,7 +23,10 @@ vb_err vb_rc_resize_resources(struct vb_qp *qp, uint32_t count)
 		if (!resources)
 			return VB_ENOMEM;
 	}
-	/* The youngest ones that fit, in their order. A repetition that is lost is asked for again. */
+	/*
+	 * Keeps the youngest ones that fit, in their order. The peer asks again for a repetition
+	 * that is lost here.
+	 */
 	for (uint32_t i = 0; i < old_count; i++) {
 		uint32_t age_index = (responder->resource_next + i) % old_count;
 		const struct vb_resource *old = &responder->resources[age_index];
@@ -47,7 +51,10 @@ bool vb_rc_has_room(const struct vb_responder *responder)
 	if (!responder->resource_count)
 		return false;
 	next = &responder->resources[responder->resource_next];
-	/* One that waits to be repeated may go: the peer would not ask for more if it still needed it. */
+	/*
+	 * A response that waits to be repeated may be overwritten: the peer would not ask for more
+	 * if it still needed it.
+	 */
 	return !next->is_pending || next->is_repeat;
 }
 
@@ -93,7 +100,8 @@ struct vb_resource *vb_rc_next_pending(struct vb_responder *responder)
 			index -= responder->resource_count;
 		resource = &responder->resources[index];
 		if (resource->is_pending)
-			return resource; /* oldest first: replies leave in the order of their PSNs */
+			/* Oldest first: replies leave in the order of their PSNs. */
+			return resource;
 	}
 	return NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RC, executing requests. A packet is a duplicate, out of sequence, or the expected one; the expected one is
- * checked in a straight line and then executed or refused. What goes back to the peer is only noted
- * here; rc_reply.c sends it.
+ * RC, executing requests. A packet is a duplicate, out of sequence, or the expected one. The
+ * expected one passes a sequence of checks and is then executed or refused. The reply to the peer
+ * is only noted here; rc_reply.c sends it.
  */
 #include "nic/payload_priv.h"
 #include "nic/rc_priv.h"
@@ -10,7 +10,10 @@
 
 #define PLAIN_PSN_AGE_MAX (1u << 22)
 
-/* The PSNs that a request takes: one, but for a READ as many as its response has packets. */
+/*
+ * The PSNs that a request takes: one, except for a READ, which takes one for each packet of its
+ * response.
+ */
 static uint32_t psn_count(const struct vb_qp *qp, const struct vb_packet *packet)
 {
 	uint32_t count;
@@ -99,7 +102,8 @@ static enum vb_verdict execute_atomic(struct vb_qp *qp, const struct vb_packet *
 	if (vb_memory_resolve(qp->nic, &request, &memory) != VB_PASS)
 		return VB_ACCESS_REFUSED;
 	if (memory.address & 7)
-		return VB_INVALID_REQUEST; /* a region whose iova and memory are aligned differently */
+		/* Iova and memory of the region are aligned differently. */
+		return VB_INVALID_REQUEST;
 	if (vb_opcode_op(packet->bth.opcode) == VB_OP_COMPARE_SWAP)
 		done = vb_dma_compare_swap(memory.address, atomic->compare, atomic->swap_or_add,
 					   &old);
@@ -161,7 +165,7 @@ static bool has_response(const struct vb_packet *packet)
 	return packet->traits & (VB_IS_READ | VB_IS_ATOMIC | VB_IS_ATOMIC_WRITE);
 }
 
-/* An acknowledgement is due. A NAK that is due already says the same and more. */
+/* Notes that an acknowledgement is due. A NAK that is already due includes it. */
 static void owe_ack(struct vb_qp *qp)
 {
 	if (qp->responder.reply == VB_REPLY_NONE)
@@ -176,15 +180,16 @@ void vb_rc_on_receives(struct vb_qp *qp)
 	if (!atomic_load_explicit(&qp->has_told_no_credits, memory_order_relaxed) ||
 	    vb_queue_posted(&qp->rq) == qp->rq.taken || responder->refusal)
 		return;
-	/* Only READs came for so long that its PSN could be taken for a new one. */
+	/* Only READs came for so long that this PSN could be taken for a new one. */
 	if (vb_psn_distance(responder->expected, responder->plain_psn) > PLAIN_PSN_AGE_MAX)
 		return;
-	owe_ack(qp); /* the last one again, with what there is now */
+	owe_ack(qp); /* the last ACK again, with the credits of now */
 }
 
 /*
- * A NAK was due for a packet that has come now. Where packets behind it were dropped meanwhile, the peer must still
- * go back for them; else it is owed the ACK that the NAK may have taken the place of.
+ * A NAK was due for a packet that has now arrived. If packets after it were dropped meanwhile, the
+ * peer must still go back for them. Otherwise the peer is owed the ACK that the NAK may have
+ * replaced.
  */
 VB_SELDOM static void replace_nak(struct vb_qp *qp)
 {
@@ -201,8 +206,9 @@ VB_SELDOM static void replace_nak(struct vb_qp *qp)
 }
 
 /*
- * READs and atomics are acknowledged by their responses, and what was before them too. An ACK never names their PSNs: some
- * requesters, the Linux kernel's among them, take it for the answer if the response was lost.
+ * READs and atomics, and everything before them, are acknowledged by their responses. An ACK never
+ * names their PSNs: some requesters, the Linux kernel's among them, take it for the response if the
+ * response was lost.
  */
 static void note_executed(struct vb_qp *qp, const struct vb_packet *packet)
 {
@@ -240,8 +246,8 @@ static void on_expected(struct vb_qp *qp, const struct vb_frame *frame,
 	case VB_NOT_READY:
 		vb_nic_count(qp->nic, VB_COUNTER_OUT_OF_BUFFER);
 		responder->reply = VB_REPLY_RNR;
-		responder->has_naked =
-			true; /* what follows is dropped until this packet comes again */
+		/* Everything is dropped until this packet comes again. */
+		responder->has_naked = true;
 		vb_qp_schedule(qp);
 		break;
 	case VB_INVALID_REQUEST:
@@ -277,7 +283,10 @@ static uint32_t offset_of(const struct vb_qp *qp, const struct vb_resource *reso
 	return vb_psn_distance(psn, resource->first_psn) << qp->mtu_shift;
 }
 
-/* A READ that was asked for before or any part of it, at the PSN where that belongs. */
+/*
+ * Whether this is a READ that was asked for before, or any part of it, at the PSN where that
+ * belongs.
+ */
 static bool is_part_of(const struct vb_qp *qp, const struct vb_resource *resource,
 		       const struct vb_packet *packet)
 {
@@ -289,7 +298,10 @@ static bool is_part_of(const struct vb_qp *qp, const struct vb_resource *resourc
 	       !packet->reth.length == !resource->length;
 }
 
-/* An answer that is under way may begin anew, but has one end: who wants another asks again when he has had it. */
+/*
+ * A reply that is under way may start again, but it has one end. A requester that wants another end
+ * must ask again after the reply.
+ */
 static void repeat(struct vb_qp *qp, struct vb_resource *resource, const struct vb_packet *packet)
 {
 	vb_psn end = vb_psn_add(packet->bth.psn, psn_count(qp, packet));
@@ -312,7 +324,10 @@ static void repeat(struct vb_qp *qp, struct vb_resource *resource, const struct 
 	vb_qp_schedule(qp);
 }
 
-/* Our answer may be what got lost. Reads are safe to repeat; atomics are answered from the saved result. */
+/*
+ * Our reply may have been lost. Reads are safe to repeat; atomics are answered from the saved
+ * result.
+ */
 VB_SELDOM static void on_duplicate(struct vb_qp *qp, const struct vb_packet *packet)
 {
 	struct vb_resource *resource;
@@ -355,9 +370,9 @@ void vb_rc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 		on_duplicate(qp, packet);
 }
 
-/* --- the packet that is expected, and is short --- */
+/* --- the expected packet, if it is short --- */
 
-/* A responder with nothing on its mind but, perhaps, an ACK that it owes. */
+/* A responder with nothing to do except, perhaps, to send an ACK that it owes. */
 static bool is_plain(const struct vb_responder *responder)
 {
 	return responder->reply <= VB_REPLY_ACK && !responder->refusal && !responder->has_naked &&

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RC, taking responses: ACKs, NAKs, READ responses and atomic results. Every response acknowledges all PSNs
- * before its own; a READ or atomic among them that has had no response is a gap, which is as good as a NAK.
+ * RC, taking responses: ACKs, NAKs, READ responses and atomic results. Every response acknowledges
+ * all PSNs before its own. A READ or atomic among them that has had no response is a gap, which
+ * counts as a NAK.
  */
 #include "nic/payload_priv.h"
 #include "nic/rc_priv.h"
@@ -18,12 +19,15 @@ VB_SELDOM void vb_rc_fail(struct vb_qp *qp, enum vb_status status)
 	vb_qp_enter_error(qp);
 }
 
-/* The oldest request is complete. */
+/* Completes the oldest request. */
 static void complete_oldest(struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	struct vb_requester *requester = &qp->requester;
 
-	/* After going back, responses may overtake the repetition: then it was not counted again yet. */
+	/*
+	 * After going back, responses may arrive before the repetition is sent: then it was not
+	 * counted again yet.
+	 */
 	if (vb_wqe_needs_response(wqe) &&
 	    (int32_t)(requester->send_index - requester->done_index) > 0)
 		requester->reads_out--;
@@ -31,8 +35,8 @@ static void complete_oldest(struct vb_qp *qp, const struct vb_wqe *wqe)
 }
 
 /*
- * Everything before `upto` has arrived at the peer. Completes what that completes; true if a response that should
- * have come before is missing.
+ * Everything before `upto` has arrived at the peer. Completes the requests that this acknowledges.
+ * True if a response that should have come earlier is missing.
  */
 static bool acknowledge(struct vb_qp *qp, vb_psn upto)
 {
@@ -63,13 +67,16 @@ static bool acknowledge(struct vb_qp *qp, vb_psn upto)
 	return false;
 }
 
-/* Follows acknowledge() when it moved on: timers, and packets that need no repetition any more. */
+/*
+ * Follows acknowledge() when it made progress: handles timers, and packets that no longer need
+ * repetition.
+ */
 static void on_progress(struct vb_qp *qp)
 {
 	struct vb_requester *requester = &qp->requester;
 
 	vb_rc_timers_on_progress(qp);
-	/* Local operations have no PSN: a repetition may have come to one that is complete now. */
+	/* Local operations have no PSN: a repetition may have reached one that is now complete. */
 	if (vb_psn_distance(requester->next_psn, requester->unacked) >
 		    vb_psn_distance(requester->new_psn, requester->unacked) ||
 	    (int32_t)(requester->done_index - requester->send_index) > 0)
@@ -81,12 +88,18 @@ static void on_progress(struct vb_qp *qp)
 		vb_qp_schedule(qp);
 }
 
-/* Something was lost at the oldest PSN that is not acknowledged: a NAK says so, or a gap in the responses. */
+/*
+ * The packet at the oldest unacknowledged PSN was lost, according to a NAK or a gap in the
+ * responses.
+ */
 static void go_back(struct vb_qp *qp, enum vb_counter counter)
 {
 	struct vb_requester *requester = &qp->requester;
 
-	/* What is on its way already, and copies of a NAK, all say the same: go back once for it. */
+	/*
+	 * Responses already on their way and copies of a NAK all report the same loss: go back only
+	 * once for it.
+	 */
 	if (requester->has_recovered && vb_psn_equal(requester->recovered, requester->unacked)) {
 		vb_nic_drop(qp->nic, VB_DROP_RESPONSE_WHILE_WAITING);
 		return;
@@ -97,7 +110,7 @@ static void go_back(struct vb_qp *qp, enum vb_counter counter)
 	vb_rc_retry(qp, requester->unacked);
 }
 
-/* Acknowledges what comes before `upto`; false if there is a gap, and it has been dealt with. */
+/* Acknowledges everything before `upto`; false if there is a gap, which has then been handled. */
 static bool settle_before(struct vb_qp *qp, vb_psn upto)
 {
 	struct vb_requester *requester = &qp->requester;
@@ -125,7 +138,7 @@ static void take_credits(struct vb_qp *qp, const struct vb_aeth *aeth)
 		return;
 	}
 	limit = (aeth->msn + vb_credit_count(code)) & 0xffffff;
-	/* An ACK that was overtaken takes nothing back. */
+	/* A late ACK that others overtook does not reduce the credits. */
 	if (!requester->has_credits || (int32_t)((limit - requester->credit_limit) << 8) > 0) {
 		requester->credit_limit = limit;
 		vb_rc_timers_on_credits(qp);
@@ -174,7 +187,8 @@ static void on_rnr_nak(struct vb_qp *qp, const struct vb_packet *packet)
 	struct vb_requester *requester = &qp->requester;
 
 	if (requester->waits_for_receiver) {
-		vb_nic_drop(qp->nic, VB_DROP_NOT_OUR_RESPONSE); /* a copy of the one we wait for */
+		/* A copy of the RNR NAK that we wait for. */
+		vb_nic_drop(qp->nic, VB_DROP_NOT_OUR_RESPONSE);
 		return;
 	}
 	if (!settle_before(qp, packet->bth.psn))
@@ -185,7 +199,7 @@ static void on_rnr_nak(struct vb_qp *qp, const struct vb_packet *packet)
 		vb_rc_fail(qp, VB_STATUS_RNR_RETRY_EXC_ERR);
 		return;
 	}
-	if (qp->attr.rnr_retry != 7) /* 7 is for ever */
+	if (qp->attr.rnr_retry != 7) /* 7: without limit */
 		requester->rnr_retries_left--;
 	vb_rc_seek(qp, packet->bth.psn);
 	vb_rc_timers_on_rnr_nak(qp, vb_syndrome_code(packet->aeth.syndrome));
@@ -259,8 +273,8 @@ static enum vb_verdict take_read_response(struct vb_qp *qp, const struct vb_wqe 
 static enum vb_verdict take_atomic_result(struct vb_qp *qp, const struct vb_wqe *wqe,
 					  const struct vb_packet *packet)
 {
-	uint64_t result =
-		packet->atomic_result; /* lands in the CPU's byte order, as a program expects */
+	/* Lands in the CPU's byte order, as a program expects. */
+	uint64_t result = packet->atomic_result;
 	struct vb_payload payload = { .piece = { (const uint8_t *)&result, sizeof(result) } };
 	struct vb_sgl sgl = vb_wqe_sgl(qp, wqe);
 	struct vb_cursor cursor = { 0, 0 };
@@ -325,7 +339,10 @@ void vb_rc_on_response(struct vb_qp *qp, const struct vb_frame *frame,
 		return;
 	}
 	if (ahead >= sent) {
-		/* Older than all that is out. An ACK that comes again may bring fresh credits, that is all. */
+		/*
+		 * Older than everything in flight. A repeated ACK may bring new credits, but
+		 * nothing else.
+		 */
 		if (vb_psn_diff(packet->bth.psn, requester->unacked) < 0 &&
 		    vb_opcode_op(packet->bth.opcode) == VB_OP_ACKNOWLEDGE &&
 		    vb_syndrome_kind(packet->aeth.syndrome) == VB_SYNDROME_ACK)
@@ -340,7 +357,10 @@ void vb_rc_on_response(struct vb_qp *qp, const struct vb_frame *frame,
 		on_result(qp, frame, packet);
 }
 
-/* It has sent one request whole; what follows, if anything, was not begun: not even before it went back. */
+/*
+ * The QP has sent one whole request. The next one, if any, was never begun, not even before going
+ * back.
+ */
 static bool is_plain(const struct vb_qp *qp)
 {
 	const struct vb_requester *requester = &qp->requester;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RC's one timer: the local ACK timeout while packets are out, the wait that an RNR NAK asked for, or that for credits. Nobody
- * else knows what an event of the protocol does to the deadline. Each timeout halves how many packets may be out: a peer
- * that is slow would else have every one of them to do again, and answer later still.
+ * RC's one timer: the local ACK timeout while packets are in flight, the wait that an RNR NAK asked
+ * for, or the wait for credits. No other file knows how a protocol event changes the deadline. Each
+ * timeout halves how many packets may be in flight: otherwise a slow peer would have to handle
+ * every one of them again, and answer even later.
  */
 #include "nic/rc_priv.h"
 
@@ -10,15 +11,15 @@
 #include "wire/syndrome.h"
 
 /*
- * How long a peer that had no receives may take to tell of new ones. To ask may cost an RNR NAK; to a program that allows none,
- * the connection.
+ * How long a peer that had no receives may take to announce new ones. A probe may cost an RNR NAK
+ * and, for a program that allows none, the connection.
  */
 #define CREDITS_WAIT_NS 1000000u
 #define CREDITS_LONG_WAIT_NS 250000000u
 
-#define BACKOFF_MAX 2u /* a timeout may be noticed up to four times its time late */
+#define BACKOFF_MAX 2u /* a timeout may be noticed up to four times its length late */
 
-/* A peer that did not answer may be slow rather than deaf: it gets more time with each retry. */
+/* A peer that did not answer may be slow rather than gone: it gets more time with each retry. */
 static uint64_t ack_timeout_ns(const struct vb_qp *qp)
 {
 	uint32_t retries = qp->attr.retry_count - qp->requester.retries_left;
@@ -28,7 +29,7 @@ static uint64_t ack_timeout_ns(const struct vb_qp *qp)
 
 static void restart(struct vb_qp *qp)
 {
-	if (qp->attr.timeout) /* 0: for ever */
+	if (qp->attr.timeout) /* 0: infinite */
 		vb_timer_start(&qp->nic->timers, &qp->timer, qp->nic->now_ns + ack_timeout_ns(qp));
 }
 
@@ -48,7 +49,7 @@ void vb_rc_timers_on_progress(struct vb_qp *qp)
 	if (requester->flight_cut)
 		requester->flight_cut--;
 	if (requester->waits_for_receiver)
-		return; /* the timer is the RNR NAK's */
+		return; /* the timer runs for the RNR NAK */
 	if (vb_psn_equal(requester->unacked, requester->new_psn))
 		vb_timer_stop(&qp->timer);
 	else
@@ -113,6 +114,7 @@ void vb_rc_on_timer(struct vb_qp *qp)
 	}
 	vb_nic_count(qp->nic, VB_COUNTER_LOCAL_ACK_TIMEOUT_ERR);
 	requester->flight_cut += vb_rc_flight_max(qp) / 2;
-	requester->has_recovered = false; /* what shows a gap from now on was sent after this */
+	/* A gap seen from now on concerns packets sent after this. */
+	requester->has_recovered = false;
 	vb_rc_retry(qp, requester->unacked);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The way in: a frame is parsed, its ICRC checked, its QP found, and it is held against what every packet for that QP must be.
- * Then the transport takes it. Whatever is refused on the way is counted under one reason.
+ * The receive path. A frame is parsed, its ICRC is checked, its QP is found, and it is checked
+ * against the rules for every packet of that QP. Then the transport takes it. Each refused frame is
+ * counted under one reason.
  */
 #include "nic/rc_priv.h"
 #include "nic/unreliable_priv.h"
@@ -76,7 +77,10 @@ static uint32_t crc_of(struct vb_nic *nic, const struct vb_frame *frame, uint32_
 	return crc;
 }
 
-/* The last number that a sender gave to a datagram or batch, or one that another sender's has taken the place of. */
+/*
+ * The last IPv4 ID that a sender gave to a datagram or batch, unless another sender's ID has
+ * replaced it.
+ */
 static uint16_t *last_number_of(struct vb_nic *nic, const struct vb_flow *flow)
 {
 	return &nic->numbers_seen[(flow->source_port ^ flow->source.raw[15]) %
@@ -84,8 +88,8 @@ static uint16_t *last_number_of(struct vb_nic *nic, const struct vb_flow *flow)
 }
 
 /*
- * Where the ID is not known, most senders have 0 everywhere, or count up. To find it from the ICRC takes as long as all the rest of the
- * check: so we guess that they go on as they did.
+ * Where the ID is not known, most senders use 0 everywhere, or count up. Finding it from the ICRC
+ * takes as long as the rest of the check. So we guess that senders continue as they did.
  */
 static bool is_icrc_right_for_some(struct vb_nic *nic, const struct vb_frame *frame,
 				   uint32_t length)
@@ -117,7 +121,10 @@ bool vb_nic_is_pkey_right(const struct vb_nic *nic, uint32_t index, uint16_t pke
 	return !((own ^ pkey) & 0x7fff) && (own | pkey) & 0x8000;
 }
 
-/* A line has the addresses' mark at hand, and they themselves where to look costs more than the rest of the check. */
+/*
+ * A shared-memory link has the mark of the addresses at hand. Looking up the addresses themselves
+ * costs more than the rest of the check.
+ */
 static bool is_from_peer(const struct vb_qp *qp, const struct vb_frame *frame)
 {
 	const struct vb_flow *flow = &frame->flow;
@@ -134,7 +141,7 @@ static bool is_service_right(const struct vb_qp *qp, const struct vb_packet *pac
 
 	if (vb_opcode_service(packet->bth.opcode) != (enum vb_service)qp->service)
 		return false;
-	if (qp->service == VB_SERVICE_XRC) /* each of its QPs is one half only */
+	if (qp->service == VB_SERVICE_XRC) /* each of its QPs is only one half */
 		return is_response == (qp->type == VB_QP_XRC_SEND);
 	return true;
 }
@@ -156,9 +163,10 @@ static bool is_ready(const struct vb_qp *qp)
 }
 
 /*
- * Packets of a peer come by the way that ours go: by its line, which no stranger can write to, or by the wire, where anybody can claim to be the peer. Only
- * if one end did not hear of the other in time the two have chosen differently. Then one of them has no line, but is told which one its peer would
- * have; and the other one looks at its peer's row.
+ * Packets of a peer arrive on the path that ours take: over its shared-memory link, which no
+ * process of another user can write to, or over the wire, where any process can claim to be the
+ * peer. The two ends choose differently only if one did not hear of the other in time. Then one end
+ * has no link, but knows which link its peer would have; and the other end looks at its peer's row.
  */
 static bool is_way_right(const struct vb_qp *qp, uint16_t line)
 {
@@ -169,7 +177,7 @@ static bool is_way_right(const struct vb_qp *qp, uint16_t line)
 	return qp->reach && vb_dma_reach_is_on_wire(qp->reach, &qp->asker);
 }
 
-/* VB_DROP_COUNT if the packet is one for this QP to look at. */
+/* VB_DROP_COUNT if this QP should take the packet. */
 static enum vb_drop check_for_qp(const struct vb_qp *qp, const struct vb_frame *frame,
 				 const struct vb_packet *packet)
 {
@@ -242,9 +250,10 @@ bool vb_nic_is_undamaged(struct vb_nic *nic, const struct vb_frame *frame)
 }
 
 /*
- * Most packets are the one that a QP expects next: a short SEND, or the ACK of all that is out. A few comparisons tell, before anything is
- * parsed, and such a packet takes a short way. What is not exactly as expected takes the long one, untouched; so nobody need know
- * which way a packet took.
+ * Most packets are the one that a QP expects next: a short SEND, or the ACK of everything in
+ * flight. A few comparisons before any parsing recognise such a packet, and it takes a short path.
+ * Any other packet takes the long path unchanged; so no other code needs to know which path a
+ * packet took.
  */
 
 static bool is_from_usual_peer(const struct vb_qp *qp, const struct vb_frame *frame,
@@ -287,7 +296,7 @@ static bool take_expected(struct vb_nic *nic, const struct vb_frame *frame)
 	return take_ack(qp, frame, &bth);
 }
 
-/* As if it had come as a packet, before the one that it rides on. */
+/* Takes a piggybacked ACK as if it had come as a packet before the one that carries it. */
 static void take_rider(struct vb_nic *nic, const struct vb_frame *frame)
 {
 	const struct vb_rider *rider = &frame->rider;

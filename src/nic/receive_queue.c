@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a message's receive comes from: the QP's own queue, its SRQ, or the XRC SRQ that the packet names. One
- * receive is in use at a time.
+ * The source of a message's receive: the QP's own queue, its SRQ, or the XRC SRQ that the packet
+ * names. One receive is in use at a time.
  */
 #include "nic/qp_priv.h"
 

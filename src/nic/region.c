@@ -157,7 +157,7 @@ enum vb_mr_use vb_mr_check(const struct vb_pd *pd, const struct vb_sge *range, b
 	if (is_write && !(row->access & VB_ACCESS_LOCAL_WRITE))
 		return VB_MR_READ_ONLY;
 	if (vb_memory_resolve(pd->nic, &request, &memory) != VB_PASS)
-		return VB_MR_OUTSIDE; /* what is left that could be wrong */
+		return VB_MR_OUTSIDE; /* the only remaining error */
 	*address_out = memory.is_null ? 0 : memory.address;
 	return VB_MR_USABLE;
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A send request as packets. What was sent is described (request, first PSN, length) and never stored: any packet of a
- * request can be made again at any time.
+ * A send request as packets. What was sent is described (request, first PSN, length) and never
+ * stored: any packet of a request can be built again at any time.
  */
 #include "nic/unreliable_priv.h"
 
 #include "base/bytes.h"
 
-/* The packets of a request: in the middle of it, the last, the first, the only one. Local operations have none. */
+/*
+ * The position of a packet in its request: in the middle, the last, the first, the only one. Local
+ * operations have no packets.
+ */
 enum { MIDDLE = 0, LAST = 1, FIRST = 2, ONLY = FIRST | LAST };
 
 // clang-format off
@@ -22,7 +25,7 @@ static const uint8_t packet_ops[][4] = {
 				 [FIRST] = VB_OP_SEND_FIRST,    [ONLY] = VB_OP_SEND_ONLY_IMM },
 	[VB_WR_SEND_INV]     = { [MIDDLE] = VB_OP_SEND_MIDDLE,  [LAST] = VB_OP_SEND_LAST_INV,
 				 [FIRST] = VB_OP_SEND_FIRST,    [ONLY] = VB_OP_SEND_ONLY_INV },
-	/* Issued again for its rest, a READ is not at its first PSN. */
+	/* Issued again for the rest of its data, a READ is not at its first PSN. */
 	[VB_WR_READ]         = { [LAST] = VB_OP_READ_REQUEST,   [ONLY] = VB_OP_READ_REQUEST },
 	[VB_WR_COMPARE_SWAP] = { [ONLY] = VB_OP_COMPARE_SWAP },
 	[VB_WR_FETCH_ADD]    = { [ONLY] = VB_OP_FETCH_ADD },
@@ -56,7 +59,7 @@ enum vb_status vb_request_execute_local(struct vb_qp *qp, struct vb_wqe *wqe)
 	return VB_STATUS_SUCCESS;
 }
 
-/* The headers behind the BTH, which most packets do not have. */
+/* Fills in the headers after the BTH, which most packets do not have. */
 static void fill_extensions(const struct vb_wqe *wqe, uint32_t offset, struct vb_packet *packet)
 {
 	enum vb_wr_opcode opcode = (enum vb_wr_opcode)wqe->opcode;
@@ -80,7 +83,7 @@ static void fill_extensions(const struct vb_wqe *wqe, uint32_t offset, struct vb
 	packet->srqn = wqe->rdma.srqn;
 }
 
-/* The headers of the packet with the PSN that is next. */
+/* Fills in the headers of the packet with the next PSN. */
 static void fill_packet(const struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t index,
 			bool ask_for_ack, struct vb_packet *packet)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Posting. A request is checked as far as it can be without the engine's tables, copied into its slot, and
- * published by one store. A slot is free again when the completion that covers it has been polled: an unsignaled
- * request holds its slot until a later completion.
+ * Posting. A request is checked as far as possible without the engine's tables, copied into its
+ * slot, and published by one store. A slot is free again when the completion that covers it has
+ * been polled: an unsignaled request holds its slot until a later completion.
  */
 #include "nic/rings.h"
 
@@ -38,7 +38,7 @@ void vb_queue_reset(struct vb_queue *queue)
 	atomic_store_explicit(&queue->freed, 0, memory_order_release);
 }
 
-/* --- which operations there are: sets of opcodes, for every request is held against them --- */
+/* --- the operations: sets of opcodes, against which every request is checked --- */
 
 #define SET(opcode) (1u << VB_WR_##opcode)
 #define SENDS (SET(SEND) | SET(SEND_IMM))
@@ -46,7 +46,7 @@ void vb_queue_reset(struct vb_queue *queue)
 #define READS (SET(READ) | SET(COMPARE_SWAP) | SET(FETCH_ADD) | SET(SEND_INV))
 #define ALL (SENDS | WRITES | READS | SET(ATOMIC_WRITE))
 #define WITH_INLINE (SENDS | SET(SEND_INV) | SET(WRITE) | SET(WRITE_IMM) | SET(ATOMIC_WRITE))
-/* Those of which more must be right than of others. */
+/* Operations with additional checks. */
 #define PARTICULAR \
 	(SET(COMPARE_SWAP) | SET(FETCH_ADD) | SET(ATOMIC_WRITE) | SET(BIND_MW) | SET(LOCAL_INV))
 
@@ -63,7 +63,7 @@ static bool is_in(uint32_t set, enum vb_wr_opcode opcode)
 
 static bool total_length(const struct vb_sge *sges, uint32_t count, uint32_t *length)
 {
-	uint64_t total = count ? sges[0].length : 0; /* mostly there is one */
+	uint64_t total = count ? sges[0].length : 0; /* usually there is one */
 
 	for (uint32_t i = 1; i < count; i++)
 		total += sges[i].length;
@@ -76,7 +76,7 @@ static enum vb_post_refusal check_inline(const struct vb_qp *qp,
 {
 	if (!is_in(WITH_INLINE, request->opcode))
 		return VB_POST_NO_INLINE;
-	/* An atomic write's 8 bytes have room in every slot. */
+	/* The 8 bytes of an atomic write fit into every slot. */
 	if (length > qp->inline_max && request->opcode != VB_WR_ATOMIC_WRITE)
 		return VB_POST_INLINE_LENGTH;
 	return VB_POST_FINE;
@@ -93,7 +93,7 @@ static enum vb_post_refusal check_particular(const struct vb_send_request *reque
 	case VB_WR_BIND_MW:
 		*length = 0;
 		if (!request->bind.mw || (request->bind.rkey ^ request->bind.mw->key_base) >> 8)
-			return VB_POST_WINDOW_KEY; /* only its low 8 bits are the program's */
+			return VB_POST_WINDOW_KEY; /* the program may change only its low 8 bits */
 		return VB_POST_FINE;
 	case VB_WR_LOCAL_INV:
 		*length = 0;
@@ -118,7 +118,10 @@ static enum vb_post_refusal check_send(const struct vb_qp *qp,
 		return is_in(ALL, request->opcode) ? VB_POST_SERVICE : VB_POST_OPCODE;
 	if (vb_qp_state_now(qp) < VB_STATE_RTS)
 		return VB_POST_STATE;
-	/* Inline data are read now and take no key: their SGEs are not kept, so may be more. */
+	/*
+	 * Inline data is read now and needs no key. Its SGEs are not kept, so there may be more of
+	 * them.
+	 */
 	if (request->sge_count > (is_inline ? INT32_MAX : qp->sq.sge_max))
 		return VB_POST_SGE_COUNT;
 	if (!total_length(request->sges, request->sge_count, length))
@@ -129,7 +132,7 @@ static enum vb_post_refusal check_send(const struct vb_qp *qp,
 		if (refusal)
 			return refusal;
 	}
-	if (PARTICULAR >> request->opcode & 1) /* it is below 32 */
+	if (PARTICULAR >> request->opcode & 1) /* the opcode is below 32 */
 		return check_particular(request, length);
 	if (qp->type == VB_QP_UD && (!request->ah || request->ah->pd != qp->pd))
 		return VB_POST_ADDRESS_HANDLE;
@@ -143,7 +146,7 @@ enum vb_post_refusal vb_qp_check_send(const struct vb_qp *qp, const struct vb_se
 	return check_send(qp, request, &length);
 }
 
-/* At least one, and mostly not more. */
+/* Copies at least one SGE, and usually only one. */
 static void copy_sges(struct vb_sge *to, const struct vb_sge *from, uint32_t count)
 {
 	to[0] = from[0];
@@ -228,7 +231,9 @@ void vb_qp_ring(struct vb_qp *qp)
 	struct vb_nic *nic = qp->nic;
 	struct vb_qp *head;
 
-	/* A full barrier: the engine that clears the flag after this sees what was posted before. */
+	/*
+	 * A full barrier: an engine that clears the flag after this sees everything posted before.
+	 */
 	if (atomic_exchange_explicit(&qp->is_rung, 1, memory_order_seq_cst))
 		return;
 	head = atomic_load_explicit(&nic->doorbells, memory_order_relaxed);
@@ -323,8 +328,9 @@ vb_err vb_qp_post_recv(struct vb_qp *qp, const struct vb_recv_request *request)
 	if (err)
 		return err;
 	/*
-	 * Pairs with vb_qp_set_state(): either the engine's flush saw this receive, or we see its state. And with
-	 * ack_syndrome(): either it told the peer of this receive, or we see that it told of none.
+	 * Pairs with vb_qp_set_state(): either the engine's flush saw this receive, or we see its
+	 * state. Also pairs with ack_syndrome(): either it announced this receive to the peer, or
+	 * we see that it announced none.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (vb_qp_state_now(qp) == VB_STATE_ERR || vb_qp_is_awaited(qp))

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Showing rows to other processes, and reading theirs. Every row is of words, and begins with its generation. */
+/*
+ * Publishing rows to other processes, and reading theirs. Every row consists of words and begins
+ * with its generation.
+ */
 #include "nic/shown_priv.h"
 
 #include "nic/qp_priv.h"
 #include "nic/reach.h"
 
 #define ROW_WORDS_MAX (sizeof(struct vb_qp_row) / sizeof(uint64_t))
-#define READ_TRIES 64u /* somebody who changes a row without end is not worth waiting for */
+#define READ_TRIES 64u /* a peer that changes a row without end is not worth waiting for */
 
 void vb_shown_change_begin(void *shown, uint32_t *generation)
 {
@@ -17,7 +20,7 @@ void vb_shown_change_begin(void *shown, uint32_t *generation)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-/* The first word holds the generation, and comes last. */
+/* The first word holds the generation and is written last. */
 VB_APART void vb_shown_change_end(void *shown, const void *row, uint32_t size)
 {
 	uint64_t *to = shown;
@@ -34,7 +37,7 @@ VB_APART void vb_shown_change_end(void *shown, const void *row, uint32_t size)
 	__atomic_store_n((uint32_t *)shown, halves[0], __ATOMIC_RELEASE);
 }
 
-/* False if the row does not come to rest; then something is in it. */
+/* False if the row does not become stable; its content is then undefined. */
 static inline bool read_row(void *row_out, const void *shown, uint32_t size)
 {
 	const uint64_t *from = shown;
@@ -59,7 +62,7 @@ static inline bool read_row(void *row_out, const void *shown, uint32_t size)
 	return false;
 }
 
-/* Whether it is the row of the asker's peer. */
+/* Whether this is the row of the asker's peer. */
 static bool is_peer(const struct vb_qp_row *row, const struct vb_reach_asker *asker)
 {
 	return row->qpn == asker->target.v && row->peer_qpn == asker->initiator.v &&
@@ -96,7 +99,7 @@ static bool is_range_right(const struct vb_key_row *row, const struct vb_reach_r
 	return offset <= row->length && request->length <= row->length - offset;
 }
 
-/* The PD whose memory the request may reach: the QP's own, or that of the SRQ which it names. */
+/* The PD that the request may access: the QP's own, or that of the SRQ that the request names. */
 static bool find_pd(const struct vb_reach_tables *tables, const struct vb_reach_request *request,
 		    uint32_t domain, uint32_t *pd_out)
 {
@@ -111,7 +114,7 @@ static bool find_pd(const struct vb_reach_tables *tables, const struct vb_reach_
 	return srq.number && srq.number == request->srqn && srq.domain == domain;
 }
 
-/* Fills in the memo, as far as it will hold. */
+/* Checks the rows and fills in the memo, as far as it stays valid. */
 VB_SELDOM static bool ask(const struct vb_reach_tables *tables,
 			  const struct vb_reach_request *request)
 {
@@ -135,7 +138,7 @@ VB_SELDOM static bool ask(const struct vb_reach_tables *tables,
 	if (!read_row(&memo->key, memo->key_row, sizeof(memo->key)) ||
 	    !is_key_right(&memo->key, request, pd))
 		return false;
-	if (asker->service != VB_SERVICE_XRC) /* there an SRQ's row counts, too */
+	if (asker->service != VB_SERVICE_XRC) /* with XRC an SRQ's row also counts */
 		memo->right = request->right;
 	return true;
 }

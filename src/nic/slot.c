@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Building a packet in a transmit slot. The ICRC covers the IPv4 ID, and a segmented send numbers its segments
- * from 0, or from the batch's own number; so the decision which slots form a batch is made here, before the ICRC is computed.
+ * Building a packet in a transmit slot. The ICRC covers the IPv4 ID, and a segmented send numbers
+ * its segments from 0 or from the batch's own ID. So the slots of a batch are chosen here, before
+ * the ICRC is computed.
  */
 #include "nic/payload_priv.h"
 
@@ -11,11 +12,11 @@
 
 #define BTH_QPN_WORD 4 /* the 32 bits there end with the destination QPN */
 
-/* A batch is one IP datagram for the kernel until it is cut up. */
+/* To the kernel a batch is one IP datagram until it is segmented. */
 #define BATCH_LENGTH_MAX 65000u
-#define PAGE_LENGTH 4096u /* memory is there, or is not, in such pieces at least */
+#define PAGE_LENGTH 4096u /* smallest unit in which memory can be absent */
 
-/* What may lie in front of pad and ICRC. */
+/* The most that may come before pad and ICRC. */
 #define HEAD_MAX (VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX)
 
 void vb_slot_begin(struct vb_slot *slot, const struct vb_flow *flow, struct vb_packet *packet)
@@ -52,7 +53,7 @@ bool vb_slot_add_memory(struct vb_slot *slot, vb_dma_addr address, uint32_t leng
 	return true;
 }
 
-/* Whether a receiver that steers by destination QPNs sends both the same way. */
+/* Whether a receiver that steers by destination QPN sends both on the same path. */
 static bool has_same_way(const struct vb_nic *nic, const struct vb_slot *a, const struct vb_slot *b)
 {
 	return !((load32(a->head + BTH_QPN_WORD) ^ load32(b->head + BTH_QPN_WORD)) &
@@ -63,7 +64,7 @@ void vb_nic_number_flow(struct vb_nic *nic, uint32_t index, const struct vb_flow
 			uint16_t next_ip_id)
 {
 	VB_CHECK(index < VB_NUMBERED_FLOWS_MAX);
-	nic->batch.last = NULL; /* it may have begun without a number */
+	nic->batch.last = NULL; /* the batch may have begun without an ID */
 	nic->numbered[index] =
 		(struct vb_numbered_flow){ .is_set = flow, .next_ip_id = next_ip_id };
 	if (flow)
@@ -89,7 +90,7 @@ static struct vb_numbered_flow *numbered_flow_of(struct vb_nic *nic, const struc
 	return NULL;
 }
 
-/* The ID of a slot that does not continue another. */
+/* Sets the ID of a slot that does not continue another. */
 static void number_first(struct vb_nic *nic, struct vb_slot *slot)
 {
 	struct vb_numbered_flow *numbered = numbered_flow_of(nic, &slot->flow);
@@ -99,7 +100,7 @@ static void number_first(struct vb_nic *nic, struct vb_slot *slot)
 	slot->ip_id = numbered ? numbered->next_ip_id++ : 0;
 }
 
-/* The slot will not be sent. */
+/* Takes back the ID of a slot that will not be sent. */
 VB_SELDOM static void give_up(struct vb_nic *nic, const struct vb_slot *slot)
 {
 	if (slot->is_numbered && !slot->continues)
@@ -145,7 +146,9 @@ static uint32_t begin_icrc(struct vb_nic *nic, const struct vb_slot *slot)
 	return crc;
 }
 
-/* A packet without spans: pad and ICRC follow in the head, and one CRC goes over all of it. */
+/*
+ * Finishes a packet without spans: pad and ICRC follow in the head, and one CRC covers all of it.
+ */
 static void finish_whole(struct vb_nic *nic, struct vb_slot *slot, uint32_t pad)
 {
 	memset(slot->head + slot->head_length, 0, VB_SLOT_TAIL_MAX);
@@ -156,7 +159,10 @@ static void finish_whole(struct vb_nic *nic, struct vb_slot *slot, uint32_t pad)
 	slot->tail_length = 0;
 }
 
-/* Where no ICRC is computed nobody reads the bytes before the link does, and it can only lose the packet. A byte of each page tells. */
+/*
+ * Whether the memory of the spans exists. Without an ICRC no code reads the bytes before the link
+ * does, and the link could only lose the packet. Reading one byte of each page is enough.
+ */
 static bool is_readable(const struct vb_slot *slot)
 {
 	for (uint32_t i = 0; i < slot->span_count; i++) {
@@ -171,7 +177,7 @@ static bool is_readable(const struct vb_slot *slot)
 	return true;
 }
 
-/* False if memory of a span is not there. */
+/* False if memory of a span is gone. */
 static bool add_icrc(struct vb_nic *nic, struct vb_slot *slot, uint32_t pad)
 {
 	uint32_t crc = begin_icrc(nic, slot);
@@ -191,7 +197,7 @@ bool vb_slot_finish_any(struct vb_nic *nic, struct vb_slot *slot, uint32_t pad)
 
 	if (slot->line) {
 		slot->ip_id = 0;
-		nic->batch.last = NULL; /* what comes next does not follow it on the wire */
+		nic->batch.last = NULL; /* the next slot does not follow this one on the wire */
 	} else {
 		join_batch(nic, slot);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared receive queues. An entry's slot is free as soon as a QP has taken it: QPs finish in any order, so the
- * QP keeps a copy of the entry's SGEs.
+ * Shared receive queues. An entry's slot is free as soon as a QP has taken the entry: QPs finish in
+ * any order, so the QP keeps a copy of the entry's SGEs.
  */
 #include "nic/srq.h"
 
@@ -17,7 +17,10 @@ static uint32_t stride_of(uint32_t sge_max)
 	return (uint32_t)(sizeof(struct vb_rwqe) + sge_max * sizeof(struct vb_sge));
 }
 
-/* A free SRQ number whose low bits choose the row; numbers are not reused soon. False when all rows are taken. */
+/*
+ * Claims a free SRQ number; its low bits choose the row. Numbers are not reused soon. False when
+ * all rows are taken.
+ */
 static bool claim_number(struct vb_nic *nic, struct vb_srq *srq)
 {
 	for (uint32_t i = 0; i < VB_SRQ_ROWS; i++) {
@@ -32,7 +35,7 @@ static bool claim_number(struct vb_nic *nic, struct vb_srq *srq)
 	return false;
 }
 
-/* Only those for XRC are ever named by peers. */
+/* Peers only ever name SRQs for XRC. */
 static void write_row(const struct vb_nic *nic, uint32_t index, const struct vb_srq *srq)
 {
 	struct vb_srq_row *row = &nic->srq_rows[index];
@@ -104,7 +107,10 @@ free_srq:
 	return err;
 }
 
-/* XRC_RECV QPs do not count as users: one that is in the middle of a message loses it, and its peer is told. */
+/*
+ * XRC_RECV QPs do not count as users. One that is in the middle of a message loses it, and its peer
+ * gets a NAK.
+ */
 static void abandon_messages(struct vb_srq *srq)
 {
 	const struct vb_nic *nic = srq->pd->nic;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * UC: messages without acknowledgement. The sender is done when the last packet is out; a receiver that misses a
- * packet drops the message, keeps its receive for the next one, and goes on.
+ * UC: messages without acknowledgement. The sender is done when the last packet is out. A receiver
+ * that misses a packet drops the message, keeps its receive for the next one, and continues.
  */
 #include "nic/direct_priv.h"
 #include "nic/rc_priv.h"
@@ -20,7 +20,7 @@ static bool can_send(const struct vb_qp *qp)
 		vb_qp_has_begun(qp, vb_queue_wqe(&qp->sq, requester->send_index)));
 }
 
-/* False if it has failed. */
+/* False if the operation failed. */
 static bool execute_local(struct vb_qp *qp, struct vb_wqe *wqe)
 {
 	enum vb_status status = vb_request_execute_local(qp, wqe);
@@ -93,7 +93,7 @@ static enum vb_drop drop_reason(enum vb_verdict verdict)
 	return VB_DROP_INVALID;
 }
 
-/* Drops the rest of the message. Only a receive whose own buffers are wrong ends the QP. */
+/* Drops the rest of the message. Only a receive with invalid buffers ends the QP. */
 static void give_up_message(struct vb_qp *qp, enum vb_verdict verdict)
 {
 	vb_nic_drop(qp->nic, drop_reason(verdict));
@@ -120,7 +120,7 @@ void vb_uc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 	if (!in_sequence)
 		vb_nic_count(qp->nic, VB_COUNTER_OUT_OF_SEQUENCE);
 	if (packet->traits & VB_IS_FIRST) {
-		responder->message = VB_MESSAGE_NONE; /* one that was not finished is given up */
+		responder->message = VB_MESSAGE_NONE; /* an unfinished message is given up */
 		responder->is_broken = false;
 	} else if (!in_sequence || responder->is_broken) {
 		responder->message = VB_MESSAGE_NONE;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* UD: one packet a message, addressed by the request, with the 40 bytes of GRH in front of the data. */
+/*
+ * UD: one packet for each message, addressed by the request, with the 40 bytes of GRH before the
+ * data.
+ */
 #include "nic/rc_priv.h"
 #include "nic/unreliable_priv.h"
 
@@ -61,7 +64,7 @@ bool vb_ud_emit(struct vb_qp *qp, struct vb_slot *slot)
 	return true;
 }
 
-/* The receive's own buffers are wrong: it fails, and the QP with it. */
+/* The receive's own buffers are invalid: the receive fails, and so does the QP. */
 static void fail_receive(struct vb_qp *qp)
 {
 	vb_nic_drop(qp->nic, VB_DROP_REFUSED);
@@ -103,7 +106,10 @@ void vb_ud_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 		vb_nic_drop(qp->nic, VB_DROP_NO_RECEIVE);
 		return;
 	}
-	/* What does not fit, or is more than any path carries, is dropped; the receive stays for the next message. */
+	/*
+	 * A message that does not fit, or exceeds what any path carries, is dropped. The receive
+	 * stays for the next message.
+	 */
 	if (packet->payload_length > VB_PAYLOAD_MAX ||
 	    packet->payload_length + VB_GRH_SIZE > qp->responder.receive.length) {
 		vb_nic_drop(qp->nic, VB_DROP_TOO_LONG);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How UC and UD requests end. They are done when their last packet is out; but the link reads the packet's spans
- * only after vb_nic_transmit() has returned, and a program that sees the completion may write to the buffer.
- * So the completion comes with the next call into the engine, when the spans are not valid any more.
+ * How UC and UD requests end. They are done when their last packet is out. But the link reads the
+ * packet's spans only after vb_nic_transmit() has returned, and a program that sees the completion
+ * may write to the buffer. So the completion comes with the next call into the engine, when the
+ * spans are no longer valid.
  */
 #include "nic/rc_priv.h"
 #include "nic/unreliable_priv.h"
@@ -16,10 +17,10 @@ void vb_unreliable_complete_sent(struct vb_qp *qp)
 	if (qp->reach)
 		requester->line_end = vb_dma_reach_line_end(qp->reach);
 	vb_rc_check_drained(qp);
-	vb_qp_schedule(qp); /* one that fails waits for those before it */
+	vb_qp_schedule(qp); /* a request that fails waits for those before it */
 }
 
-/* Its packets are for the link now. */
+/* Notes that the QP's packets are with the link now. */
 static void note_sent(struct vb_qp *qp)
 {
 	if (!vb_link_is_linked(&qp->sent))
@@ -42,6 +43,6 @@ bool vb_unreliable_fail(struct vb_qp *qp, enum vb_status status)
 	requester->send_index++;
 	vb_qp_complete_send(qp, requester->done_index++, status);
 	vb_qp_enter_sqe(qp);
-	note_sent(qp); /* of a message that cannot be finished some may be out */
+	note_sent(qp); /* part of a message that cannot be finished may be sent */
 	return true;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory windows. A type 1 window may be bound again at any time; a type 2 window belongs to the QP that bound it
- * and must be invalidated before it is bound again.
+ * Memory windows. A type 1 window may be bound again at any time. A type 2 window belongs to the QP
+ * that bound it, and must be invalidated before it is bound again.
  */
 #include "nic/qp_priv.h"
 
 #include "base/heap.h"
 
-/* Local rights mean nothing here, but programs give them. */
+/* Local rights have no meaning here, but programs give them. */
 #define WINDOW_ACCESS                                                             \
 	(VB_ACCESS_LOCAL_WRITE | VB_ACCESS_REMOTE_WRITE | VB_ACCESS_REMOTE_READ | \
 	 VB_ACCESS_REMOTE_ATOMIC | VB_ACCESS_ZERO_BASED | VB_ACCESS_OPTIONAL)
@@ -79,7 +79,10 @@ enum vb_mw_type vb_mw_type(const struct vb_mw *mw)
 	return mw->row->kind == VB_KEY_WINDOW_1 ? VB_MW_TYPE_1 : VB_MW_TYPE_2;
 }
 
-/* The window that the new key is for: a key's upper 24 bits name the row. NULL if it is none of this PD. */
+/*
+ * The window that the new key is for: the upper 24 bits of a key name the row. NULL if no window of
+ * this PD has it.
+ */
 static struct vb_mw *find_window(const struct vb_qp *qp, uint32_t rkey)
 {
 	const struct vb_key_row *row = vb_key_row_of(qp->nic, rkey);
@@ -92,7 +95,7 @@ static struct vb_mw *find_window(const struct vb_qp *qp, uint32_t rkey)
 	return mw->pd == qp->pd ? mw : NULL;
 }
 
-/* The region to bind to, if it allows that and the request lies within it. */
+/* The region to bind to, if it allows binding and the request lies within it. */
 static struct vb_mr *find_region(const struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	const struct vb_key_row *region = vb_key_row_of(qp->nic, wqe->bind.region_key);

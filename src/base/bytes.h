@@ -76,7 +76,7 @@ static inline uint32_t power_of_two_above(uint32_t v)
 	return v <= 1 ? 1 : 1u << (32 - __builtin_clz(v - 1));
 }
 
-/* For what is mostly shorter than 64 bytes, where a call would cost more than the copy. */
+/* For data that is mostly shorter than 64 bytes, where a call would cost more than the copy. */
 static inline void copy_short(uint8_t *to, const uint8_t *from, uint32_t length)
 {
 	uint8_t first[16], second[16], last[32];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Everything up to the cache line that holds the last byte goes by memcpy, in whole lines where it can. Of that
- * line at least the last bytes follow as naturally aligned stores in ascending order: such a store is seen whole, and the
- * last one, with release, is seen after everything before it.
+ * Ordered copy. Everything before the cache line that holds the last byte is copied with memcpy, in
+ * whole lines where possible. At least the last bytes of that line follow as naturally aligned
+ * stores in ascending order. Such a store becomes visible as a whole. The last one, with release,
+ * becomes visible after everything before it.
  */
 #include "base/copy.h"
 
@@ -37,7 +38,9 @@ static void store_aligned(uint8_t *to, const uint8_t *from, size_t size)
 	}
 }
 
-/* The largest power of two up to a word that `to` is aligned to and `left` has room for. */
+/*
+ * The largest power of two, up to a word, that `to` is aligned to and that does not exceed `left`.
+ */
 static size_t step_at(const uint8_t *to, size_t left)
 {
 	size_t step = WORD;
@@ -62,7 +65,7 @@ void vb_copy_last_byte_last(void *to, const void *from, size_t length)
 		in += length - last_line;
 		length = last_line;
 	}
-	if (length == LINE) { /* a whole line, as large copies mostly end with */
+	if (length == LINE) { /* a whole line, the usual end of large copies */
 		memcpy(out, in, LINE - WORD);
 		store_aligned(out + LINE - WORD, in + LINE - WORD, WORD);
 		return;

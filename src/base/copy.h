@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Placing a message in memory that another thread watches. memcpy makes no promise about which byte
- * becomes visible first; programs spin on the last byte of a message and then read the rest.
+ * Placing a message in memory that another thread watches. memcpy does not promise which byte
+ * becomes visible first, but programs spin on the last byte of a message and then read the rest.
  */
 #ifndef VB_BASE_COPY_H
 #define VB_BASE_COPY_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The one place that calls isa-l, and the way by tables: 16 bytes a step, a table for the distance of each from the step's
- * end. The tables are made when they are chosen first.
+ * The CRC by isa-l, which is called only here, and by tables. The tables take 16 bytes in each
+ * step, with one table for each distance of a byte from the end of the step. They are computed when
+ * they are first chosen.
  */
 #include "base/crc.h"
 
@@ -37,7 +38,7 @@ static void make_tables(void)
 		}
 }
 
-/* Of 8 bytes, the first of which has this distance. */
+/* The CRC of 8 bytes, the first of which has this distance. */
 static inline uint32_t of_word(uint64_t word, uint32_t distance)
 {
 	uint32_t crc = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The CRC-32 of Ethernet (reflected, polynomial 0x04C11DB7), which the ICRC uses. There are two ways to the same result:
- * isa-l picks the fastest instructions of the CPU at run time; tables are faster where those instructions are slow or
- * missing. Who has a clock may measure and choose (host/measure.h).
+ * The CRC-32 of Ethernet (reflected, polynomial 0x04C11DB7), which the ICRC uses. Two methods give
+ * the same result: isa-l picks the fastest instructions of the CPU at run time; tables are faster
+ * where those instructions are slow or missing. A caller that has a clock may measure and choose
+ * (host/measure.h).
  */
 #ifndef VB_BASE_CRC_H
 #define VB_BASE_CRC_H
@@ -15,7 +16,10 @@ enum vb_crc_way { VB_CRC_INSTRUCTIONS, VB_CRC_TABLES };
 /* Starts with crc = 0 and continues with the previous result; the usual inversions are inside. */
 uint32_t vb_crc32(uint32_t crc, const void *bytes, size_t length);
 
-/* For the whole process, at any time. Until then it is VB_CRC_INSTRUCTIONS. One thread at a time. */
+/*
+ * Sets the method for the whole process, at any time. The default is VB_CRC_INSTRUCTIONS. One
+ * thread at a time.
+ */
 void vb_crc_choose(enum vb_crc_way way);
 
 #endif

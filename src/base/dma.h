@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The only way to application memory. The functions are fixed at link time: src/host/dma.c reaches the
- * memory of this process, src/sim/dma.c that of simulated machines. Each may fail, because a program can
- * unmap registered memory at any time; then nothing, or a part, has been copied and the caller ends the
- * operation with a completion error. Nobody but the memory-protection check hands out addresses for them.
+ * The only access to application memory. The functions are fixed at link time: src/host/dma.c
+ * accesses the memory of this process, src/sim/dma.c that of simulated machines. Each may fail,
+ * because a program can unmap registered memory at any time. Then nothing or a part has been
+ * copied, and the caller ends the operation with a completion error. Only the memory-protection
+ * check hands out addresses for these functions.
  */
 #ifndef VB_BASE_DMA_H
 #define VB_BASE_DMA_H
@@ -12,26 +13,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An address in the application's memory. Live it is a pointer; nothing below src/host treats it as one. */
+/*
+ * An address in the application's memory. In a live process it is a pointer, but nothing below
+ * src/host treats it as one.
+ */
 typedef uint64_t vb_dma_addr;
 
-/* Out of application memory into the engine's. */
+/* Copies from application memory to the engine's. */
 bool vb_dma_read(void *to, vb_dma_addr from, size_t length);
 
 /*
- * Into application memory. The last byte becomes visible to other threads only after all the others: a
- * program may spin on it.
+ * Copies into application memory. The last byte becomes visible to other threads only after all the
+ * others: a program may spin on it.
  */
 bool vb_dma_write(vb_dma_addr to, const void *from, size_t length);
 
 /* Continues a CRC (see base/crc.h) over application memory. */
 bool vb_dma_crc32(uint32_t *crc, vb_dma_addr from, size_t length);
 
-/* One CPU atomic on an aligned 64-bit word in the CPU's own byte order; *old is what was there before. */
+/*
+ * One CPU atomic on an aligned 64-bit word in the CPU's own byte order. *old is the previous value.
+ */
 bool vb_dma_compare_swap(vb_dma_addr at, uint64_t compare, uint64_t swap, uint64_t *old);
 bool vb_dma_fetch_add(vb_dma_addr at, uint64_t add, uint64_t *old);
 
-/* Stores 8 bytes, given as they are to lie in memory, in one piece with release order. */
+/* Stores 8 bytes, given in memory order, in one piece with release order. */
 bool vb_dma_atomic_store(vb_dma_addr at, const uint8_t bytes[8]);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What our own functions return, and the check for our own bugs. errno does not exist below src/abi:
- * each value here names the errno that the verbs library will turn it into.
+ * Return values of our own functions, and the check for our own bugs. errno does not exist below
+ * src/abi: each value here names the errno that the verbs library turns it into.
  */
 #ifndef VB_BASE_ERR_H
 #define VB_BASE_ERR_H
@@ -14,7 +14,7 @@ typedef enum vb_err {
 	VB_EINVAL, /* the caller's argument is wrong */
 	VB_EBUSY, /* the object still has children or users */
 	VB_ENOSPC, /* a table of the adapter is full */
-	VB_EOPNOTSUPP, /* the adapter does not do this and does not advertise it */
+	VB_EOPNOTSUPP, /* the adapter neither does this nor advertises it */
 	VB_EFAULT, /* application memory could not be reached */
 	VB_EMFILE, /* no descriptor is left */
 	VB_EFBIG, /* a file may not be that large */
@@ -24,14 +24,14 @@ typedef enum vb_err {
 #define VB_MUST_USE __attribute__((warn_unused_result))
 
 /*
- * What hardly ever happens: compilers lay it out apart from what happens all the time. So they take whatever always comes to it for
- * rare, too.
+ * For code that hardly ever runs: compilers place it apart from code that runs often. They
+ * therefore also take any path that always leads to it for rare.
  */
 #define VB_SELDOM __attribute__((cold, noinline))
-/* What happens often enough, but would only be in the way within those who call it. */
+/* For code that runs often enough, but would only be in the way inside its callers. */
 #define VB_APART __attribute__((noinline))
 
-/* A bug of ours, never a peer's or a program's: stop at once rather than corrupt memory. */
+/* A bug of ours, never a peer's or a program's: stop immediately rather than corrupt memory. */
 #define VB_CHECK(condition)       \
 	do {                      \
 		if (!(condition)) \

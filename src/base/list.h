@@ -7,8 +7,9 @@
 #include <stddef.h>
 
 /*
- * A store to a link that is reached from another one may be a store to the head inside of another struct. gcc 12 does not always see that when
- * it optimises at link time: it kept the first member of a list in a register over a loop that moved that member. Hence the attribute.
+ * A store through a link that is reached from another link may be a store to the head inside
+ * another struct. gcc 12 does not always see that when it optimises at link time: it kept the first
+ * member of a list in a register over a loop that moved that member. Hence the attribute.
  */
 struct __attribute__((may_alias)) vb_link {
 	struct vb_link *next;
@@ -44,7 +45,7 @@ static inline void vb_link_remove(struct vb_link *link)
 	vb_link_init(link);
 }
 
-/* The members of one list go to the end of another. */
+/* Moves all members of one list to the end of another. */
 static inline void vb_link_append_all(struct vb_link *head, struct vb_link *from)
 {
 	while (vb_link_is_linked(from)) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* xoshiro256** by its published recurrence; the bound by multiplication, whose bias is below 2^-32 here. */
+/*
+ * xoshiro256** by its published recurrence. The bound is applied by multiplication, with a bias
+ * below 2^-32 here.
+ */
 #include "base/prng.h"
 
 static uint64_t rotate_left(uint64_t v, int bits)

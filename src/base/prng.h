@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reproducible randomness: xoshiro256** seeded by splitmix64. The seed is an argument, never a clock. Live
- * the host seeds it from the kernel, so that keys cannot be guessed from outside.
+ * Reproducible randomness: xoshiro256** seeded by splitmix64. The seed is an argument, never a
+ * clock. In a live process the host seeds it from the kernel, so that keys cannot be guessed from
+ * outside.
  */
 #ifndef VB_BASE_PRNG_H
 #define VB_BASE_PRNG_H

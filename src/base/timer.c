@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A binary heap of pointers; every timer knows its place, so removing one needs no search. */
+/* A binary heap of pointers. Every timer knows its place, so removing one needs no search. */
 #include "base/timer.h"
 
 #include "base/heap.h"
@@ -79,7 +79,7 @@ void vb_timer_start(struct vb_timers *timers, struct vb_timer *timer, uint64_t d
 	timer->deadline_ns = deadline_ns;
 	if (timer->heap_index) {
 		if (deadline_ns >= timer->queued_ns)
-			return; /* put right when it comes up */
+			return; /* corrected when it comes up */
 		timer->queued_ns = deadline_ns;
 		sift_up(timers, timer->heap_index, timer);
 		return;
@@ -112,7 +112,10 @@ void vb_timer_remove(struct vb_timers *timers, struct vb_timer *timer)
 		sift_down(timers, index, last);
 }
 
-/* Puts the first entry right until it stands where its deadline is, so that the first is the earliest. */
+/*
+ * Corrects the first entry until it stands where its deadline is. The first entry is then the
+ * earliest.
+ */
 static struct vb_timer *earliest(struct vb_timers *timers)
 {
 	while (timers->count) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pcapng blocks, always little-endian: the section header's byte-order mark tells readers. A block
- * begins and ends with its own length and is padded to a multiple of 4.
+ * pcapng blocks, always little-endian: readers see this from the byte-order mark in the section
+ * header. A block begins and ends with its own length and is padded to a multiple of 4.
  */
 #include "wire/capture.h"
 
@@ -17,7 +17,7 @@
 
 #define SECTION_SIZE 28u
 #define INTERFACE_SIZE 32u
-#define PACKET_FIXED_SIZE 32u /* what a packet block has besides the data */
+#define PACKET_FIXED_SIZE 32u /* size of a packet block without its data */
 
 _Static_assert(SECTION_SIZE + INTERFACE_SIZE <= VB_CAPTURE_HEADER_SIZE, "the header fits");
 _Static_assert(PACKET_FIXED_SIZE + 3 <= VB_CAPTURE_BLOCK_OVERHEAD, "a padded packet fits");
@@ -41,7 +41,7 @@ uint32_t vb_capture_store_header(uint8_t p[VB_CAPTURE_HEADER_SIZE])
 	p = put32(p, BYTE_ORDER_MARK);
 	p = put16(p, 1); /* version 1.0 */
 	p = put16(p, 0);
-	p = put32(p, UINT32_MAX); /* the section's length is not known */
+	p = put32(p, UINT32_MAX); /* the section's length is unknown */
 	p = put32(p, UINT32_MAX);
 	p = put32(p, SECTION_SIZE);
 
@@ -49,7 +49,7 @@ uint32_t vb_capture_store_header(uint8_t p[VB_CAPTURE_HEADER_SIZE])
 	p = put32(p, INTERFACE_SIZE);
 	p = put16(p, LINK_TYPE_RAW_IP);
 	p = put16(p, 0);
-	p = put32(p, 0); /* packets are never cut */
+	p = put32(p, 0); /* packets are never truncated */
 	p = put16(p, OPTION_TIME_RESOLUTION);
 	p = put16(p, 1);
 	p = put32(p, NANOSECONDS); /* one byte and three of padding */

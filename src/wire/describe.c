@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A packet as one line of text, for traces and for the conversation tests, which compare these
- * lines. The text may be cut, but the returned length is always that of the whole line.
+ * lines. The text may be truncated, but the returned length is always that of the whole line.
  */
 #include "wire/packet.h"
 
@@ -13,10 +13,10 @@
 struct line {
 	char *text;
 	uint32_t size;
-	int length; /* what the whole line needs, as far as it got */
+	int length; /* of the whole line so far, even if truncated */
 };
 
-/* Where the next word goes; *room is 0 when the line is full already. */
+/* Where the next word goes; *room is 0 when the line is already full. */
 static char *line_end(const struct line *line, uint32_t *room)
 {
 	*room = (uint32_t)line->length < line->size ? line->size - (uint32_t)line->length : 0;
@@ -66,7 +66,7 @@ static void add_aeth(struct line *line, const struct vb_aeth *aeth)
 
 	add_decimal(line, "msn", aeth->msn);
 	vb_syndrome_describe(aeth->syndrome, text, sizeof(text));
-	/* The opcode says "ACKNOWLEDGE" already; a read response is not called an ACK. */
+	/* The opcode already says "ACKNOWLEDGE"; a read response is not called an ACK. */
 	add_word(line, is_ack ? text + 4 : text);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * IP and UDP headers, and the addresses in them. The UDP checksum is 0 over both IP versions:
- * RoCEv2 has the ICRC instead, and whoever sends spans of application memory could not compute it
- * here anyway.
+ * RoCEv2 has the ICRC instead, and a sender of spans of application memory could not compute the
+ * checksum here anyway.
  */
 #include "wire/flow.h"
 
@@ -85,7 +85,7 @@ void vb_gid_describe(const struct vb_gid *gid, char text[48])
 
 uint16_t vb_flow_source_port(uint32_t flow_label, uint32_t local_qpn, uint32_t remote_qpn)
 {
-	/* A multiplication by an odd number mixes upwards only: the port is taken from the top. */
+	/* Multiplication by an odd number mixes only upwards: the port is taken from the top. */
 	uint64_t mixed = (uint64_t)local_qpn << 40 ^ (uint64_t)remote_qpn << 16 ^ flow_label;
 
 	mixed ^= mixed >> 31;
@@ -95,7 +95,7 @@ uint16_t vb_flow_source_port(uint32_t flow_label, uint32_t local_qpn, uint32_t r
 	return (uint16_t)(0xc000 | mixed >> 50);
 }
 
-/* The Internet checksum over an IPv4 header without options; 0 if the one in it is right. */
+/* The Internet checksum over an IPv4 header without options; 0 if the stored one is right. */
 static uint16_t ipv4_checksum(const uint8_t p[VB_IPV4_SIZE])
 {
 	uint32_t sum = 0;
@@ -166,7 +166,10 @@ void vb_flow_store_grh(uint8_t p[VB_GRH_SIZE], const struct vb_flow *flow,
 	}
 }
 
-/* Returns the length of the IP header, and how much lies behind it; 0 if it is not for us. */
+/*
+ * Returns the length of the IP header, and the length of what follows it; 0 if the packet is not
+ * for us.
+ */
 static uint32_t parse_ipv4(const uint8_t *p, uint32_t length, struct vb_flow *flow,
 			   uint32_t *ip_payload_length, uint16_t *ip_id)
 {
@@ -203,7 +206,7 @@ static uint32_t parse_ipv6(const uint8_t *p, uint32_t length, struct vb_flow *fl
 	};
 	memcpy(flow->source.raw, p + 8, 16);
 	memcpy(flow->destination.raw, p + 24, 16);
-	/* Here such an address would stand for IPv4; on the wire there must be none. */
+	/* Such an address would stand for IPv4 here; the wire must not carry one. */
 	if (vb_gid_is_ipv4(&flow->source) || vb_gid_is_ipv4(&flow->destination))
 		return 0;
 	*ip_id = 0;
@@ -226,7 +229,7 @@ uint32_t vb_flow_parse_ip_udp(const uint8_t *p, uint32_t length, struct vb_flow 
 	if (!ip_length || ip_payload_length < VB_UDP_SIZE)
 		return 0;
 	p += ip_length;
-	/* The UDP checksum is not looked at: the ICRC covers more. */
+	/* The UDP checksum is not checked: the ICRC covers more. */
 	if (load16(p + 2) != VB_ROCE_PORT || load16(p + 4) != ip_payload_length)
 		return 0;
 	parsed.source_port = load16(p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What lies below the transport headers of a RoCEv2 packet: the addresses and the few fields of
+ * The layers below the transport headers of a RoCEv2 packet: the addresses and the few fields of
  * IPv4, IPv6 and UDP that the adapter chooses. An IPv4 address is a GID of the form ::ffff:a.b.c.d.
  */
 #ifndef VB_WIRE_FLOW_H
@@ -34,7 +34,7 @@ static inline bool vb_gid_equal(const struct vb_gid *a, const struct vb_gid *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* Tells pairs of addresses apart, but for one in 2^32. */
+/* Distinguishes pairs of addresses, except one in 2^32. */
 static inline uint32_t vb_gid_mark(const struct vb_gid *source, const struct vb_gid *destination)
 {
 	uint64_t from[2], to[2];
@@ -69,15 +69,15 @@ static inline bool vb_flow_is_ipv4(const struct vb_flow *flow)
 uint16_t vb_flow_source_port(uint32_t flow_label, uint32_t local_qpn, uint32_t remote_qpn);
 
 /*
- * Real IPv4 or IPv6 and UDP headers for a UDP payload of that length, as they stand on the wire: DF
- * set, the given ID (IPv4), right header checksum; UDP checksum 0 over both, as the ICRC protects
- * the packet. Returns 28 or 48.
+ * Stores IPv4 or IPv6 and UDP headers for a UDP payload of that length, as they stand on the wire:
+ * DF set, the given ID (IPv4), correct header checksum; UDP checksum 0 over both, as the ICRC
+ * protects the packet. Returns 28 or 48.
  */
 uint32_t vb_flow_store_ip_udp(uint8_t *p, const struct vb_flow *flow, uint32_t udp_payload_length,
 			      uint16_t ip_id);
 
 /*
- * The 40 bytes that a UD receive gets in front of its data: the IPv6 header as a GRH, or 20 bytes
+ * Stores the 40 bytes that a UD receive gets before its data: the IPv6 header as a GRH, or 20 bytes
  * of 0 and a valid IPv4 header. `udp_payload_length` is that of the packet.
  */
 void vb_flow_store_grh(uint8_t p[VB_GRH_SIZE], const struct vb_flow *flow,

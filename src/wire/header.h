@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The transport headers, each as one struct with one load and one store. Every load reads exactly
- * the header's size; there are no bit fields and no casts. They are inline because every packet
- * passes through them: a call that hands a struct back through memory costs more than the loads.
+ * the header's size; there are no bit fields and no casts. The functions are inline because every
+ * packet passes through them: a call that returns a struct through memory costs more than the
+ * loads.
  */
 #ifndef VB_WIRE_HEADER_H
 #define VB_WIRE_HEADER_H
@@ -29,7 +30,7 @@ struct vb_bth {
 	uint8_t opcode;
 	bool solicited;
 	bool migrated; /* MigReq */
-	uint8_t pad; /* 0 to 3 bytes behind the payload */
+	uint8_t pad; /* 0 to 3 bytes after the payload */
 	uint8_t version; /* 0 */
 	uint16_t pkey;
 	bool fecn;
@@ -62,7 +63,10 @@ struct vb_aeth {
 	uint32_t msn; /* 24 bits */
 };
 
-/* In whole words: each packet is loaded and stored, and the ICRC reads the first 8 bytes back at once. */
+/*
+ * In whole words: each packet is loaded and stored, and the ICRC reads the first 8 bytes back
+ * immediately.
+ */
 static inline struct vb_bth vb_bth_load(const uint8_t p[VB_BTH_SIZE])
 {
 	uint64_t first = load64(p);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The ICRC's masked beginning, and the search for an IPv4 ID that makes an ICRC right. The search
- * is no trial: a CRC is the message as a polynomial over GF(2), times x^32, modulo the CRC's
- * polynomial. Two messages that differ in the ID alone have CRCs whose difference is (difference of
- * the IDs) * x^n, with n given by the distance of the ID to the end; x has an inverse, so
- * multiplying by x^-n gives the IDs' difference back.
+ * is not trial and error: a CRC is the message as a polynomial over GF(2), times x^32, modulo the
+ * CRC's polynomial. Two messages that differ only in the ID have CRCs whose difference is
+ * (difference of the IDs) * x^n, with n given by the distance of the ID to the end. x has an
+ * inverse, so multiplying by x^-n gives the difference of the IDs.
  */
 #include "wire/icrc.h"
 
@@ -15,7 +15,7 @@
 
 #define ROUTE_SIZE 8 /* stands for InfiniBand's local route header: all ones */
 #define IPV4_PREFIX_SIZE (ROUTE_SIZE + VB_IPV4_SIZE + VB_UDP_SIZE)
-#define IPV4_ID_END (ROUTE_SIZE + 6) /* where the prefix goes on behind the ID */
+#define IPV4_ID_END (ROUTE_SIZE + 6) /* where the prefix continues after the ID */
 #define BTH_MASKED_BYTE 4 /* FECN, BECN and six reserved bits */
 
 static void store_udp(uint8_t p[VB_UDP_SIZE], const struct vb_flow *flow,
@@ -25,7 +25,10 @@ static void store_udp(uint8_t p[VB_UDP_SIZE], const struct vb_flow *flow,
 	store32(p + 4, (VB_UDP_SIZE + udp_payload_length) << 16 | 0xffff);
 }
 
-/* In large words: the CRC reads 16 bytes at a time, and a load waits when its bytes come from several stores. */
+/*
+ * In large words: the CRC reads 16 bytes at a time, and a load waits when its bytes come from
+ * several stores.
+ */
 static uint32_t store_ipv4_prefix(uint8_t *p, const struct vb_flow *flow,
 				  uint32_t udp_payload_length, uint16_t ip_id)
 {
@@ -105,12 +108,15 @@ VB_SELDOM bool vb_icrc_solve_ip_id(uint32_t difference, uint32_t udp_payload_len
 
 	if (udp_payload_length < VB_ICRC_SIZE || udp_payload_length > UINT16_MAX)
 		return false;
-	/* The rest of the prefix, what the ICRC covers of the payload, and the factor x^32. */
+	/*
+	 * The rest of the prefix, the part of the payload that the ICRC covers, and the factor
+	 * x^32.
+	 */
 	shift_bytes = IPV4_PREFIX_SIZE - IPV4_ID_END + (udp_payload_length - VB_ICRC_SIZE) + 4;
 	for (uint32_t i = 0; shift_bytes >> i; i++)
 		if (shift_bytes >> i & 1)
 			difference = multiply(difference, inverse_powers[i]);
-	/* The coefficients of x^16 and above would change bytes in front of the ID. */
+	/* The coefficients of x^16 and above would change bytes before the ID. */
 	if (difference & 0xffff)
 		return false;
 	*ip_id = assumed ^ __builtin_bswap16((uint16_t)(difference >> 16));

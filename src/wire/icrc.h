@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The invariant CRC of RoCEv2: over 8 bytes of ones, the IP and UDP headers and the BTH with the
- * fields that routers may change replaced by ones (TOS and TTL or traffic class, flow label and hop
- * limit; both checksums; the BTH's byte with FECN and BECN), and everything behind up to the ICRC
- * itself. It is sent with its lowest byte first.
+ * The invariant CRC of RoCEv2. It covers 8 bytes of ones, then the IP and UDP headers and the BTH,
+ * with the fields that routers may change replaced by ones (TOS and TTL or traffic class, flow
+ * label and hop limit; both checksums; the BTH's byte with FECN and BECN), and everything after
+ * them up to the ICRC itself. It is sent with its lowest byte first.
  */
 #ifndef VB_WIRE_ICRC_H
 #define VB_WIRE_ICRC_H
@@ -16,15 +16,14 @@
 /* 8 bytes of ones, the masked IPv6 or IPv4 header, the masked UDP header. */
 #define VB_ICRC_PREFIX_MAX (8 + VB_IPV6_SIZE + VB_UDP_SIZE)
 
-/* How much of a packet vb_icrc_begin_with() takes at most: all headers and a short payload. */
-
 /* Writes the masked prefix; the UDP payload's length includes the ICRC. Returns 36 or 56. */
 uint32_t vb_icrc_prefix(uint8_t prefix[VB_ICRC_PREFIX_MAX], const struct vb_flow *flow,
 			uint32_t udp_payload_length, uint16_t ip_id);
 
 /*
- * CRC over the prefix and the masked BTH at `bth` (12 bytes; not changed). The rest of the packet
- * is added with vb_crc32() or vb_dma_crc32(). The result goes to the wire by vb_icrc_store().
+ * Computes the CRC over the prefix and the masked BTH at `bth` (12 bytes; not changed). The rest of
+ * the packet is added with vb_crc32() or vb_dma_crc32(). vb_icrc_store() writes the result to the
+ * wire.
  */
 uint32_t vb_icrc_begin(const struct vb_flow *flow, uint32_t udp_payload_length, uint16_t ip_id,
 		       const uint8_t bth[12]);
@@ -44,7 +43,7 @@ static inline uint32_t vb_icrc_load(const uint8_t p[4])
 
 /*
  * A receiver on a UDP socket does not see the IPv4 ID. Given computed xor received for ID `assumed`
- * and the packet's UDP payload length, finds the ID that makes the ICRC right, if there is one: 16
+ * and the packet's UDP payload length, finds the ID that makes the ICRC right, if there is one. 16
  * bits of the check's strength remain. False if no ID does.
  */
 bool vb_icrc_solve_ip_id(uint32_t difference, uint32_t udp_payload_length, uint16_t assumed,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tables are not written down but computed by the CRC itself, from messages of one bit. */
+/*
+ * Tables of the ICRC memo. They are not written out but computed by the CRC itself, from messages
+ * of one bit.
+ */
 #include "wire/icrc_memo.h"
 
 #include "base/bytes.h"
@@ -10,14 +13,14 @@
 
 #define HASH_SHIFT 60
 #define FEW_BYTES 12u
-#define KIND_SIZE 8 /* the part of the BTH in front of its last word */
+#define KIND_SIZE 8 /* the part of the BTH before its last word */
 #define KIND_MASK 0xff000000u /* its byte with FECN and BECN */
 #define IPV4_START_SIZE (8 + VB_IPV4_SIZE + VB_UDP_SIZE + KIND_SIZE)
 #define IPV4_ID_OFFSET (8 + 4)
 
 _Static_assert(VB_ICRC_MEMO_ENTRIES == 1u << (64 - HASH_SHIFT), "every hash has its entry");
 
-/* What the register becomes when 4 bytes of 0 go through it. */
+/* Computes the CRC register after 4 bytes of 0. */
 static uint32_t shift_word(uint32_t reg)
 {
 	static const uint8_t zeros[4];
@@ -76,7 +79,7 @@ static uint32_t ip_id_part(const struct vb_icrc_memo *memo, uint16_t ip_id)
 	return memo->ip_id_parts[0][ip_id & 0xff] ^ memo->ip_id_parts[1][ip_id >> 8];
 }
 
-/* What 4 bytes of 0 make of the register. */
+/* The register after 4 bytes of 0, by table. */
 static uint32_t pass_word(const struct vb_icrc_memo *memo, uint32_t reg)
 {
 	return memo->word_parts[0][reg & 0xff] ^ memo->word_parts[1][reg >> 8 & 0xff] ^

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The messages as tables of fields: where each lies in the message and where in its struct. Connections
- * are made a few thousand times a second, not millions: one loop over a table is fast enough, and
- * loading cannot differ from storing. Offsets count from the end of the common header.
+ * The messages as tables of fields: where each field lies in the message and where in its struct.
+ * Connections are made a few thousand times a second, not millions: one loop over a table is fast
+ * enough, and loading cannot differ from storing. Offsets count from the end of the common header.
  */
 #include "wire/mad.h"
 
@@ -203,7 +203,7 @@ uint32_t vb_mad_private_size(enum vb_mad_kind kind)
 	return layout_of(kind)->private_size;
 }
 
-/* How far the field is from the right end of its last byte, and how many bytes it touches. */
+/* The distance of the field from the right end of its last byte, and how many bytes it occupies. */
 static uint32_t shift_of(const struct field *field, uint32_t *byte_count)
 {
 	uint32_t end = field->bit + field->width;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Management datagrams of the connection manager (IBA volume 1, chapter 12): what a UD packet to QP 1
- * carries, always 256 bytes. One struct holds any of the eleven messages. Private data has no length on
- * the wire: a message carries all of it, with zeros behind what the sender wrote. Loading and storing
- * follow one table of fields (mad.c).
+ * Management datagrams of the connection manager (IBA volume 1, chapter 12): the content of a UD
+ * packet to QP 1, always 256 bytes. One struct holds any of the eleven messages. Private data has
+ * no length on the wire: a message carries all of it, with zeros after what the sender wrote.
+ * Loading and storing use one table of fields (mad.c).
  */
 #ifndef VB_WIRE_MAD_H
 #define VB_WIRE_MAD_H
@@ -38,7 +38,7 @@ enum vb_mad_kind {
 };
 #define VB_MAD_KIND_COUNT 11
 
-/* Transport service types of a REQ; of the extended ones there is only XRC. */
+/* Transport service types of a REQ; XRC is the only extended one. */
 enum vb_mad_transport {
 	VB_MAD_TRANSPORT_RC,
 	VB_MAD_TRANSPORT_UC,
@@ -122,14 +122,15 @@ struct vb_mad_req {
 	uint64_t ca_guid;
 	uint32_t qkey;
 	vb_qpn qpn;
-	uint8_t responder_resources; /* READs and atomics that the sender takes at once */
+	uint8_t responder_resources; /* READs and atomics that the sender takes at the same time */
 	uint32_t eecn;
-	uint8_t initiator_depth; /* READs and atomics that the sender has out at once */
+	/* READs and atomics that the sender has in flight at the same time. */
+	uint8_t initiator_depth;
 	uint32_t remote_eecn;
-	uint8_t remote_response_timeout; /* for whoever receives this; 4.096 us * 2^this */
+	uint8_t remote_response_timeout; /* for the receiver of this message; 4.096 us * 2^this */
 	uint8_t transport; /* enum vb_mad_transport */
 	uint8_t has_flow_control;
-	vb_psn starting_psn; /* that the receiver of this message begins with */
+	vb_psn starting_psn; /* the first PSN that the receiver of this message uses */
 	uint8_t local_response_timeout; /* how fast the sender of this message answers */
 	uint8_t retry_count;
 	uint16_t pkey;
@@ -160,7 +161,7 @@ struct vb_mad_rep {
 	uint8_t vendor[3];
 	uint32_t qkey;
 	vb_qpn qpn;
-	uint32_t eecn; /* XRC: the QPN is here and not there */
+	uint32_t eecn; /* XRC: holds the QPN instead of qpn */
 	vb_psn starting_psn;
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
@@ -173,7 +174,7 @@ struct vb_mad_rep {
 };
 
 struct vb_mad_dreq {
-	vb_qpn remote_qpn; /* of whom the message goes to */
+	vb_qpn remote_qpn; /* of the receiver of this message */
 };
 
 struct vb_mad_sidr_req {
@@ -226,19 +227,19 @@ struct vb_mad {
 enum vb_mad_parsing {
 	VB_MAD_PARSED,
 	VB_MAD_BAD_LENGTH, /* not 256 bytes */
-	VB_MAD_BAD_CLASS, /* base version, class or method of something else */
+	VB_MAD_BAD_CLASS, /* base version, class or method of other datagrams */
 	VB_MAD_BAD_VERSION, /* another version of this class */
-	VB_MAD_BAD_KIND, /* no message of the connection manager */
+	VB_MAD_BAD_KIND, /* not a message of the connection manager */
 };
 
-/* Writes *mad only if it is VB_MAD_PARSED. Reserved bits are ignored. */
+/* Writes *mad only when it returns VB_MAD_PARSED. Reserved bits are ignored. */
 enum vb_mad_parsing vb_mad_parse(const uint8_t *p, uint32_t length, struct vb_mad *mad);
 void vb_mad_store(uint8_t p[VB_MAD_SIZE], const struct vb_mad *mad);
 
 /* How many bytes of private data a message of this kind has. */
 uint32_t vb_mad_private_size(enum vb_mad_kind kind);
 
-/* What the exponents of the messages mean. */
+/* The time that an exponent in a message stands for. */
 static inline uint64_t vb_mad_timeout_ns(uint8_t exponent)
 {
 	return (uint64_t)4096 << (exponent & 0x1f);
@@ -247,7 +248,7 @@ static inline uint64_t vb_mad_timeout_ns(uint8_t exponent)
 const char *vb_mad_kind_describe(enum vb_mad_kind kind);
 const char *vb_mad_reason_describe(uint16_t reason);
 
-/* One line, for logs and traces; the length is that of the whole line, even if it was cut. */
+/* One line, for logs and traces. Returns the length of the whole line, even if it was truncated. */
 int vb_mad_describe(const struct vb_mad *mad, char *text, uint32_t size);
 
 #endif

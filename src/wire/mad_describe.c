@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages of the connection manager in words. */
+/* Messages of the connection manager as text. */
 #include "wire/mad.h"
 
 #include <inttypes.h>
@@ -93,7 +93,7 @@ static const char *about_describe(uint8_t about)
 	return "?";
 }
 
-/* What a message says beyond its kind and its communication IDs. */
+/* The content of a message beyond its kind and its communication IDs. */
 static int describe_body(const struct vb_mad *mad, char *text, uint32_t size)
 {
 	switch (mad->kind) {

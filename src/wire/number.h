@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The transport's numbers that must not be mixed up: of packets (PSN) and of queue pairs (QPN). */
+/* Numbers of the transport that must not be mixed up: of packets (PSN) and of queue pairs (QPN). */
 #ifndef VB_WIRE_NUMBER_H
 #define VB_WIRE_NUMBER_H
 
@@ -14,7 +14,9 @@ typedef struct {
 	uint32_t v;
 } vb_psn;
 
-/* 24 bits. 0 and 1 are the managers' (subnet, connection), 0xffffff is every multicast member. */
+/*
+ * 24 bits. 0 and 1 belong to the managers (subnet, connection); 0xffffff is every multicast member.
+ */
 typedef struct {
 	uint32_t v;
 } vb_qpn;
@@ -26,13 +28,13 @@ static inline vb_psn vb_psn_add(vb_psn a, uint32_t count)
 	return (vb_psn){ (a.v + count) & VB_PSN_MASK };
 }
 
-/* Positive when a comes after b on the 24-bit circle. */
+/* Positive when a comes after b in the 24-bit sequence. */
 static inline int32_t vb_psn_diff(vb_psn a, vb_psn b)
 {
 	return (int32_t)((a.v - b.v) << 8) >> 8;
 }
 
-/* How many steps lead forward from b to a, 0 to 2^24 - 1. */
+/* The number of steps forward from b to a, 0 to 2^24 - 1. */
 static inline uint32_t vb_psn_distance(vb_psn a, vb_psn b)
 {
 	return (a.v - b.v) & VB_PSN_MASK;

@@ -47,7 +47,7 @@ enum {
 	IETH = VB_HAS_IETH,
 };
 
-/* One row a line. */
+/* One row on each line. */
 /* clang-format off */
 
 /* What RC, UC and XRC have in common; `x` is the extra header of XRC's requests. */
@@ -93,7 +93,7 @@ static const struct row rows[256] = {
 	SEND_AND_WRITE_ROWS(VB_SERVICE_XRC, "XRC ", VB_HAS_XRCETH),
 	RELIABLE_ROWS(VB_SERVICE_XRC, "XRC ", VB_HAS_XRCETH),
 
-	/* The 16 reserved bytes behind a CNP's BTH count as its payload. */
+	/* The 16 reserved bytes after a CNP's BTH count as its payload. */
 	ROW(VB_OPCODE_CNP, "CNP", VB_HAS_PAYLOAD),
 };
 

@@ -13,7 +13,7 @@
 enum vb_service {
 	VB_SERVICE_RC = 0,
 	VB_SERVICE_UC = 1,
-	VB_SERVICE_RD = 2, /* never used by anybody; recognised so that it can be refused */
+	VB_SERVICE_RD = 2, /* unused in practice; recognised so that it can be refused */
 	VB_SERVICE_UD = 3,
 	VB_SERVICE_CNP = 4, /* congestion notification: 0x81 */
 	VB_SERVICE_XRC = 5,
@@ -61,9 +61,9 @@ static inline enum vb_packet_op vb_opcode_op(uint8_t opcode)
 }
 
 /*
- * What a row of the opcode table says. The headers follow the BTH in the order of these bits. A
- * request of one packet is both FIRST and LAST, be it an ONLY, a READ_REQUEST or an atomic;
- * acknowledgements are neither.
+ * The content of a row of the opcode table. The headers follow the BTH in the order of these bits.
+ * A request of one packet is both FIRST and LAST, whether it is an ONLY, a READ_REQUEST or an
+ * atomic; acknowledgements are neither.
  */
 enum vb_opcode_trait {
 	VB_HAS_DETH = 1 << 0,
@@ -91,7 +91,7 @@ enum vb_opcode_trait {
 /* Traits of an opcode; 0 for one that does not exist. */
 uint32_t vb_opcode_traits(uint8_t opcode);
 
-/* Bytes of all headers, the BTH included. */
+/* Bytes of all headers, including the BTH. */
 uint32_t vb_opcode_header_length(uint8_t opcode);
 
 /* "SEND_FIRST", "READ_RESPONSE_ONLY", "UD SEND_ONLY", … ; "?" for one that does not exist. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reading and writing all headers of a packet, in the order that the opcode's traits give. Both run
- * for every packet, so they touch each byte once and leave alone the fields that the opcode does
- * not carry.
+ * for every packet, so they access each byte once and skip the fields that the opcode does not
+ * carry.
  */
 #include "wire/packet.h"
 
 #include "base/bytes.h"
 
-/* The headers behind the BTH; the caller has made sure that they are there. */
+/* Loads the headers after the BTH; the caller has checked that they are there. */
 static void load_extensions(const uint8_t *p, uint32_t traits, struct vb_packet *packet)
 {
 	if (traits & VB_HAS_DETH) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A transport packet in one struct: what parsing a received one yields, and what the engine fills
- * in to build one. Which fields count is said by the opcode's traits.
+ * A transport packet in one struct: the result of parsing a received packet, and what the engine
+ * fills in to build one. The opcode's traits say which fields count.
  */
 #ifndef VB_WIRE_PACKET_H
 #define VB_WIRE_PACKET_H
@@ -18,8 +18,8 @@ struct vb_packet {
 	uint32_t traits; /* vb_opcode_traits(bth.opcode) */
 	uint32_t header_length; /* the BTH and what follows it */
 	uint32_t payload_length; /* without pad and ICRC */
-	uint32_t imm; /* as it stood on the wire, i.e. the program's big-endian value loaded with
-			 load32 */
+	/* As it stood on the wire: the program's big-endian value loaded with load32. */
+	uint32_t imm;
 	uint32_t invalidate_key;
 	uint32_t srqn; /* XRC */
 	union {
@@ -35,16 +35,16 @@ struct vb_packet {
 
 enum vb_parse_result {
 	VB_PARSED = 0,
-	VB_PARSE_TOO_SHORT, /* the headers, pad and ICRC do not fit in */
+	VB_PARSE_TOO_SHORT, /* no room for the headers, pad and ICRC */
 	VB_PARSE_VERSION, /* not transport version 0 */
 	VB_PARSE_OPCODE, /* no such opcode */
-	VB_PARSE_LENGTH, /* a payload where none may be, or not a multiple of 4 */
+	VB_PARSE_LENGTH, /* a payload where none is allowed, or not a multiple of 4 */
 };
 
 /*
  * Reads the headers at `head` (`head_length` bytes there) of a packet whose UDP payload has
- * `length` bytes in all, the ICRC included. Does not look at payload or ICRC. On failure *packet is
- * not to be used.
+ * `length` bytes in all, including the ICRC. Does not look at payload or ICRC. After a failure
+ * *packet must not be used.
  */
 enum vb_parse_result vb_packet_parse(const uint8_t *head, uint32_t head_length, uint32_t length,
 				     struct vb_packet *packet);
@@ -53,10 +53,10 @@ enum vb_parse_result vb_packet_parse(const uint8_t *head, uint32_t head_length, 
 uint32_t vb_packet_store_headers(uint8_t p[VB_PACKET_HEADERS_MAX], const struct vb_packet *packet);
 
 /*
- * One line for a person: "SEND_FIRST psn=0 len=1024", "SEND_LAST psn=1 len=476 ack",
+ * One line of text: "SEND_FIRST psn=0 len=1024", "SEND_LAST psn=1 len=476 ack",
  * "WRITE_ONLY_IMM psn=7 len=8 va=0x1000 rkey=0x12345678 dma=8 imm=0x2a ack solicited",
  * "READ_REQUEST psn=3 va=… rkey=… dma=…", "ACKNOWLEDGE psn=1 msn=1 credits=4", "ACKNOWLEDGE psn=5
- * msn=2 NAK sequence", … The fields always in this order: opcode psn len va rkey dma
+ * msn=2 NAK sequence", … The fields are always in this order: opcode psn len va rkey dma
  * swap/add/compare qkey srcqp srqn imm inv msn credits/RNR/NAK orig (atomic result) ack solicited.
  * Returns the length as snprintf does.
  */

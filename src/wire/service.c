@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The addresses in front of private data: version, IP version, source port, source, destination. */
+/* The addresses before the private data: version, IP version, source port, source, destination. */
 #include "wire/service.h"
 
 #include "base/bytes.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How IP addresses and ports get into the messages of the connection manager (the IP addressing annex):
- * a port of a port space is a service ID, and the private data of a REQ or SIDR_REQ for one begins with
- * the addresses of both ends. An IPv4 address is a GID of the form ::ffff:a.b.c.d here, but 12 bytes of
- * 0 and 4 of address on the wire.
+ * IP addresses and ports in the messages of the connection manager (the IP addressing annex). A
+ * port of a port space is a service ID, and the private data of a REQ or SIDR_REQ for one begins
+ * with the addresses of both ends. An IPv4 address is a GID of the form ::ffff:a.b.c.d here, but 12
+ * bytes of 0 and 4 of address on the wire.
  */
 #ifndef VB_WIRE_SERVICE_H
 #define VB_WIRE_SERVICE_H
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define VB_SERVICE_IP_SIZE 36 /* of the addresses in front of the program's private data */
+#define VB_SERVICE_IP_SIZE 36 /* of the addresses before the program's private data */
 
 /* Port spaces, as programs name them. */
 #define VB_SERVICE_SPACE_IPOIB 0x0002
@@ -32,7 +32,7 @@ static inline uint64_t vb_service_id(uint16_t space, uint16_t port)
 	return (uint64_t)space << 16 | port;
 }
 
-/* True if the private data of a request for it begins with addresses. */
+/* True if the private data of a request for this service begins with addresses. */
 static inline bool vb_service_is_ip(uint64_t service)
 {
 	return service >> 24 == 1;
@@ -45,7 +45,10 @@ static inline uint16_t vb_service_port(uint64_t service)
 
 void vb_service_ip_store(uint8_t p[VB_SERVICE_IP_SIZE], const struct vb_service_ip *ip);
 
-/* False if it is of another version or of neither IPv4 nor IPv6; *ip is written only if it is right. */
+/*
+ * False if the version is another one, or if it is neither IPv4 nor IPv6. Writes *ip only if it is
+ * valid.
+ */
 bool vb_service_ip_parse(const uint8_t p[VB_SERVICE_IP_SIZE], struct vb_service_ip *ip);
 
 #endif

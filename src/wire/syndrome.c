@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The codes of the AETH. Credits and waiting times grow by the same steps (1, 2, 3, 4, 6, 8, 12,
- * …), the times in units of 10 us and with the longest of all at code 0.
+ * The codes of the AETH. Credits and waiting times grow in the same steps (1, 2, 3, 4, 6, 8, 12,
+ * …). The times are in units of 10 us, and code 0 stands for the longest.
  */
 #include "wire/syndrome.h"
 
@@ -34,7 +34,7 @@ uint8_t vb_credit_code(uint32_t credits)
 		return (uint8_t)credits;
 	if (credits >= credit_counts[CREDIT_CODE_MAX])
 		return CREDIT_CODE_MAX;
-	/* Two codes for every power of two: itself and one and a half times it. */
+	/* Two codes for every power of two: the power itself and one and a half times it. */
 	power = 31 - (uint32_t)__builtin_clz(credits);
 	return (uint8_t)(2 * power + (credits >> (power - 1) & 1));
 }

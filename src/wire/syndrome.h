@@ -24,8 +24,8 @@ enum vb_nak {
 	VB_NAK_INVALID_RD = 4,
 };
 
-#define VB_CREDIT_CODE_INVALID \
-	31 /* the responder does no end-to-end flow control (it has an SRQ) */
+/* The responder does no end-to-end flow control (it has an SRQ). */
+#define VB_CREDIT_CODE_INVALID 31
 
 static inline enum vb_syndrome_kind vb_syndrome_kind(uint8_t syndrome)
 {

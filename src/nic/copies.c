@@ -2,7 +2,7 @@
 /*
  * Multicast datagrams that are expected a second time. A datagram is identified by the socket and
  * QP of its sender and by its PSN. The QP alone would not do: the next process may have the same
- * numbers. The datagrams of one sender go through the rows in order, so the last 16,384 of one
+ * numbers. The datagrams of one sender go through the rows in order, so that the last 16,384 of one
  * sender, or of several together, are remembered. The rings of eight senders hold fewer. A process
  * that reads the wire so late that it still finds older datagrams there gets those twice.
  */

@@ -70,7 +70,7 @@ enum vb_counter {
 	X(COPY, "multicast_came_by_line") /* and by the wire a second time */                   \
 	X(NOT_OUR_RESPONSE, "response_to_nothing") /* ghost or duplicate response */            \
 	X(RESPONSE_WHILE_WAITING, "response_out_of_sequence")                                   \
-	X(OUT_OF_SEQUENCE, "out_of_sequence") /* behind a gap that was NAKed already */         \
+	X(OUT_OF_SEQUENCE, "out_of_sequence") /* after a gap for which a NAK was sent */        \
 	X(OLD_DUPLICATE, "duplicate_too_old") /* its reply is no longer kept */                 \
 	X(BROKEN_MESSAGE, "broken_message") /* UC: the rest of a message with a gap */          \
 	X(NO_RECEIVE, "no_receive_posted") /* UC and UD */                                      \

@@ -91,7 +91,7 @@ static bool fill_part(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_span
 
 	request->offset = wqe == vb_queue_wqe(&qp->sq, qp->requester.send_index)
 				  ? qp->requester.direct_offset
-				  : 0; /* a request behind it, which is not begun */
+				  : 0; /* a request after it, which is not begun */
 	request->part_length = min32(wqe->length - request->offset, qp->nic->direct_left);
 	request->bytes = NULL;
 	request->span_count = 0;
@@ -175,7 +175,7 @@ static bool is_short(const struct vb_wqe *wqe)
 	       wqe->sge_count <= 1;
 }
 
-/* Adds the requests behind the first one, at send_index, that can be executed with it. */
+/* Adds the requests after the first one, at send_index, that can be executed with it. */
 static uint32_t add_others(struct vb_qp *qp, struct vb_span spans[VB_REACH_WRITES_MAX],
 			   struct vb_reach_request requests[VB_REACH_WRITES_MAX])
 {

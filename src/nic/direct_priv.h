@@ -19,7 +19,10 @@ enum vb_direct {
 	VB_DIRECT_WAIT, /* possible once the packets in flight have arrived */
 };
 
-/* Executes the request at send_index. No packet of it has gone out, and the QP has a reach. */
+/*
+ * Executes the request at send_index. No packet of it has gone out, and the QP has peer memory
+ * access.
+ */
 enum vb_direct vb_qp_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe);
 
 #endif

@@ -75,7 +75,7 @@ void vb_rc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
  */
 bool vb_rc_take_expected_send(struct vb_qp *qp, const struct vb_frame *frame,
 			      const struct vb_bth *bth);
-/* Receives were posted: notifies the peer if it was told that there were none. */
+/* Receives were posted: notifies the peer if the last ACK announced none. */
 void vb_rc_on_receives(struct vb_qp *qp);
 void vb_rc_refuse(struct vb_qp *qp, enum vb_verdict verdict, vb_psn psn);
 

@@ -31,7 +31,7 @@ static uint32_t count_receives(const struct vb_qp *qp)
 }
 
 /*
- * The same as a syndrome. A peer that is told of no receives waits until it hears of some. So a
+ * The same as a syndrome. A peer that learns of no receives waits until some are announced. So a
  * thread that posts a receive must be able to see that.
  */
 static uint8_t ack_syndrome(struct vb_qp *qp)

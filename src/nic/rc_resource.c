@@ -100,8 +100,7 @@ struct vb_resource *vb_rc_next_pending(struct vb_responder *responder)
 			index -= responder->resource_count;
 		resource = &responder->resources[index];
 		if (resource->is_pending)
-			/* Oldest first: replies leave in the order of their PSNs. */
-			return resource;
+			return resource; /* oldest first: replies leave in PSN order */
 	}
 	return NULL;
 }

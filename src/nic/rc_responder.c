@@ -102,8 +102,7 @@ static enum vb_verdict execute_atomic(struct vb_qp *qp, const struct vb_packet *
 	if (vb_memory_resolve(qp->nic, &request, &memory) != VB_PASS)
 		return VB_ACCESS_REFUSED;
 	if (memory.address & 7)
-		/* Iova and memory of the region are aligned differently. */
-		return VB_INVALID_REQUEST;
+		return VB_INVALID_REQUEST; /* iova and memory are aligned differently */
 	if (vb_opcode_op(packet->bth.opcode) == VB_OP_COMPARE_SWAP)
 		done = vb_dma_compare_swap(memory.address, atomic->compare, atomic->swap_or_add,
 					   &old);
@@ -183,7 +182,7 @@ void vb_rc_on_receives(struct vb_qp *qp)
 	/* Only READs came for so long that this PSN could be taken for a new one. */
 	if (vb_psn_distance(responder->expected, responder->plain_psn) > PLAIN_PSN_AGE_MAX)
 		return;
-	owe_ack(qp); /* the last ACK again, with the credits of now */
+	owe_ack(qp); /* repeats the last ACK with the current credits */
 }
 
 /*

@@ -187,8 +187,7 @@ static void on_rnr_nak(struct vb_qp *qp, const struct vb_packet *packet)
 	struct vb_requester *requester = &qp->requester;
 
 	if (requester->waits_for_receiver) {
-		/* A copy of the RNR NAK that we wait for. */
-		vb_nic_drop(qp->nic, VB_DROP_NOT_OUR_RESPONSE);
+		vb_nic_drop(qp->nic, VB_DROP_NOT_OUR_RESPONSE); /* a copy of that RNR NAK */
 		return;
 	}
 	if (!settle_before(qp, packet->bth.psn))

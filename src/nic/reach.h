@@ -142,9 +142,7 @@ bool vb_qp_may_write_at_once(const struct vb_qp *qp, const struct vb_send_reques
  */
 bool vb_nic_has_moved_enough(const struct vb_nic *nic);
 
-/*
- * --- shared-memory links (lines) ---
- */
+/* --- shared-memory links (lines) --- */
 
 /*
  * A shared-memory link (line) leads to a local peer and neither loses nor damages packets, so they

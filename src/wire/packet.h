@@ -55,8 +55,9 @@ uint32_t vb_packet_store_headers(uint8_t p[VB_PACKET_HEADERS_MAX], const struct 
 /*
  * One line of text: "SEND_FIRST psn=0 len=1024", "SEND_LAST psn=1 len=476 ack",
  * "WRITE_ONLY_IMM psn=7 len=8 va=0x1000 rkey=0x12345678 dma=8 imm=0x2a ack solicited",
- * "READ_REQUEST psn=3 va=… rkey=… dma=…", "ACKNOWLEDGE psn=1 msn=1 credits=4", "ACKNOWLEDGE psn=5
- * msn=2 NAK sequence", … The fields are always in this order: opcode psn len va rkey dma
+ * "READ_REQUEST psn=3 va=… rkey=… dma=…", "ACKNOWLEDGE psn=1 msn=1 credits=4",
+ * "ACKNOWLEDGE psn=5 msn=2 NAK sequence", …
+ * The fields are always in this order: opcode psn len va rkey dma
  * swap/add/compare qkey srcqp srqn imm inv msn credits/RNR/NAK orig (atomic result) ack solicited.
  * Returns the length as snprintf does.
  */

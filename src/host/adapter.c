@@ -28,7 +28,7 @@
 #define ZERO_PAGE 4096u
 #define SOURCE_PORTS 4u
 #define RECEIVE_BUFFER (4u << 20)
-/* Of a QP; what all of them have out together is bound by the receive buffer. */
+/* Per QP. What all QPs together have in flight is bounded by the receive buffer. */
 #define FLIGHT_PACKETS 256u
 #define FLIGHT_WINDOW (256u << 10)
 
@@ -127,7 +127,7 @@ void vb_adapter_set_host_gid(struct vb_adapter *adapter, const struct vb_device 
 	adapter->host_gid = first->is_host_only ? first->gid : (struct vb_gid){ 0 };
 }
 
-/* What `verbatim devices` says, too. Loopback has no others to reach. */
+/* `verbatim devices` reports the same. A loopback device has no other hosts to reach. */
 static void tell_reach(const struct vb_adapter *adapter)
 {
 	struct vb_port_holders holders;
@@ -145,7 +145,7 @@ static void tell_reach(const struct vb_adapter *adapter)
 		       : " now, but was not when the first of this user's programs that run came");
 }
 
-/* From now on nothing is missed. The list that the device comes from may be old. */
+/* From here on no change is missed. The list that the device comes from may be out of date. */
 static void begin_following(struct vb_adapter *adapter)
 {
 	struct vb_device_changes changes;
@@ -158,7 +158,10 @@ static void begin_following(struct vb_adapter *adapter)
 	vb_adapter_set_host_gid(adapter, &adapter->device);
 }
 
-/* All that the program hears is an errno. Of limits that may be behind it the verb tells. */
+/*
+ * The program gets no more than an errno, so the reason goes to the log. The verb itself reports
+ * the limits that may be the cause.
+ */
 static vb_err report(const struct vb_adapter *adapter, vb_err err, const char *what_is_missing)
 {
 	if (err && vb_fd_was_refused())
@@ -185,7 +188,7 @@ void vb_adapter_plug_in_neighbors(struct vb_adapter *adapter)
 		vb_member_set_neighbors(adapter->member, adapter->neighbors);
 }
 
-/* In the order in which they are made; ended in reverse by vb_adapter_close(), as far as they exist. */
+/* Makes the parts in order. vb_adapter_close() ends those that exist in reverse order. */
 static vb_err make_parts(struct vb_adapter *adapter)
 {
 	struct vb_nic_config config = { 0 };
@@ -255,7 +258,7 @@ void vb_adapter_init_locks(struct vb_adapter *adapter)
 	pthread_condattr_destroy(&by_our_clock);
 }
 
-/* What has come so far is still dealt with. */
+/* What has arrived so far is still processed. */
 void vb_adapter_give_up_qp1(struct vb_adapter *adapter)
 {
 	uint32_t heir;
@@ -307,7 +310,7 @@ static void log_lines(const struct vb_adapter *adapter)
 	       adapter->device.name, counts->sent, counts->received, counts->lost, counts->wakes);
 }
 
-/* What a person who looks for the reason of something would like to know. */
+/* What a person who is looking for the cause of a problem would like to know. */
 static void log_counters(const struct vb_adapter *adapter)
 {
 	const struct vb_counters *counters = vb_nic_counters(adapter->nic);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of an open device. adapter.c makes and ends it, crank.c drives its engine, helper.c is the thread that does so
- * when nobody else does, follow.c keeps up with the interface, plug.c with its descriptors, fork.c with the process.
+ * The internals of an open device. adapter.c makes and ends it, crank.c drives its engine, helper.c
+ * is the thread that does so when no other thread does, follow.c tracks the interface, plug.c its
+ * descriptors, and fork.c the process.
  */
 #ifndef VB_HOST_ADAPTER_PRIV_H
 #define VB_HOST_ADAPTER_PRIV_H
@@ -29,101 +30,131 @@ struct vb_udp;
 struct vb_udp_address;
 
 struct vb_adapter {
-	struct vb_lock owner; /* who has it may call the engine, the pump and the link */
+	struct vb_lock owner; /* its holder may call the engine, the pump and the link */
 	struct vb_nic *nic;
-	struct vb_member *member; /* these three are NULL while it is unplugged */
+	/* This and the next two are NULL while the adapter is unplugged. */
+	struct vb_member *member;
 	struct vb_udp *udp;
 	struct vb_pump *pump;
 	struct vb_qp1 *qp1;
-	struct vb_neighbors *neighbors; /* NULL: all packets take the wire */
+	struct vb_neighbors *neighbors; /* NULL: all packets go over the wire */
 	struct vb_adapter_init init;
-	struct vb_gid host_gid; /* that is no address and reaches this host only; or all zero */
-	void *tables; /* key rows, QP rows, zero page, device memory: one mapping, rounded up to pages */
-	uint64_t moves; /* how often driving moved something; the owner's … */
-	struct vb_clock clock; /* … and this, too */
+	/* A GID that is no address and reaches only this host; or all zero. */
+	struct vb_gid host_gid;
+	/* Key rows, QP rows, zero page, device memory: one mapping, rounded up to pages. */
+	void *tables;
+	uint64_t moves; /* how often driving moved something; the owner's */
+	struct vb_clock clock; /* the owner's */
 
-	uint32_t number; /* among the members … */
-	uint16_t source_ports[VB_SOURCE_PORTS_MAX]; /* … and the link's ports: they stay for its life */
+	uint32_t number; /* among the port members; kept for the adapter's life */
+	/* The link's ports; kept for the adapter's life. */
+	uint16_t source_ports[VB_SOURCE_PORTS_MAX];
 
-	struct vb_udp_address
-		*groups; /* multicast groups that the link was in when it was unplugged */
+	/* Multicast groups that the link was in when it was unplugged. */
+	struct vb_udp_address *groups;
 	uint32_t group_count;
 
-	_Atomic int wake_fd; /* of the helper … */
-	struct vb_alarm alarm; /* … and its alarm clock */
-	_Atomic int watch_fd; /* tells of changes of interfaces; negative: nobody does */
+	_Atomic int wake_fd; /* the helper's */
+	struct vb_alarm alarm; /* the helper's */
+	_Atomic int watch_fd; /* reports changes of interfaces; negative: there is no watch */
 	struct vb_thread helper;
 	_Atomic bool is_closing;
-	_Atomic bool is_marked; /* neighbors see that the helper lives */
-	_Atomic uint32_t rounds; /* of threads that poll */
-	_Atomic bool is_helped; /* it is the helper that owns the engine */
-	_Atomic uint64_t helper_wakes_ns; /* when the helper will look by itself; or HELPER_PAUSES */
+	_Atomic bool is_marked; /* local peers see that the helper is alive */
+	_Atomic uint32_t rounds; /* complete rounds by threads that poll */
+	_Atomic bool is_helped; /* the helper owns the engine */
+	/* When the helper will look by itself, or HELPER_PAUSES. */
+	_Atomic uint64_t helper_wakes_ns;
 
-	struct vb_link link; /* in the list of all that are open */
-	_Atomic bool
-		is_inherited; /* from the parent process, which has it: there is no plug and no helper */
-	bool is_torn; /* the fork came in the middle of something */
+	struct vb_link link; /* in the list of all open adapters */
+	/* Inherited from the parent process, which has it: there is no plug and no helper. */
+	_Atomic bool is_inherited;
+	bool is_torn; /* the fork interrupted an operation */
 	uint64_t inherited_ns;
 
 	pthread_mutex_t device_lock;
 	struct vb_device device; /* as the interface was at the last look; the helper changes it */
-	_Atomic bool is_following; /* the helper has heard what is not in there yet */
-	_Atomic uint32_t asked; /* how often somebody wanted the helper to look at the interface … */
-	uint32_t answered; /* … and what that was when it did; the helper's, shown under the lock … */
-	pthread_cond_t has_answered; /* … by this */
-	bool is_gone; /* the interface; the helper's */
+	_Atomic bool is_following; /* the helper knows of changes that `device` does not show yet */
+	/* How often a thread has asked the helper to look at the interface. */
+	_Atomic uint32_t asked;
+	/*
+	 * What `asked` was when the helper last looked. The helper's; published under device_lock.
+	 */
+	uint32_t answered;
+	pthread_cond_t has_answered; /* signals `answered` */
+	bool is_gone; /* whether the interface is gone; the helper's */
 
-	_Atomic uint64_t driven_ns; /* when somebody last drove the engine */
-	_Atomic uint64_t polled_ns; /* when somebody last looked for completions */
-	_Atomic uint32_t polls_uncounted; /* so many more looks in vain do not count */
-	_Atomic uint32_t
-		put_off; /* answers wait for the program's next call, or so many more polls that find something; 0: none waits */
-	_Atomic uint32_t idle_polls; /* in a row that moved nothing */
-	_Atomic uint32_t posts_in_row; /* since somebody last looked for completions in vain … */
-	_Atomic uint32_t posts_at_poll; /* … and how many those were at the last look */
-	_Atomic bool is_all_done; /* of many in a row: none of them had to wait for an answer */
-	_Atomic uint32_t waiter_count; /* threads in vb_adapter_wait(): they wait on the sockets */
+	_Atomic uint64_t driven_ns; /* when a thread last drove the engine */
+	_Atomic uint64_t polled_ns; /* when the program last looked for completions */
+	/* This many further polls that find nothing do not count. */
+	_Atomic uint32_t polls_uncounted;
+	/*
+	 * Deferred answers wait for the program's next call, or for this many further polls that
+	 * find something. 0: none waits.
+	 */
+	_Atomic uint32_t put_off;
+	_Atomic uint32_t idle_polls; /* in a row, that moved nothing */
+	_Atomic uint32_t posts_in_row; /* since a poll last found no completion */
+	_Atomic uint32_t posts_at_poll; /* what posts_in_row was at the last poll */
+	/* After many posts in a row: none of them had to wait for an answer. */
+	_Atomic bool is_all_done;
+	_Atomic uint32_t waiter_count; /* threads in vb_adapter_wait(), which wait on the sockets */
 };
 
-/* A program that polls does so every few microseconds; but where CPUs are few or slow, it may itself have to wait for one. */
+/*
+ * A program that polls does so every few microseconds; but where CPUs are few or slow, the program
+ * itself may have to wait for one.
+ */
 #define POLLED_RECENTLY_NS 1000000u
 
-/* While others poll the helper looks a millisecond or two after they end: nobody needs to wake it for a deadline. */
+/*
+ * While other threads poll, the helper looks a millisecond or two after they stop: no one needs to
+ * wake it for a deadline.
+ */
 #define HELPER_PAUSES 0u
 
 /*
- * Who sleeps on a descriptor keeps alive what is behind it, even if the program has closed it, and hears nothing that comes to
- * its successor: nobody sleeps longer than this.
+ * A thread that sleeps on a descriptor keeps alive what is behind it, even if the program has
+ * closed it, and does not notice what arrives at its successor. So no thread sleeps longer than
+ * this.
  */
 #define CHECK_NS 250000000u
 
 /* --- crank.c --- */
 
 /*
- * As the owner: moves packets until nothing moves, but not for ever. Returns when to look again: the engine's next deadline,
- * or 0 if there was no end.
+ * As the owner: moves packets until nothing moves, within a limit. Returns when to look again: the
+ * engine's next deadline, or 0 if the limit was reached.
  */
 uint64_t vb_adapter_drive(struct vb_adapter *adapter);
-/* As the owner: one look at what comes most, and what is to be sent. True if anything moved. */
+/*
+ * As the owner: one look at the most frequent input, and at what is to be sent. True if anything
+ * moved.
+ */
 bool vb_adapter_glance(struct vb_adapter *adapter);
-/* The same as vb_adapter_drive(), but nobody is told of events: at the end, when whoever holds their locks may be this very thread. */
+/*
+ * The same as vb_adapter_drive(), but without reporting events: for the end, when the thread that
+ * holds the locks of their receivers may be this very thread.
+ */
 void vb_adapter_move(struct vb_adapter *adapter);
 
-/* As the owner: sends what the last poll left to the program's next call. */
+/* As the owner: sends what the last poll deferred to the program's next call. */
 void vb_adapter_send_put_off(struct vb_adapter *adapter);
 
 /*
- * As the owner, before sleeping on the sockets: neighbors wake us from now on. False: there is something to do. In both cases
- * vb_adapter_end_sleep() follows, as the owner again.
+ * As the owner, before sleeping on the sockets: local peers wake us from now on. False: there is
+ * something to do. In both cases vb_adapter_end_sleep() follows, again as the owner.
  */
 bool vb_adapter_begin_sleep(struct vb_adapter *adapter);
 void vb_adapter_end_sleep(struct vb_adapter *adapter);
 
-/* As the owner: some of the sockets have woken somebody; what to wait on for them. */
+/*
+ * As the owner. vb_adapter_on_wake(): some of the sockets have woken a thread. vb_adapter_fds():
+ * which descriptors to wait on for them.
+ */
 void vb_adapter_on_wake(struct vb_adapter *adapter, const struct pollfd fds[VB_PUMP_FDS_MAX]);
 uint32_t vb_adapter_fds(const struct vb_adapter *adapter, struct pollfd fds[VB_PUMP_FDS_MAX]);
 
-/* poll() until this time. Returns what that returns. */
+/* Calls poll() until this time and returns its result. */
 int vb_adapter_sleep(struct pollfd *fds, uint32_t count, uint64_t until_ns);
 
 /* --- helper.c --- */
@@ -139,15 +170,18 @@ void vb_adapter_wake_helper_before(struct vb_adapter *adapter, uint64_t deadline
 /* Makes a helper that pauses look now. */
 void vb_adapter_end_pause(struct vb_adapter *adapter);
 
-/* Whether some thread polls: it drives, and nobody needs to do so for it. */
+/* Whether some thread of the program polls: that thread drives, and no other needs to. */
 bool vb_adapter_is_polled(const struct vb_adapter *adapter);
 
 /* --- follow.c --- */
 
-/* As the helper: the watch has something to tell, or somebody has asked. */
+/* As the helper: the watch has something to report, or a thread has asked. */
 void vb_adapter_follow(struct vb_adapter *adapter);
 bool vb_adapter_is_asked(const struct vb_adapter *adapter);
-/* At first, and when the one before is lost. Without a watch only those who ask for a port that is down learn that it is up. */
+/*
+ * At the start, and when the previous watch is lost. Without a watch, only a thread that asks for a
+ * port that is down learns that it is up.
+ */
 void vb_adapter_open_watch(struct vb_adapter *adapter);
 
 /* --- adapter.c --- */
@@ -157,28 +191,34 @@ void vb_adapter_init_locks(struct vb_adapter *adapter);
 
 /* As the owner. */
 void vb_adapter_set_host_gid(struct vb_adapter *adapter, const struct vb_device *device);
-/* Another member gets the MADs of the host from now on, and no request waits here. */
+/* From now on another port member gets the MADs of the host, and no request waits here. */
 void vb_adapter_give_up_qp1(struct vb_adapter *adapter);
-/* Lines to neighbors, if the configuration permits any. Without them, all goes by the wire. */
+/*
+ * Shared-memory links to local peers, if the configuration permits any. Without them, everything
+ * goes over the wire.
+ */
 void vb_adapter_plug_in_neighbors(struct vb_adapter *adapter);
-/* With the source ports that it had, if it had any. */
+/* With the same source ports as before, if it had any. */
 VB_MUST_USE vb_err vb_adapter_open_link(struct vb_adapter *adapter);
 
 /* --- plug.c --- */
 
-/* As the owner. Closes what is still ours. */
+/* As the owner. Closes those descriptors that are still ours. */
 void vb_adapter_unplug(struct vb_adapter *adapter);
-/* As the owner. VB_EBUSY: somebody has our number or a port. */
+/* As the owner. VB_EBUSY: another process has our number or a port. */
 VB_MUST_USE vb_err vb_adapter_plug_in_again(struct vb_adapter *adapter);
 VB_MUST_USE vb_err vb_adapter_open_wake(struct vb_adapter *adapter);
-/* As the helper: makes anew what the program has closed. */
+/* As the helper: makes again what the program has closed. */
 void vb_adapter_repair(struct vb_adapter *adapter);
 
 /* --- fork.c --- */
 
 void vb_adapter_enlist(struct vb_adapter *adapter);
 void vb_adapter_delist(struct vb_adapter *adapter);
-/* The program is about to do something to this memory that must not meet a conversion. */
+/*
+ * The program is about to change this memory in a way that must not meet a conversion. False: its
+ * call must fail.
+ */
 bool vb_adapter_on_memory_call(enum vb_conversion_reason reason, uint64_t address, uint64_t length);
 
 #endif

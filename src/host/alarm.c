@@ -35,7 +35,10 @@ void vb_alarm_forget(struct vb_alarm *alarm)
 	atomic_store_explicit(&alarm->push_ns, VB_NEVER, memory_order_relaxed);
 }
 
-/* If the program has closed it meanwhile, the kernel refuses: what is behind the number now is no timer. */
+/*
+ * If the program has closed the timer meanwhile, the kernel refuses: another descriptor with that
+ * number is no timer.
+ */
 static bool set_timer(const struct vb_alarm *alarm, uint64_t after_ns)
 {
 	struct itimerspec timer = {
@@ -54,13 +57,13 @@ int vb_alarm_set(struct vb_alarm *alarm, uint64_t now_ns, uint64_t after_ns)
 	return atomic_load_explicit(&alarm->fd, memory_order_relaxed);
 }
 
-/* It may still ring: nobody hears it. */
+/* The timer may still expire; no thread waits for it. */
 void vb_alarm_stop(struct vb_alarm *alarm)
 {
 	atomic_store_explicit(&alarm->push_ns, VB_NEVER, memory_order_relaxed);
 }
 
-/* One of several threads does so, and none if the helper has woken meanwhile. */
+/* Of several threads only one pushes, and none if the helper has woken meanwhile. */
 VB_SELDOM void vb_alarm_push_now(struct vb_alarm *alarm, uint64_t now_ns)
 {
 	uint64_t push_ns = atomic_load_explicit(&alarm->push_ns, memory_order_relaxed);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The helper thread's alarm clock, which others push ahead. A program that polls looks after everything itself; the helper only has to
- * notice when that ends. To wake and ask every millisecond would take the CPU from the program each time. So the helper sets the alarm
- * and sleeps, and who polls pushes it ahead before it rings.
+ * The helper thread's alarm clock, which other threads push ahead. A program that polls drives
+ * everything itself; the helper only has to notice when that ends. Waking every millisecond to
+ * check would take the CPU from the program each time. So the helper sets the alarm and sleeps, and
+ * the thread that polls pushes the alarm ahead before it rings.
  */
 #ifndef VB_HOST_ALARM_H
 #define VB_HOST_ALARM_H
@@ -16,24 +17,30 @@
 
 struct vb_alarm {
 	_Atomic int fd; /* readable when it rings; negative: there is none */
-	_Atomic uint64_t push_ns; /* when it is to be pushed; VB_NEVER: nobody relies on it */
+	_Atomic uint64_t push_ns; /* when to push it; VB_NEVER: no one relies on it */
 };
 
-/* Without one, setting it fails. */
+/* If the open fails, vb_alarm_set() fails. */
 void vb_alarm_open(struct vb_alarm *alarm);
 void vb_alarm_close(struct vb_alarm *alarm);
-/* One that the program has closed is opened again. */
+/* Opens the alarm again if the program has closed it. */
 void vb_alarm_repair(struct vb_alarm *alarm);
-/* There is none: at first, and in a forked child, where it is gone. */
+/*
+ * Declares that there is no alarm: at the start, and in a forked child, where the alarm does not
+ * exist.
+ */
 void vb_alarm_forget(struct vb_alarm *alarm);
 
-/* Rings after this time, unless it is pushed. Returns its descriptor, or a negative number if it will not ring. */
+/*
+ * Sets the alarm to ring after this time, unless it is pushed. Returns its descriptor, or a
+ * negative number if it will not ring.
+ */
 int vb_alarm_set(struct vb_alarm *alarm, uint64_t now_ns, uint64_t after_ns);
 void vb_alarm_stop(struct vb_alarm *alarm);
 
 void vb_alarm_push_now(struct vb_alarm *alarm, uint64_t now_ns);
 
-/* By any thread, as often as it likes. */
+/* For any thread, as often as it likes. */
 static inline void vb_alarm_push(struct vb_alarm *alarm, uint64_t now_ns)
 {
 	if (now_ns >= atomic_load_explicit(&alarm->push_ns, memory_order_relaxed))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A chunk is a row of blocks. The word before a block's memory has its size, and bits about it and the block before; a free
- * block has its size behind its end as well, so that neighbors that are free become one. Free blocks are listed by size,
- * eight lists to each power of two. What a chunk has not yet given out is still zero, and is not touched.
+ * A memory allocator. A chunk is a sequence of blocks. The word before a block's memory holds its
+ * size, and bits about it and the block before; a free block also has its size behind its end, so
+ * that adjacent free blocks become one. Free blocks are listed by size, eight lists to each power
+ * of two. What a chunk has not yet handed out is still zero, and is not touched.
  */
 #include "host/blocks.h"
 
@@ -18,22 +19,23 @@
 #include <sys/prctl.h>
 
 #define ALIGNMENT 16u
-#define SIZE_MIN 32u /* of a block, with its header: a free one has its links inside */
-#define SMALL_MAX 512u /* below, each size has its list */
+#define SIZE_MIN 32u /* of a block with its header: a free block holds its links */
+#define SMALL_MAX 512u /* below this, each size has its own list */
 #define LISTS_EACH_BITS 3u
 #define LISTS (SMALL_MAX / ALIGNMENT + (15u << LISTS_EACH_BITS))
-#define TRIES 8u /* in the list in which not all are large enough */
+#define TRIES 8u /* in the list where not all blocks are large enough */
 #define LARGE_MIN (128u << 10)
 #define CHUNK_MIN (256u << 10)
-#define CHUNK_MAX (8u << 20) /* the lists have room for sizes below twice as much */
-#define CHUNK_SHARE 8u /* a new chunk is this part of all there are */
+#define CHUNK_MAX (8u << 20) /* the lists have room for sizes below twice this */
+#define CHUNK_SHARE 8u /* a new chunk is this fraction of all chunks */
 
 enum { FREE = 1, BEFORE_FREE = 2, PRISTINE = 4, LARGE = 8, BITS = ALIGNMENT - 1 };
 
 struct block {
-	size_t before; /* the size of the block before, if that is free; else its last bytes */
+	/* The size of the block before, if that is free; else the last bytes of its memory. */
+	size_t before;
 	size_t size; /* and bits */
-	struct vb_link link; /* in a list, if it is free; else the memory begins here */
+	struct vb_link link; /* in a list, if free; else the memory begins here */
 };
 
 /* At the beginning of a mapping. */
@@ -41,10 +43,11 @@ struct mapping {
 	struct vb_link link;
 	size_t length;
 	size_t unused[4];
-	size_t size; /* where a block has it, for one that is large: LARGE */
+	/* At the place where a block has its size. LARGE for a large block. */
+	size_t size;
 };
 
-/* Where the last block of a chunk ends: as if a block without bytes began there, which is never free. */
+/* The end of a chunk's last block. It looks like a block without bytes that is never free. */
 struct end {
 	size_t before;
 	size_t size;
@@ -58,9 +61,9 @@ _Static_assert(sizeof(struct mapping) % ALIGNMENT == 0 && sizeof(struct end) % A
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_link mappings = { &mappings, &mappings };
 static size_t mapped; /* bytes */
-static size_t chunked; /* and those of chunks */
-static struct mapping *spare; /* a chunk that is all free, or NULL */
-static struct vb_link lists[LISTS]; /* a list that was never used is NULL */
+static size_t chunked; /* bytes in chunks */
+static struct mapping *spare; /* an entirely free chunk, or NULL */
+static struct vb_link lists[LISTS]; /* a list that was never used is all NULL */
 static uint64_t has_some[(LISTS + 63) / 64];
 
 /* --- fork --- */
@@ -80,7 +83,10 @@ static void after_fork_in_child(void)
 	pthread_mutex_init(&lock, NULL);
 }
 
-/* Before any other handler of ours: so this lock, which the others' holders may want, is taken last and let go of first. */
+/*
+ * Registered before any other handler of ours: this lock, which holders of the other locks may
+ * want, is thus taken last and released first.
+ */
 static __attribute__((constructor)) void set_handlers(void)
 {
 	pthread_atfork(before_fork, after_fork, after_fork_in_child);
@@ -94,7 +100,7 @@ static struct mapping *map(size_t length)
 
 	if (!mapping)
 		return NULL;
-	/* For people who read the list of mappings. Kernels may lack it. */
+	/* For people who read the list of mappings. Some kernels lack this call. */
 	syscall(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, mapping, length, "verbatim");
 	mapping->length = length;
 	vb_link_append(&mappings, &mapping->link);
@@ -106,7 +112,10 @@ static void unmap(struct mapping *mapping)
 {
 	vb_link_remove(&mapping->link);
 	mapped -= mapping->length;
-	/* It may have been the stack of a thread that a forked child does not have: nobody else forgets its frames. */
+	/*
+	 * The mapping may have been the stack of a thread that a forked child does not have:
+	 * nothing else unpoisons its frames.
+	 */
 	ASAN_UNPOISON_MEMORY_REGION(mapping, mapping->length);
 	syscall(SYS_munmap, mapping, mapping->length);
 }
@@ -142,7 +151,7 @@ static struct block *before_of(struct block *block)
 	return (struct block *)(void *)((char *)block - block->before);
 }
 
-/* Its header is the end of the chunk's. */
+/* The first block's header is the end of the chunk's. */
 static struct block *first_of(struct mapping *chunk)
 {
 	return (struct block *)(void *)((char *)(chunk + 1) - ALIGNMENT);
@@ -202,7 +211,7 @@ static struct block *find_in(size_t list, size_t size)
 	return NULL;
 }
 
-/* In the lists behind that of its size, each is large enough. */
+/* In the lists after that of its size, every block is large enough. */
 static struct block *find(size_t size)
 {
 	size_t list = list_of(size);
@@ -253,7 +262,10 @@ static bool add_chunk(void)
 	return true;
 }
 
-/* One stays, so that a program that makes and destroys the same thing does not call the kernel each time. */
+/*
+ * Keeps one free chunk, so that a program that makes and destroys the same thing does not call the
+ * kernel each time.
+ */
 static void on_freed(struct block *block)
 {
 	struct block *next = next_of(block);
@@ -373,7 +385,7 @@ bool vb_blocks_overlap(uint64_t address, uint64_t length)
 	pthread_mutex_lock(&lock);
 	for (struct vb_link *link = mappings.next; link != &mappings && !does_overlap;
 	     link = link->next) {
-		uint64_t begin = (uintptr_t)link; /* a mapping begins with it */
+		uint64_t begin = (uintptr_t)link; /* a mapping begins with its link */
 
 		does_overlap = begin < address ? address - begin < ((struct mapping *)link)->length
 					       : begin - address < length;

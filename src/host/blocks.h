@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Blocks of memory in mappings that hold nothing else, so that an address tells whether it is ours. For any thread, and across fork(). Large
- * blocks have a mapping each; small ones are cut from chunks, and a chunk that is free again goes back to the kernel.
+ * Blocks of memory in mappings that hold nothing else, so that an address shows whether it is ours.
+ * For any thread, and across fork(). Large blocks have a mapping each; small ones are carved from
+ * chunks, and a chunk that is free again goes back to the kernel.
  */
 #ifndef VB_HOST_BLOCKS_H
 #define VB_HOST_BLOCKS_H
@@ -10,12 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Zeroed, and aligned for any type; NULL: there is none. */
+/* Zeroed, and aligned for any type. NULL: no memory is left. */
 void *vb_blocks_take(size_t size);
-/* NULL, too. */
+/* NULL is allowed. */
 void vb_blocks_give(void *memory);
 
-/* Whether any of the mappings has bytes in a range; and how many bytes all of them have. */
+/* Whether any of the mappings has bytes in a range; and how many bytes all mappings have. */
 bool vb_blocks_overlap(uint64_t address, uint64_t length);
 size_t vb_blocks_mapped(void);
 

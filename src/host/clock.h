@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The time that engines are told, and that waiting is measured in. */
+/* The clock of the engines, which also measures how long threads wait. */
 #ifndef VB_HOST_CLOCK_H
 #define VB_HOST_CLOCK_H
 
@@ -16,7 +16,7 @@ static inline uint64_t vb_clock_now(void)
 	return (uint64_t)now.tv_sec * VB_SECOND_NS + (uint64_t)now.tv_nsec;
 }
 
-/* What was told last, and what the CPU counted then. */
+/* The time that was read last, and the CPU's tick count then. */
 struct vb_clock {
 	uint64_t ns;
 	uint64_t ticks;
@@ -24,7 +24,10 @@ struct vb_clock {
 
 #define VB_CLOCK_TICKS_A_GLANCE 2000u /* less than a microsecond, on most machines */
 
-/* For who asks again and again: the time, or what it was a moment ago. To ask the system takes longer than all the rest of a vain poll. */
+/*
+ * For a caller that asks again and again: the time, or what it was a moment ago. Asking the system
+ * takes longer than the rest of a poll that finds nothing.
+ */
 static inline uint64_t vb_clock_glance(struct vb_clock *clock)
 {
 #ifdef __x86_64__

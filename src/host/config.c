@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of settings, and the reading of values from file and environment. */
+/* The table of settings, and the reading of their values from file and environment. */
 #include "host/config.h"
 
 #include "base/heap.h"
@@ -24,7 +24,7 @@ struct choice {
 enum kind {
 	TEXT, /* a char[VB_CONFIG_TEXT_MAX] */
 	NUMBER, /* a uint32_t from min to max */
-	SIZE, /* the same, with K, M or G behind it */
+	SIZE, /* the same, with an optional K, M or G */
 	CHOICE, /* a uint32_t or an enum */
 };
 
@@ -36,7 +36,7 @@ static const struct setting {
 	enum kind kind;
 	size_t offset;
 	uint32_t min, max;
-	const char *otherwise; /* the default, as one would write it */
+	const char *otherwise; /* the default, as a user would write it */
 	const char *help;
 	struct choice choices[CHOICES_MAX];
 } settings[] = {
@@ -76,7 +76,7 @@ static const struct setting {
 
 #define SETTING_COUNT (sizeof(settings) / sizeof(settings[0]))
 
-/* Every other kind of value is 32 bits wide: the enums too. */
+/* Every kind of value other than TEXT is 32 bits wide, also the enums. */
 _Static_assert(sizeof(enum vb_log_level) == 4 && sizeof(enum vb_icrc_mode) == 4 &&
 		       sizeof(enum vb_path) == 4 && sizeof(enum vb_share) == 4,
 	       "choices are stored as uint32_t");
@@ -131,7 +131,7 @@ static bool parse_choice(const struct setting *setting, const char *text, uint32
 	return false;
 }
 
-/* True and stored if it is allowed. */
+/* Stores the value and returns true if it is allowed. */
 static bool parse_value(struct vb_config *config, const struct setting *setting, const char *text)
 {
 	uint32_t value = 0;
@@ -227,7 +227,7 @@ static char *trim(char *text)
 	return text;
 }
 
-/* A comment begins a line or follows a space: names of files may have a # inside. */
+/* A comment begins a line or follows a space, because names of files may contain a #. */
 static void cut_comment(char *line)
 {
 	for (char *at = line; *at; at++) {
@@ -274,7 +274,9 @@ static void read_lines(struct vb_config *config, const char *path, char *text, b
 	}
 }
 
-/* False if there is no such file. One that is there and cannot be read counts only if the user named it. */
+/*
+ * False if there is no such file. A file that cannot be read is reported only if the user named it.
+ */
 static bool read_file(struct vb_config *config, const char *path, bool is_named, bool is_silent)
 {
 	char *text = vb_heap_alloc(1, FILE_MAX);
@@ -294,7 +296,10 @@ static bool read_file(struct vb_config *config, const char *path, bool is_named,
 	return is_read;
 }
 
-/* The first file that there is. Programs with more rights than their user do not listen to the environment. */
+/*
+ * Reads the first file that exists. Programs with more rights than their user ignore the
+ * environment.
+ */
 static void read_files(struct vb_config *config, bool is_silent)
 {
 	const char *named = secure_getenv("VERBATIM_CONFIG");
@@ -319,7 +324,7 @@ void vb_config_name_variable(const char *key, char *name, size_t size)
 		*at = (char)toupper((unsigned char)*at);
 }
 
-/* A variable that is empty is as good as none. */
+/* An empty variable counts as unset. */
 static void read_environment(struct vb_config *config, bool is_silent)
 {
 	char name[64];
@@ -343,7 +348,7 @@ static void read_all(struct vb_config *config, bool is_silent)
 	read_environment(config, is_silent);
 }
 
-/* Read twice: complaints must go where the settings that come last say. */
+/* Reads the settings twice: complaints must go where the final settings direct them. */
 void vb_config_load(struct vb_config *config)
 {
 	int errno_before = errno;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The settings that a user may choose. In order of strength: the command line, the environment (VERBATIM_<KEY>), and one
- * file of `key = value` lines: the one that VERBATIM_CONFIG names, or ~/.config/verbatim.conf, or /etc/verbatim.conf. One
- * table (config.c) has every key with its range, default and help. A wrong value is reported in one line of the log and
- * the default taken instead: a program must not fail for a typing error in a file that it does not know.
+ * The settings that a user may choose. In order of precedence: the command line, the environment
+ * (VERBATIM_<KEY>), and one file of `key = value` lines: the one that VERBATIM_CONFIG names, or
+ * ~/.config/verbatim.conf, or /etc/verbatim.conf. One table (config.c) has every key with its
+ * range, default and help. A wrong value is reported in one line of the log, and the default is
+ * used instead: a program must not fail because of a typing error in a file that it does not know.
  */
 #ifndef VB_HOST_CONFIG_H
 #define VB_HOST_CONFIG_H
@@ -16,15 +17,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define VB_CONFIG_TEXT_MAX 1024 /* of a value, its end included */
+#define VB_CONFIG_TEXT_MAX 1024 /* of a value, with its terminating zero */
 
-/* Which way packets take to a peer on this host. */
+/* Which path packets take to a peer on this host. */
 enum vb_path {
-	VB_PATH_AUTO, /* lines, if there are any (host/neighbor.h) */
-	VB_PATH_WIRE, /* that of all others */
+	VB_PATH_AUTO, /* shared-memory links, where possible (host/neighbor.h) */
+	VB_PATH_WIRE, /* the wire, as to all other peers */
 };
 
-/* Whether private memory is converted, so that peers on this host can map it (host/conversion.h). */
+/*
+ * Whether private memory is converted, so that peers on this host can map it (host/conversion.h).
+ */
 enum vb_share {
 	VB_SHARE_ON,
 	VB_SHARE_OFF,
@@ -38,20 +41,21 @@ struct vb_config {
 	enum vb_icrc_mode icrc;
 	enum vb_path path;
 	enum vb_share share;
-	uint32_t receive_buffer; /* bytes of the socket's; 0: a default */
-	/* What a program may ask for; 0: the engine's default. */
+	uint32_t receive_buffer; /* bytes, of the socket; 0: a default */
+	/* Limits for what a program may ask for; 0: the engine's default. */
 	uint32_t qp_depth;
 	uint32_t cq_depth;
 	uint32_t srq_depth;
 	uint32_t reads;
 };
 
-/* Reads file and environment, and tells the log its level and file. */
+/* Reads file and environment, and sets the log's level and file. */
 void vb_config_load(struct vb_config *config);
 
 /*
- * Sets one value, for the command line. `where` is what a complaint in the log begins with. VB_EINVAL for a key that does
- * not exist, which changes nothing, and for a wrong value, which sets the default.
+ * Sets one value, for the command line. `where` is what a complaint in the log begins with.
+ * VB_EINVAL for a key that does not exist, which changes nothing, and for a wrong value, which sets
+ * the default.
  */
 VB_MUST_USE vb_err vb_config_set(struct vb_config *config, const char *key, const char *value,
 				 const char *where);
@@ -59,7 +63,9 @@ VB_MUST_USE vb_err vb_config_set(struct vb_config *config, const char *key, cons
 /* The environment variable of a key: VERBATIM_MTU. */
 void vb_config_name_variable(const char *key, char *name, size_t size);
 
-/* Two lines for each setting: its value in `config`, and help. False behind the last row. */
+/*
+ * Describes one setting in two lines: its value in `config`, and help. False behind the last row.
+ */
 bool vb_config_describe(const struct vb_config *config, uint32_t row, char *text, size_t size);
 
 #endif

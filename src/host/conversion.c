@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All conversions of the process. One is made while the program stands still in its only thread. It is undone in the same way; but where there are other
- * threads by then, its mapping becomes a private one of the same file, in one step: what was stored before is in the file, what is stored
- * later in pages of its own, and nothing is lost. That is undone as soon as the program is alone again. Where the parts of a conversion
- * lie is asked of the kernel each time: the program may have moved or unmapped some.
+ * The list of all conversions of the process. A conversion is made while the program is stopped in
+ * its only thread. It is undone in the same way. If there are other threads by then, its mapping
+ * becomes a private one of the same file, in one step: what was stored before is in the file, what
+ * is stored later in pages of its own, and nothing is lost. That is undone as soon as the program
+ * has a single thread again. The kernel is asked each time where the parts of a conversion lie: the
+ * program may have moved or unmapped some.
  */
 #include "host/conversion.h"
 
@@ -22,10 +24,10 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#define TOTAL_MAX (64u << 20) /* bytes of a process: what goes wrong or takes long has a bound */
+#define TOTAL_MAX (64u << 20) /* bytes of a process: bounds what can go wrong or take long */
 #define PARTS_AT_ONCE 16u
-#define REFUSALS_MAX \
-	256u /* in a row: a program for which it never works shall not pay for each region */
+/* In a row. A program for which conversion never works must not pay for each region. */
+#define REFUSALS_MAX 256u
 
 struct vb_conversion {
 	struct vb_link link;
@@ -34,15 +36,15 @@ struct vb_conversion {
 	int fd;
 	dev_t device;
 	ino_t inode;
-	uint32_t reference_count; /* 0: only what could not yet be undone is left */
-	bool is_shared; /* rather than private parts of its file */
+	uint32_t reference_count; /* 0: only parts that could not be undone yet are left */
+	bool is_shared; /* a shared mapping; else private parts of its file */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_link all = { &all, &all };
 static struct vb_link registrations = { &registrations, &registrations };
 static uint32_t refusal_count;
-static _Atomic uint64_t lowest = UINT64_MAX, highest; /* what is in `all` lies in between */
+static _Atomic uint64_t lowest = UINT64_MAX, highest; /* the range that holds all of `all` */
 
 static struct vb_conversion *conversion_of(struct vb_link *link)
 {
@@ -60,7 +62,10 @@ bool vb_conversion_overlaps(const struct vb_conversion *conversion, uint64_t add
 	return do_overlap(conversion->address, conversion->length, address, length);
 }
 
-/* No handler of the program runs, which could store something or start a thread. */
+/*
+ * From here on no signal handler of the program runs, which could store something or start a
+ * thread.
+ */
 static uint64_t block_signals(void)
 {
 	uint64_t everything = UINT64_MAX, before = 0;
@@ -159,7 +164,7 @@ static struct vb_conversion *convert(uint64_t address, uint64_t length)
 
 /* --- and back --- */
 
-/* Its descriptor, unless the program has closed it. */
+/* The descriptor of the file, unless the program has closed it. */
 static int fd_of(const struct vb_conversion *conversion)
 {
 	return vb_fd_is_ours(conversion->fd) ? conversion->fd : -1;
@@ -168,11 +173,11 @@ static int fd_of(const struct vb_conversion *conversion)
 struct parts {
 	struct vb_mapping list[PARTS_AT_ONCE]; /* without their texts */
 	uint32_t count;
-	bool are_known; /* else the kernel has not told them */
-	bool has_requests; /* of which the kernel may execute some just now */
+	bool are_known; /* else the kernel has not listed them */
+	bool has_requests; /* the kernel may be executing some of them */
 };
 
-/* The first mappings of its file from an address on. */
+/* The first mappings of the conversion's file from an address on. */
 static void find_parts(const struct vb_conversion *conversion, uint64_t from, struct parts *parts)
 {
 	struct vb_mapping_list list;
@@ -193,12 +198,13 @@ static void find_parts(const struct vb_conversion *conversion, uint64_t from, st
 }
 
 enum way {
-	UNDO, /* as it was before, if no other thread is in the way */
+	UNDO, /* as it was before, unless another thread prevents that */
 	UNDO_BRIEFLY, /* private parts of its file, for the moment */
-	UNDO_IF_DONE, /* as it was, unless the kernel may be at requests that write there */
+	/* As it was before, unless the kernel may be executing requests that write there. */
+	UNDO_IF_DONE,
 };
 
-/* True if it is as it was before. */
+/* True if the part is as it was before. */
 static bool undo_part(int fd, struct vb_mapping *part, bool may_replace, enum way way)
 {
 	if (may_replace && !vb_conversion_is_in_use(part->begin, part->end) &&
@@ -213,7 +219,9 @@ static bool undo_part(int fd, struct vb_mapping *part, bool may_replace, enum wa
 	return false;
 }
 
-/* True if all of it is as it was before. `is_quiet`: no adapter writes to it meanwhile. */
+/*
+ * True if the whole conversion is as it was before. `is_quiet`: no adapter writes to it meanwhile.
+ */
 static bool undo(struct vb_conversion *conversion, bool is_quiet, enum way way)
 {
 	uint64_t mask = block_signals(), from = 0;
@@ -240,7 +248,7 @@ static bool undo(struct vb_conversion *conversion, bool is_quiet, enum way way)
 	return is_undone;
 }
 
-/* What could not be undone before. */
+/* Undoes what could not be undone before. */
 static void tidy_up(void)
 {
 	struct vb_link *link = all.next;
@@ -258,7 +266,7 @@ static void tidy_up(void)
 
 /* --- from outside --- */
 
-/* Anything that could not be undone while the region was there. */
+/* Whether anything is left that could not be undone while the region existed. */
 static bool has_rest(uint64_t address, uint64_t length)
 {
 	for (struct vb_link *link = all.next; link != &all; link = link->next)
@@ -305,7 +313,7 @@ static bool has_room(uint64_t length)
 	uint64_t room = TOTAL_MAX;
 
 	for (struct vb_link *link = all.next; link != &all; link = link->next)
-		room -= conversion_of(link)->length; /* never more than there is */
+		room -= conversion_of(link)->length; /* never more than `room` */
 	return length <= room;
 }
 
@@ -355,7 +363,10 @@ void vb_conversion_drop(struct vb_conversion *conversion)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Parts of files that could not be made anonymous: as if their pages were given back. */
+/*
+ * Parts of the file that could not be made anonymous: empties them as if their pages were given
+ * back.
+ */
 static void empty_parts(const struct vb_conversion *conversion, uint64_t address, uint64_t length)
 {
 	struct parts parts;
@@ -376,7 +387,10 @@ static void empty_parts(const struct vb_conversion *conversion, uint64_t address
 	} while (parts.count == PARTS_AT_ONCE);
 }
 
-/* A child may end before anything is stored, and what will be unmapped nobody needs: both do without copies for now. */
+/*
+ * Both cases do without copies for now: a child may end before anything is stored, and memory that
+ * will be unmapped is not needed.
+ */
 static bool is_private_enough(enum vb_conversion_reason reason)
 {
 	return reason == VB_CONVERSION_COPIES || reason == VB_CONVERSION_UNMAPS;
@@ -427,7 +441,9 @@ bool vb_conversion_hook_in(vb_conversion_hook *hook)
 	return place;
 }
 
-/* Its conversions were withdrawn before the fork; their files were closed with all others. */
+/*
+ * The parent's conversions were withdrawn before the fork; their files were closed with all others.
+ */
 void vb_conversion_inherit(void)
 {
 	vb_conversion_forget_helpers();

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether memory may be converted. What is not known to be harmless is not: each mapping must be private, anonymous, writable, and
- * without any property that a new mapping would lack. Nobody else may write to it: no other thread of the program, none of ours, and no requests
- * that the kernel executes by itself. All of it may take 0.2 ms: so what takes longer the more a program has is bounded by estimates.
+ * The check whether memory may be converted. What is not known to be harmless is refused: each
+ * mapping must be private, anonymous, writable, and without any property that a new mapping would
+ * lack. Nothing else may write to it: no other thread of the program, none of ours, and no requests
+ * that the kernel executes by itself. The whole check may take 0.2 ms, so the parts whose cost
+ * grows with the program's size are bounded by estimates.
  */
 #include "host/conversion_priv.h"
 
@@ -22,15 +24,18 @@
 #include <sys/resource.h>
 
 #define STATUS_SIZE 8192
-#define MAPPINGS_MAX 250u /* to list one takes 0.6 us */
-#define RESIDENT_PAGES_MAX 3000u /* to look at one takes 32 ns, when flags must be known */
+#define MAPPINGS_MAX 250u /* listing one takes 0.6 us */
+#define RESIDENT_PAGES_MAX 3000u /* reading one takes 32 ns, when flags are needed */
 #define GET_MEMORY_MERGE 68l
 #define OF_ADDRESS 2l
 #define HELPERS_MAX 64u
-/* Bytes. What is called from here does not need more; what called us does not change before we return, but for some variables near by. */
+/*
+ * In bytes. Functions called from here do not need more below. The frames of our callers do not
+ * change before we return, except for some variables nearby.
+ */
 #define STACK_BELOW (64u << 10)
 #define STACK_ABOVE (64u << 10)
-#define THREAD_LENGTH 2560u /* what the C library has for a thread, and the kernel writes to */
+#define THREAD_LENGTH 2560u /* the C library's data of a thread, which the kernel writes to */
 
 uint64_t vb_conversion_page_size(void)
 {
@@ -39,8 +44,8 @@ uint64_t vb_conversion_page_size(void)
 
 /* --- threads --- */
 
-static _Atomic int helpers
-	[HELPERS_MAX]; /* thread IDs of ours; 0: none. One that finds no place counts as the program's */
+/* Thread IDs of our threads; 0: none. A thread that finds no place counts as the program's. */
+static _Atomic int helpers[HELPERS_MAX];
 
 static void exchange_helper(int from, int to)
 {
@@ -73,7 +78,7 @@ static bool is_helper(int thread)
 	return false;
 }
 
-/* A helper that ends after it was listed is taken for the program's: better than the other way round. */
+/* A helper that ends after it was listed counts as the program's: better than the reverse. */
 bool vb_conversion_is_alone(void)
 {
 	int own = (int)syscall(SYS_gettid), thread;
@@ -90,7 +95,7 @@ bool vb_conversion_is_alone(void)
 
 /* --- the process --- */
 
-/* The number behind a word of a text; UINT64_MAX if there is none. */
+/* The number after a word of a text; UINT64_MAX if there is none. */
 static uint64_t number_in(const char *text, const char *word)
 {
 	const char *found = strstr(text, word);
@@ -98,7 +103,10 @@ static uint64_t number_in(const char *text, const char *word)
 	return found ? strtoull(found + strlen(word), NULL, 10) : UINT64_MAX;
 }
 
-/* Nothing is locked, and nothing pinned for a device or the kernel to write to: kernels before 3.2 do not tell the latter. */
+/*
+ * No memory is locked, and none is pinned for a device or the kernel to write to. Kernels before
+ * 3.2 do not report pinned memory.
+ */
 static bool is_memory_free(const char *status)
 {
 	uint64_t pinned = number_in(status, "VmPin:");
@@ -111,12 +119,12 @@ static bool is_process_ordinary(uint64_t length)
 	char text[STATUS_SIZE];
 	struct rlimit limit;
 
+	/* A kernel without GET_MEMORY_MERGE merges nothing. */
 	return !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur >= length &&
 	       vb_file_read("/proc/sys/vm/overcommit_memory", text, sizeof(text), NULL) &&
 	       number_in(text, "") != 2 &&
 	       vb_file_read("/proc/self/status", text, sizeof(text), NULL) &&
-	       is_memory_free(text) &&
-	       syscall(SYS_prctl, GET_MEMORY_MERGE, 0l, 0l, 0l, 0l) <= 0; /* unknown: none */
+	       is_memory_free(text) && syscall(SYS_prctl, GET_MEMORY_MERGE, 0l, 0l, 0l, 0l) <= 0;
 }
 
 /* --- what is ours, or each thread's --- */
@@ -131,7 +139,7 @@ static uint64_t below(uint64_t address, uint64_t distance)
 	return address > distance ? address - distance : 0;
 }
 
-/* On a stack that the program has made itself, too, such as a coroutine's. */
+/* This also covers a stack that the program has made itself, such as a coroutine's. */
 bool vb_conversion_is_in_use(uint64_t begin, uint64_t end)
 {
 	uint64_t frame = (uintptr_t)__builtin_frame_address(0);
@@ -147,7 +155,10 @@ struct range {
 	bool is_found;
 };
 
-/* Variables of libraries, which our threads write to inside of ours and the C library. Those of the program itself are like other memory. */
+/*
+ * Variables of libraries: our threads write to those of our library and of the C library. Variables
+ * of the program itself are like other memory.
+ */
 static int look_at_object(struct dl_phdr_info *object, size_t size, void *argument)
 {
 	struct range *range = argument;
@@ -165,7 +176,7 @@ static int look_at_object(struct dl_phdr_info *object, size_t size, void *argume
 		has_us |= begin <= here && here < end;
 		is_hit |= do_overlap(range->begin, range->end, begin, end);
 	}
-	/* Only the program has no name. */
+	/* Only the program itself has no name. */
 	range->is_found |= is_hit && (has_us || (object->dlpi_name && *object->dlpi_name));
 	return range->is_found;
 }
@@ -185,7 +196,10 @@ static bool begins_with(const char *text, const char *beginning)
 	return !strncmp(text, beginning, strlen(beginning));
 }
 
-/* Queues of io_uring, AIO and packet sockets, and what drivers map: requests of theirs write to memory that nobody names. */
+/*
+ * Queues of io_uring, AIO and packet sockets, and what drivers map: their requests write to memory
+ * that nothing lists.
+ */
 bool vb_conversion_is_of_requests(const struct vb_mapping *mapping)
 {
 	const char *path = mapping->path;
@@ -198,18 +212,21 @@ bool vb_conversion_is_of_requests(const struct vb_mapping *mapping)
 		!begins_with(path, "/dev/zero") && !begins_with(path, "/dev/hugepages/"));
 }
 
-/* Where memory lies: as for all of the process, or as the program has asked for here. */
+/* Whether memory is placed as in the whole process, and not as the program has asked for here. */
 static bool has_usual_policy(uint64_t address)
 {
 	int usual = 0, here = 0;
 
 	if (syscall(SYS_get_mempolicy, &usual, NULL, 0l, NULL, 0l) ||
 	    syscall(SYS_get_mempolicy, &here, NULL, 0l, address, OF_ADDRESS))
-		return true; /* who may not ask may not choose either */
+		return true; /* a process that may not ask may not choose either */
 	return usual == here;
 }
 
-/* Readable, writable, both allowed, executable if wanted; accounted for or not; dirty. */
+/*
+ * Harmless flags: readable, writable, both permitted, executable permitted; accounted for or not;
+ * dirty.
+ */
 static bool are_flags_harmless(const char *flags)
 {
 	static const char harmless[] = " rd wr mr mw me ac nr sd ";
@@ -238,7 +255,10 @@ static bool is_ordinary(const struct vb_mapping *mapping)
 	       has_usual_policy(mapping->begin);
 }
 
-/* With flags only until the end of the range; else all of them, for those of requests. */
+/*
+ * With flags, looks only until the end of the range; else at all mappings, to find those of
+ * requests.
+ */
 static bool are_mappings_ordinary(uint64_t begin, uint64_t end, bool with_flags)
 {
 	uint32_t count = 0;
@@ -261,7 +281,10 @@ static bool are_mappings_ordinary(uint64_t begin, uint64_t end, bool with_flags)
 	return is_ordinary_so_far && begin >= end;
 }
 
-/* The kernel looks at each page before it tells flags. Only programs that have ever asked for special memory have any, and the preloaded library knows. */
+/*
+ * The kernel looks at each page before it reports flags. Only programs that have ever asked for
+ * special memory have any, and the preloaded library knows whether this one has.
+ */
 static bool are_flags_ordinary(uint64_t begin, uint64_t end)
 {
 	const bool *has_special = dlsym(RTLD_DEFAULT, "vb_shim_has_special_memory");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory goes into its file and out of it again in chunks, so that only one of them is there twice. Nothing in here is written to memory that
- * may just be on its way: all of ours lies elsewhere, and so does the stack. Descriptors and mappings come as values.
+ * The moving of memory into its file and out of it again. It goes in chunks, so that only one chunk
+ * exists twice at a time. No code in here writes to memory that may be in transit: all memory of
+ * ours lies elsewhere, and so does the stack. Descriptors and mappings come as values.
  */
 #include "host/conversion_priv.h"
 
@@ -14,7 +15,7 @@
 #include <sys/mman.h>
 
 #define CHUNK (4u << 20) /* bytes */
-#define COPY_CHUNK (1u << 20) /* where they go by way of other memory */
+#define COPY_CHUNK (1u << 20) /* where bytes are copied through other memory */
 #define PAGES_AT_ONCE 512u
 
 #ifndef MADV_POPULATE_WRITE
@@ -26,7 +27,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* By bare system calls: the preloaded library would ask us what to do. */
+/* Uses bare system calls: the preloaded library would ask us what to do. */
 static bool map(uint64_t address, uint64_t length, long protection, long flags, int fd,
 		uint64_t offset)
 {
@@ -36,7 +37,7 @@ static bool map(uint64_t address, uint64_t length, long protection, long flags, 
 
 /* --- there --- */
 
-/* Which pages are more than zeros that nobody has touched: bits 62 and 63, in memory or swapped out. */
+/* Finds the pages that are more than untouched zeros: bits 62 and 63, in memory or swapped out. */
 static bool read_pagemap(int pagemap, uint64_t address, uint32_t count,
 			 uint64_t words[PAGES_AT_ONCE])
 {
@@ -60,7 +61,7 @@ static bool write_out(int fd, uint64_t address, uint64_t length, uint64_t offset
 	return true;
 }
 
-/* Up to PAGES_AT_ONCE pages into the file. */
+/* Copies up to PAGES_AT_ONCE pages into the file. */
 static bool copy_pages(int fd, int pagemap, uint64_t address, uint64_t length, uint64_t offset)
 {
 	uint64_t words[PAGES_AT_ONCE];
@@ -133,7 +134,7 @@ bool vb_conversion_empty(uint64_t begin, uint64_t end)
 	return map(begin, end - begin, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* The next bytes of a file between two places of it; false: there are none. */
+/* Finds the next data of a file between two offsets; false: there is none. */
 static bool find_data(int fd, uint64_t from, uint64_t to, uint64_t *begin_out, uint64_t *end_out)
 {
 	long data = syscall(SYS_lseek, fd, from, SEEK_DATA);
@@ -151,7 +152,7 @@ static void give_back(int fd, uint64_t begin, uint64_t end)
 	syscall(SYS_fallocate, fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, begin, end - begin);
 }
 
-/* What is not in the file is zero there, and in new memory. */
+/* What is a hole in the file is zero there, and also in new memory. */
 static bool fill_from_file(int fd, const struct vb_mapping *part)
 {
 	uint64_t end = part->offset + (part->end - part->begin);
@@ -169,7 +170,7 @@ static bool fill_from_file(int fd, const struct vb_mapping *part)
 	return true;
 }
 
-/* If it cannot be filled, the file still has all of it. */
+/* If the memory cannot be filled, the file still has all of it. */
 static bool replace_from_file(int fd, const struct vb_mapping *part)
 {
 	if (!vb_conversion_empty(part->begin, part->end))
@@ -188,7 +189,7 @@ static bool is_zero(const uint8_t *bytes, uint64_t length)
 	return !bytes[0] && !memcmp(bytes, bytes + 1, length - 1);
 }
 
-/* By way of other memory. Pages of zeros need not be there. */
+/* Copies through other memory. Pages of zeros need not be allocated. */
 static bool replace_by_copy(const struct vb_mapping *part, uint8_t *copy)
 {
 	uint64_t length = part->end - part->begin, size = vb_conversion_page_size();
@@ -203,7 +204,7 @@ static bool replace_by_copy(const struct vb_mapping *part, uint8_t *copy)
 	return true;
 }
 
-/* From the file, or, if there is room for a copy, by that. */
+/* Moves from the file, or through `copy` if there is one. */
 static bool move_chunk_out(int fd, const struct vb_mapping *part, uint8_t *copy)
 {
 	long protection = protection_of(part);
@@ -241,7 +242,10 @@ bool vb_conversion_move_out(int fd, struct vb_mapping *part)
 	return is_done;
 }
 
-/* The kernel copies each page of the file that is mapped here, as if something had been stored to it. */
+/*
+ * The kernel copies each page of the file that is mapped here, as if something had been stored to
+ * it.
+ */
 void vb_conversion_leave_file(int fd, const struct vb_mapping *part)
 {
 	uint64_t end = part->offset + (part->end - part->begin);

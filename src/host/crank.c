@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who turns the crank. One mutex is the engine's ownership: control calls wait for it, threads that poll or post
- * only try. Whoever lets go of it looks at the doorbells again, since a thread that only tried has gone. A thread that goes
- * to sleep promises to look again at the engine's deadline; if a nearer one comes up later, the helper is woken for it.
+ * Driving the engine. One mutex is the engine's ownership: control calls wait for it, threads that
+ * poll or post only try it. The thread that releases it looks at the doorbells again, since a
+ * thread that only tried has gone on. A thread that goes to sleep promises to look again at the
+ * engine's deadline; if an earlier deadline comes up later, the helper is woken for it.
  */
 #include "host/adapter_priv.h"
 
@@ -22,14 +23,14 @@
 
 #define EVENTS_AT_ONCE 32u
 #define TURNS_AT_ONCE 16u
-#define POSTS_AT_ONCE 8u /* in a row: so many are sent one by one */
+#define POSTS_AT_ONCE 8u /* in a row: up to this many are sent one by one */
 #define POSTS_TOGETHER 32u
 #define IDLE_POLLS_MAX 128u
 #define REST_NS 1000000u
-#define POLLS_BEFORE_ANSWER \
-	2u /* that find something: a program may look at two CQs before it posts */
+/* Polls that find something. A program may look at two CQs before it posts. */
+#define POLLS_BEFORE_ANSWER 2u
 #define STREAMS_NS 10000000u /* between two polls of a program that posts meanwhile */
-#define LAST_POLLS 4u /* that a program may do between arming a CQ and going to sleep */
+#define LAST_POLLS 4u /* polls that a program may do between arming a CQ and sleeping */
 #define HELPER_RETURNS_NS 10000000u /* after a waiting thread has left */
 
 VB_SELDOM static void tell_events(struct vb_adapter *adapter)
@@ -44,7 +45,7 @@ VB_SELDOM static void tell_events(struct vb_adapter *adapter)
 	} while (count == EVENTS_AT_ONCE);
 }
 
-/* As the owner, before it drives. */
+/* For the owner, before it drives. */
 static uint64_t begin_drive(struct vb_adapter *adapter)
 {
 	uint64_t now_ns = vb_clock_glance(&adapter->clock);
@@ -59,7 +60,7 @@ static uint64_t deadline(const struct vb_adapter *adapter)
 	return adapter->pump ? vb_pump_deadline(adapter->pump) : vb_nic_deadline(adapter->nic);
 }
 
-/* As the owner, when something may have moved. */
+/* For the owner, when something may have moved. */
 static void note_moves(struct vb_adapter *adapter, bool has_moved)
 {
 	if (has_moved) {
@@ -71,8 +72,9 @@ static void note_moves(struct vb_adapter *adapter, bool has_moved)
 }
 
 /*
- * The same, for who posts or polls. Returns when the helper is to look at the latest: one that pauses looks soon enough, and after us, so
- * that nobody needs to ask for the deadline.
+ * The same, for a thread that posts or polls. Returns when the helper is to look at the latest: a
+ * helper that pauses looks soon enough, and after this thread, so that the deadline need not be
+ * computed.
  */
 static uint64_t settle(struct vb_adapter *adapter, bool has_moved, bool has_more)
 {
@@ -82,7 +84,10 @@ static uint64_t settle(struct vb_adapter *adapter, bool has_moved, bool has_more
 	return has_more ? 0 : deadline(adapter);
 }
 
-/* Up to TURNS_AT_ONCE turns; returns how many moved something. If so told it leaves the rest to a thread that polls, which may be waiting for us. */
+/*
+ * Takes up to TURNS_AT_ONCE turns and returns how many moved something. `leaves_rest`: leaves the
+ * rest to a thread that polls, which may be waiting for us.
+ */
 static uint32_t take_turns(struct vb_adapter *adapter, bool leaves_rest, bool *has_more)
 {
 	uint32_t turns = 0;
@@ -128,7 +133,10 @@ bool vb_adapter_glance(struct vb_adapter *adapter)
 	return has_moved;
 }
 
-/* He looks for completions; but if he streamed he goes on to, while packets are on their way. */
+/*
+ * The program looks for completions, which ends its row of posts. But a program that streamed is
+ * expected to go on streaming while packets are on their way.
+ */
 static void end_row(struct vb_adapter *adapter)
 {
 	uint32_t count = atomic_load_explicit(&adapter->posts_in_row, memory_order_relaxed);
@@ -140,8 +148,9 @@ static void end_row(struct vb_adapter *adapter)
 }
 
 /*
- * Whether what is to be sent can wait for what the program does next: it has found what it polls for and mostly posts then, and
- * both go out together. Only ACKs wait. Never twice in a row: a program that only receives must answer, too.
+ * Whether what is to be sent can wait for what the program does next: it has found what it polls
+ * for and usually posts then, and both go out together. Only ACKs wait. Never twice in a row: a
+ * program that only receives must also answer.
  */
 static bool can_put_off(struct vb_adapter *adapter, const struct vb_cq *cq)
 {
@@ -154,20 +163,29 @@ static bool can_put_off(struct vb_adapter *adapter, const struct vb_cq *cq)
 	return puts_off;
 }
 
-/* A program that has armed a CQ looks once more and then sleeps: that is no polling which the helper may rely on. */
+/*
+ * A program that has armed a CQ looks once more and then sleeps: the helper must not rely on such
+ * polling.
+ */
 static void note_poll(struct vb_adapter *adapter, uint64_t now_ns)
 {
 	if (!atomic_load_explicit(&adapter->polls_uncounted, memory_order_relaxed))
 		atomic_store_explicit(&adapter->polled_ns, now_ns, memory_order_relaxed);
 }
 
-/* For who finds something, or finds somebody else driving: to ask for the time would cost as much as the whole look. */
+/*
+ * For a poller that finds something, or finds another thread driving: asking for the time would
+ * cost as much as the whole look.
+ */
 static void note_driven_poll(struct vb_adapter *adapter)
 {
 	note_poll(adapter, atomic_load_explicit(&adapter->driven_ns, memory_order_relaxed));
 }
 
-/* Everything was looked at. The helper may sleep on, if that was so a moment ago, too: it need not be so again soon. */
+/*
+ * A round is complete: everything was looked at. The helper may sleep on if the program was also
+ * polling a moment ago; one poll does not mean that another follows soon.
+ */
 static void note_round(struct vb_adapter *adapter, uint64_t now_ns, bool polls_on)
 {
 	uint32_t rounds = atomic_load_explicit(&adapter->rounds, memory_order_relaxed);
@@ -177,14 +195,14 @@ static void note_round(struct vb_adapter *adapter, uint64_t now_ns, bool polls_o
 		vb_alarm_push(&adapter->alarm, now_ns);
 }
 
-/* Whether the last poll that counts is not long ago, before this one is noted. */
+/* Whether the last poll that counts was recent, before this one is noted. */
 static bool is_polling_on(const struct vb_adapter *adapter, uint64_t now_ns)
 {
 	return now_ns - atomic_load_explicit(&adapter->polled_ns, memory_order_relaxed) <
 	       POLLED_RECENTLY_NS;
 }
 
-/* For somebody who polls: one round, for he comes again himself. */
+/* For a thread that polls: one round, because the thread comes again itself. */
 static uint64_t drive_polled(struct vb_adapter *adapter, const struct vb_cq *cq)
 {
 	uint64_t now = begin_drive(adapter);
@@ -204,7 +222,10 @@ static uint64_t drive_polled(struct vb_adapter *adapter, const struct vb_cq *cq)
 	return settle(adapter, has_moved, has_moved);
 }
 
-/* Who polls now and then is also there while he posts one request after the other, however long that takes. */
+/*
+ * A program that polls now and then also counts as polling while it posts one request after the
+ * other, however long that takes.
+ */
 static void note_post(struct vb_adapter *adapter, uint64_t now_ns)
 {
 	uint64_t polled_ns = atomic_load_explicit(&adapter->polled_ns, memory_order_relaxed);
@@ -221,7 +242,7 @@ static void note_row(struct vb_adapter *adapter)
 				      memory_order_relaxed);
 }
 
-/* Who looks after each request, and always finds its completion, does not stream. */
+/* A program that polls after each request and always finds its completion does not stream. */
 static void end_row_of_answers(struct vb_adapter *adapter)
 {
 	uint32_t count = atomic_load_explicit(&adapter->posts_in_row, memory_order_relaxed);
@@ -235,13 +256,13 @@ static void end_row_of_answers(struct vb_adapter *adapter)
 	atomic_store_explicit(&adapter->posts_at_poll, count, memory_order_relaxed);
 }
 
-/* The short ways do not ask for the memory of neighbors. */
+/* The short paths do not ask for the memory of local peers. */
 static bool needs_whole_turn(const struct vb_adapter *adapter)
 {
 	return adapter->neighbors && vb_neighbors_await_segments(adapter->neighbors);
 }
 
-/* What most posts come to, on one host. False: the engine has more to do. */
+/* The usual case of a post between processes of one host. False: the engine has more to do. */
 static bool drive_at_once(struct vb_adapter *adapter, struct vb_qp *qp, uint64_t now_ns)
 {
 	if (needs_whole_turn(adapter))
@@ -255,8 +276,8 @@ static bool drive_at_once(struct vb_adapter *adapter, struct vb_qp *qp, uint64_t
 }
 
 /*
- * For somebody who has posted, to this QP if the others heard of it by their doorbells: what has come in is not his concern, unless he
- * cannot send before.
+ * For a thread that has posted: to this QP, or, if NULL, to QPs whose doorbells were rung. What has
+ * arrived does not concern that thread, unless it cannot send before that is processed.
  */
 static uint64_t drive_posted(struct vb_adapter *adapter, struct vb_qp *qp)
 {
@@ -276,7 +297,7 @@ static uint64_t drive_posted(struct vb_adapter *adapter, struct vb_qp *qp)
 	while (turns < TURNS_AT_ONCE && adapter->pump && vb_pump_send(adapter->pump, now)) {
 		turns++;
 		has_enough = vb_nic_has_moved_enough(adapter->nic);
-		/* With enough moved, the rest is the helper's, or for the next poll. */
+		/* With enough moved, the helper or the next poll does the rest. */
 		if (has_enough || !vb_nic_has_work(adapter->nic))
 			break;
 	}
@@ -286,7 +307,7 @@ static uint64_t drive_posted(struct vb_adapter *adapter, struct vb_qp *qp)
 		     : vb_adapter_drive(adapter);
 }
 
-/* Drives unless another thread does; what is posted while it does so is not left behind. */
+/* Drives unless another thread does. What is posted while this thread drives is not left behind. */
 static void try_drive(struct vb_adapter *adapter, bool is_polling, const struct vb_cq *cq)
 {
 	do {
@@ -295,7 +316,8 @@ static void try_drive(struct vb_adapter *adapter, bool is_polling, const struct 
 		if (!vb_lock_try(&adapter->owner)) {
 			if (is_polling)
 				note_driven_poll(adapter);
-			return; /* its owner looks at the doorbells after it has let go */
+			/* The owner looks at the doorbells after it has released the lock. */
+			return;
 		}
 		deadline_ns = is_polling ? drive_polled(adapter, cq) : drive_posted(adapter, NULL);
 		vb_lock_give(&adapter->owner);
@@ -316,14 +338,17 @@ void vb_adapter_send_put_off(struct vb_adapter *adapter)
 	vb_dma_end();
 }
 
-/* What the caller is about to do may end a QP that owes its peer an answer. */
+/*
+ * Sends deferred answers first: what the caller is about to do may end a QP that owes its peer an
+ * answer.
+ */
 void vb_adapter_enter(struct vb_adapter *adapter)
 {
 	vb_lock_take(&adapter->owner);
 	vb_adapter_send_put_off(adapter);
 }
 
-/* Of the engine; who could not have it meanwhile has rung. */
+/* Releases the engine. A thread that could not get it meanwhile has rung. */
 static void let_go(struct vb_adapter *adapter, uint64_t deadline_ns)
 {
 	vb_lock_give(&adapter->owner);
@@ -337,7 +362,10 @@ void vb_adapter_leave(struct vb_adapter *adapter)
 	let_go(adapter, vb_adapter_drive(adapter));
 }
 
-/* Who finds one completion after the other without posting leaves his peers without answers. */
+/*
+ * A program that finds one completion after the other without posting leaves its peers without
+ * answers.
+ */
 void vb_adapter_on_poll(struct vb_adapter *adapter)
 {
 	uint32_t left = atomic_load_explicit(&adapter->put_off, memory_order_relaxed);
@@ -361,8 +389,9 @@ static void count_vain_poll(struct vb_adapter *adapter)
 }
 
 /*
- * For who polls in vain: perhaps the one he waits for waits for our CPU. Between equals, yielding gives it half of it at most, so who waits for the
- * helper sleeps.
+ * For a poller that finds nothing: perhaps the thread or peer that it waits for needs this CPU.
+ * Between threads of equal priority, yielding gives that thread half of the CPU at most, so a
+ * poller that waits for the helper sleeps.
  */
 static void rest(struct vb_adapter *adapter)
 {
@@ -372,7 +401,10 @@ static void rest(struct vb_adapter *adapter)
 		vb_lock_give(&adapter->owner);
 }
 
-/* Returns how many there were before. Of two threads that poll at once, one may not be counted. */
+/*
+ * Returns how many there were before. If two threads poll at the same time, one poll may not be
+ * counted.
+ */
 static uint32_t count_idle_poll(struct vb_adapter *adapter)
 {
 	uint32_t before = atomic_load_explicit(&adapter->idle_polls, memory_order_relaxed);
@@ -387,33 +419,34 @@ void vb_adapter_poll(struct vb_adapter *adapter, const struct vb_cq *cq)
 	count_vain_poll(adapter);
 	if (count_idle_poll(adapter) < IDLE_POLLS_MAX)
 		return;
-	note_poll(adapter, vb_clock_now()); /* also if another one drives, and for long */
+	note_poll(adapter, vb_clock_now()); /* also if another thread drives, and for long */
 	rest(adapter);
 }
 
 /*
- * Who posts on and on without looking for completions streams: his packets wait for company, until there are enough of
- * them or he polls. If he does neither, the helper finds them; so they wait only while it pauses, which is not for long.
+ * A program that keeps posting without looking for completions streams: its packets wait for more,
+ * until there are enough of them or the program polls. If it does neither, the helper finds them;
+ * so they wait only while the helper pauses, which is not for long.
  */
 static bool may_wait(uint32_t posts_in_row)
 {
 	return posts_in_row > POSTS_AT_ONCE && posts_in_row % POSTS_TOGETHER;
 }
 
-/* True if what is posted may wait. */
+/* Counts a post. True if what is posted may wait. */
 static bool count_post(struct vb_adapter *adapter)
 {
-	/* Of two threads that post at once, one may not be counted. */
+	/* If two threads post at the same time, one post may not be counted. */
 	uint32_t count = atomic_load_explicit(&adapter->posts_in_row, memory_order_relaxed) + 1;
 
 	atomic_store_explicit(&adapter->posts_in_row, count, memory_order_relaxed);
 	return may_wait(count);
 }
 
-/* The doorbell has been rung. */
+/* For use after the doorbell has been rung. */
 static void kick(struct vb_adapter *adapter, bool can_wait)
 {
-	/* Pairs with the helper's look at the doorbells, after it has said when it wakes. */
+	/* Pairs with the helper's look at the doorbells, after it has announced when it wakes. */
 	if (can_wait &&
 	    atomic_load_explicit(&adapter->helper_wakes_ns, memory_order_seq_cst) == HELPER_PAUSES)
 		return;
@@ -425,7 +458,7 @@ void vb_adapter_kick(struct vb_adapter *adapter)
 	kick(adapter, count_post(adapter));
 }
 
-/* Who can drive needs no doorbell. */
+/* A thread that can drive needs no doorbell. */
 void vb_adapter_kick_qp(struct vb_adapter *adapter, struct vb_qp *qp)
 {
 	bool can_wait = count_post(adapter);
@@ -470,7 +503,9 @@ void vb_adapter_kick_now(struct vb_adapter *adapter)
 void vb_adapter_expect_sleep(struct vb_adapter *adapter)
 {
 	atomic_store_explicit(&adapter->polls_uncounted, LAST_POLLS, memory_order_relaxed);
-	/* Pairs with the helper's second look at it, after it has said that it pauses. */
+	/*
+	 * Pairs with the helper's second look at polled_ns, after it has announced that it pauses.
+	 */
 	atomic_store_explicit(&adapter->polled_ns, 0, memory_order_seq_cst);
 	vb_adapter_end_pause(adapter);
 }
@@ -506,12 +541,12 @@ void vb_adapter_end_sleep(struct vb_adapter *adapter)
 		vb_neighbors_end_sleep(adapter->neighbors);
 }
 
-/* What a thread that waits has to do between one sleep and the next. */
+/* The state of a waiting thread between one sleep and the next. */
 struct wait {
 	struct vb_adapter *adapter;
-	struct pollfd fds[VB_PUMP_FDS_MAX + 1]; /* what it waits for, sockets */
+	struct pollfd fds[VB_PUMP_FDS_MAX + 1]; /* the descriptor it waits for, then sockets */
 	uint32_t count;
-	bool is_asleep; /* it has told the neighbors so */
+	bool is_asleep; /* it has announced that to the local peers */
 };
 
 /* As the owner. */
@@ -528,7 +563,7 @@ static void wake_up(struct vb_adapter *adapter, struct wait *wait)
 	}
 }
 
-/* Drives once; returns until when to sleep. */
+/* Drives once. Returns until when to sleep. */
 static uint64_t take_turn(struct vb_adapter *adapter, struct wait *wait)
 {
 	uint64_t deadline_ns;
@@ -545,8 +580,8 @@ static uint64_t take_turn(struct vb_adapter *adapter, struct wait *wait)
 }
 
 /*
- * The one place where a thread that waits may be cancelled, as programs do with theirs. It is a raw system call, which the C library
- * does not know for such a place.
+ * The only place where a waiting thread may be cancelled, as programs do with their threads. The
+ * sleep is a raw system call, which the C library does not recognise as a cancellation point.
  */
 static int sleep_cancellable(struct pollfd *fds, uint32_t count, uint64_t until_ns)
 {
@@ -573,7 +608,7 @@ static int wait_driving(struct vb_adapter *adapter, struct wait *wait)
 	}
 }
 
-/* Also when the thread is cancelled. */
+/* Runs also when the thread is cancelled. */
 static void end_wait(void *argument)
 {
 	struct wait *wait = argument;
@@ -582,7 +617,7 @@ static void end_wait(void *argument)
 	vb_lock_take(&adapter->owner);
 	wake_up(adapter, wait);
 	vb_lock_give(&adapter->owner);
-	/* Pairs with the helper's look at it, after it has said when it wakes. */
+	/* Pairs with the helper's look at waiter_count, after it has announced when it wakes. */
 	atomic_fetch_sub_explicit(&adapter->waiter_count, 1, memory_order_seq_cst);
 	vb_adapter_wake_helper_before(adapter, vb_clock_now() + HELPER_RETURNS_NS);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The list of devices and its refreshing: what the kernel says (device_netlink.c), made into devices (device_make.c). */
+/*
+ * The list of devices and its refreshing: what the kernel reports (device_netlink.c), made into
+ * devices (device_make.c).
+ */
 #include "host/device_priv.h"
 
 #include "base/heap.h"

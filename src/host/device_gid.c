@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which address has which entry of a GID table. Programs remember indices, so an address never moves while it exists;
- * entries 0 and 1 are what programs take without looking.
+ * The assignment of addresses to entries of a GID table. Programs remember indices, so an address
+ * never moves while it exists. Programs use entries 0 and 1 without looking.
  */
 #include "host/device_priv.h"
 
@@ -51,7 +51,10 @@ static bool has_address(const struct vb_interfaces *interfaces, uint32_t ifindex
 	return false;
 }
 
-/* Entries whose address has gone, and the one that was made up: it is made again if it is still needed. */
+/*
+ * Removes entries whose address no longer exists, and the generated one: it is made again if it is
+ * still needed.
+ */
 static void remove_old(struct vb_device *device, const struct vb_interfaces *interfaces)
 {
 	for (uint32_t i = 0; i < INDEX_END; i++) {
@@ -91,7 +94,10 @@ static bool place(struct vb_device *device, const struct vb_gid *gid)
 	return entry;
 }
 
-/* Entry 0 is never empty. The GID made up for it may be an address already; then that one moves: none is there twice. */
+/*
+ * Fills entry 0, which is never empty. The GID generated for it may be an address already; then
+ * that address moves, so that no GID is there twice.
+ */
 static void make_link_local(struct vb_device *device)
 {
 	struct vb_device_gid made = { .gid = { { 0xfe, 0x80 } }, .is_host_only = true };
@@ -108,7 +114,7 @@ static void make_link_local(struct vb_device *device)
 	device->gids[INDEX_LINK_LOCAL] = made;
 }
 
-/* IPv4 first: they fill the front of a new table. */
+/* IPv4 addresses come first: they fill the front of a new table. */
 uint32_t vb_device_place_gids(struct vb_device *device, const struct vb_interfaces *interfaces)
 {
 	uint32_t left_out = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From interfaces to devices: which, in which order, under which names and GUIDs; and what has changed since. */
+/*
+ * The making of devices from interfaces: which, in which order, under which names and GUIDs; and
+ * what has changed since.
+ */
 #include "host/device_priv.h"
 
 #include "base/bytes.h"
@@ -12,7 +15,10 @@
 #define PATH_MTU_MAX 4096u
 #define PATH_MTU_MIN 256u
 
-/* Programs prefer fast devices. One that reaches nobody else must not look faster than any that does. */
+/*
+ * Programs prefer fast devices. A device that reaches no other host must not look faster than any
+ * that does.
+ */
 #define SPEED_UNKNOWN_MBPS 10000
 #define SPEED_LOOPBACK_MBPS 2500
 
@@ -26,7 +32,10 @@ uint32_t vb_device_path_mtu(uint32_t interface_mtu, uint32_t limit)
 	return 0;
 }
 
-/* EUI-64 in the form of IPv6 interface identifiers: the GUID is the lower half of the link-local address. */
+/*
+ * EUI-64 in the form of IPv6 interface identifiers: the GUID is the lower half of the link-local
+ * address.
+ */
 static uint64_t guid_of_mac(const uint8_t mac[6])
 {
 	const uint8_t bytes[8] = {
@@ -43,22 +52,28 @@ static uint64_t hash(uint64_t state, const char *text)
 	return state;
 }
 
-/* From the names of machine and interface. The bit that says "assigned by a manufacturer" is 0. */
+/*
+ * Makes a GUID from the names of machine and interface. The bit that says "assigned by a
+ * manufacturer" is 0.
+ */
 static uint64_t guid_of_name(const char *machine, const char *ifname)
 {
 	uint64_t guid = hash(0xcbf29ce484222325ull, machine);
 
 	guid = hash(guid, "/");
 	guid = hash(guid, ifname);
-	guid ^= guid >>
-		32; /* the last letters of a name have not reached the lowest bits' neighbours yet */
+	/* The last letters of a name have not yet reached the bits near the lowest ones. */
+	guid ^= guid >> 32;
 	guid *= 0xd6e8feb86659fd93ull;
 	guid ^= guid >> 32;
 	guid &= ~(2ull << 56);
 	return guid ? guid : 1;
 }
 
-/* A bridge has the MAC of one of its ports, a VLAN that of its interface: only the first one gets its GUID from it. */
+/*
+ * A bridge has the MAC of one of its ports, a VLAN that of its interface. Only the first interface
+ * with a MAC gets its GUID from it.
+ */
 static bool owns_mac(const struct vb_interfaces *interfaces, const struct vb_interface *interface)
 {
 	if (!interface->has_mac)
@@ -90,7 +105,7 @@ static uint32_t speed_of(const struct vb_interface *interface)
 	return interface->speed_mbps ? interface->speed_mbps : SPEED_UNKNOWN_MBPS;
 }
 
-/* Names of devices become names of files: what is odd in them is replaced. */
+/* Names of devices become names of files, so unusual characters are replaced. */
 static void name_device(const char *ifname, char name[VB_DEVICE_NAME_MAX])
 {
 	snprintf(name, VB_DEVICE_NAME_MAX, NAME_PREFIX "%s", ifname);
@@ -101,7 +116,7 @@ static void name_device(const char *ifname, char name[VB_DEVICE_NAME_MAX])
 
 /* --- which interfaces ------------------------------------------------------------------------- */
 
-/* Does the pattern, which ends at `end`, match the whole text? */
+/* Whether the pattern, which ends at `end`, matches the whole text. */
 static bool matches(const char *pattern, const char *end, const char *text)
 {
 	if (pattern == end)
@@ -163,7 +178,7 @@ static bool is_device(const struct vb_interfaces *interfaces, const struct vb_in
 
 /* --- devices ---------------------------------------------------------------------------------- */
 
-/* What follows the interface; names and GUID do not. */
+/* Updates what follows the interface; the device's name and GUID do not. */
 static void follow(struct vb_device *device, const struct vb_interfaces *interfaces,
 		   const struct vb_interface *interface, const struct vb_config *config)
 {
@@ -184,7 +199,7 @@ static void follow(struct vb_device *device, const struct vb_interfaces *interfa
 		       device->name, left_out);
 }
 
-/* Two odd names may have become the same. */
+/* Two unusual names may have become the same. */
 static void make_name_unique(struct vb_device *device, const struct vb_device *others,
 			     uint32_t count)
 {
@@ -208,7 +223,7 @@ static bool is_before(const struct vb_device *a, const struct vb_device *b)
 	return a->ifindex < b->ifindex;
 }
 
-/* Not by qsort(), which may take memory from the program's heap. */
+/* Does not use qsort(), which may take memory from the program's heap. */
 static void sort_by_rank(struct vb_device *devices, uint32_t count)
 {
 	for (uint32_t i = 1; i < count; i++)
@@ -223,7 +238,7 @@ static void sort_by_rank(struct vb_device *devices, uint32_t count)
 vb_err vb_device_make_list(const struct vb_interfaces *interfaces, const struct vb_config *config,
 			   struct vb_device **devices_out, uint32_t *count_out)
 {
-	/* One more than needed: of none, too, there is something to free. */
+	/* One more than needed: an empty list is also something to free. */
 	struct vb_device *devices = vb_heap_alloc(interfaces->count + 1, sizeof(*devices));
 	uint32_t count = 0;
 
@@ -278,7 +293,10 @@ static void compare(const struct vb_device *before, const struct vb_device *afte
 		changes->what |= VB_DEVICE_MTU_CHANGE;
 }
 
-/* The GIDs of an interface that is gone stay: programs that still hold the device see what they knew. */
+/*
+ * The GIDs of an interface that no longer exists stay: programs that still hold the device see what
+ * they knew.
+ */
 void vb_device_update(struct vb_device *device, const struct vb_interfaces *interfaces,
 		      const struct vb_config *config, struct vb_device_changes *changes_out)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The interfaces of this network namespace, as rtnetlink describes them, and the watch for changes. Bare system calls:
- * librspreload would take our sockets for its own. Nothing here needs rights. /sys/class/net is not used: a process that
- * changed its network namespace still sees the old one there.
+ * The interfaces of this network namespace, as rtnetlink describes them. Uses bare system calls:
+ * librspreload would take our sockets for its own. Nothing here needs privileges. /sys/class/net is
+ * not used: a process that changed its network namespace still sees the old one there.
  */
 #include "host/device_priv.h"
 
@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #define BUFFER_SIZE (64 * 1024) /* the kernel fills at most 32 KiB at a time */
-#define ATTEMPTS_MAX 16 /* of a dump that a change interrupts; the watch tells of the last one */
+#define ATTEMPTS_MAX 16 /* for a dump that a change interrupts; the watch reports the last change */
 #define LINK_MODE_WORDS_MAX 127
 #define SPEED_MBPS_MAX 10000000u
 
@@ -34,7 +34,7 @@
 #define RTEXT_FILTER_SKIP_STATS (1 << 3)
 #endif
 
-/* One that asks the kernel. */
+/* The state of one conversation with the kernel. */
 struct inquiry {
 	int fd;
 	uint32_t sequence;
@@ -50,7 +50,7 @@ struct inquiry {
 
 /* --- the table of interfaces ------------------------------------------------------------------ */
 
-/* Room for one more element behind `count`; grows by doubling. */
+/* Makes room for one more element behind `count`. Grows by doubling. */
 static void *grow(void *array, uint32_t count, size_t size)
 {
 	void *longer;
@@ -98,7 +98,7 @@ void vb_interfaces_fini(struct vb_interfaces *interfaces)
 
 /* --- messages --------------------------------------------------------------------------------- */
 
-/* NLMSG_DATA() and RTA_DATA(), which drop the const. */
+/* Like NLMSG_DATA() and RTA_DATA(), which drop the const. */
 static const void *body(const struct nlmsghdr *message)
 {
 	return (const char *)message + NLMSG_HDRLEN;
@@ -109,7 +109,10 @@ static const void *content(const struct rtattr *attribute)
 	return (const char *)attribute + RTA_LENGTH(0);
 }
 
-/* The attributes behind a message's own struct; a type that comes twice counts once. Unknown types are skipped. */
+/*
+ * Finds the attributes behind a message's own struct. A type that comes twice counts once. Unknown
+ * types are skipped.
+ */
 static void index_attributes(const struct nlmsghdr *message, size_t header_size,
 			     const struct rtattr **table, uint32_t table_size)
 {
@@ -156,8 +159,9 @@ static void read_mac(struct vb_interface *interface, const struct ifinfomsg *inf
 }
 
 /*
- * The driver says whether there is a carrier, and that counts at once. IFF_RUNNING says so only when the kernel's link watch has been there, which may be
- * a second later. A link is dormant while somebody has yet to open it: an authenticator, or the interface below it.
+ * The driver reports whether there is a carrier, and that counts immediately. IFF_RUNNING reports
+ * it only after the kernel's link watch has run, which may be a second later. A link is dormant
+ * while an authenticator or the interface below it has yet to open it.
  */
 static bool is_connected(const struct ifinfomsg *info, const struct rtattr *operational_state)
 {
@@ -214,7 +218,10 @@ static void on_address(struct inquiry *inquiry, const struct nlmsghdr *message)
 	if ((info->ifa_family != AF_INET && info->ifa_family != AF_INET6) || !own ||
 	    RTA_PAYLOAD(own) != length)
 		return;
-	/* Not an address yet, or never: somebody else may have it. An optimistic one may be used meanwhile. */
+	/*
+	 * Not an address yet, or never: another host may have it. An optimistic address may be used
+	 * meanwhile.
+	 */
 	if ((read_u32(attributes[IFA_FLAGS], info->ifa_flags) &
 	     (IFA_F_TENTATIVE | IFA_F_OPTIMISTIC)) == IFA_F_TENTATIVE ||
 	    read_u32(attributes[IFA_FLAGS], info->ifa_flags) & IFA_F_DADFAILED)
@@ -242,7 +249,10 @@ static uint32_t outgoing(const struct rtattr *const *attributes)
 	return read_u32(attributes[RTA_OIF], 0);
 }
 
-/* There may be a million routes; the best default route is all that is kept of them. IPv4 goes before IPv6. */
+/*
+ * There may be a million routes, so only the best default route is kept. IPv4 takes precedence over
+ * IPv6.
+ */
 static void on_route(struct inquiry *inquiry, const struct nlmsghdr *message)
 {
 	const struct rtattr *attributes[RTA_TABLE + 1];
@@ -288,7 +298,7 @@ static vb_err inquiry_init(struct inquiry *inquiry, struct vb_interfaces *interf
 		vb_heap_free(inquiry->buffer);
 		return err;
 	}
-	/* Then the kernel sorts out the routes of other tables; without, we do. */
+	/* With this option the kernel filters out the routes of other tables; without it, we do. */
 	syscall(SYS_setsockopt, inquiry->fd, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &on, sizeof(on));
 	return VB_OK;
 }
@@ -430,7 +440,10 @@ static enum dump_end dump_routes(struct inquiry *inquiry, uint8_t family)
 	return dump(inquiry, &request.header, on_route);
 }
 
-/* A family without routes, or a kernel without the family, refuses; then there is no default route. */
+/*
+ * A family without routes, or a kernel without the family, refuses the request; then there is no
+ * default route.
+ */
 static enum dump_end dump_default_route(struct inquiry *inquiry)
 {
 	enum dump_end ipv4, ipv6;
@@ -442,7 +455,7 @@ static enum dump_end dump_default_route(struct inquiry *inquiry)
 	return ipv4 == DUMP_INTERRUPTED || ipv6 == DUMP_INTERRUPTED ? DUMP_INTERRUPTED : DUMP_DONE;
 }
 
-/* Asks again as long as changes get in between. Returns false if the kernel refuses. */
+/* Asks again as long as changes interrupt. Returns false if the kernel refuses. */
 static bool ask(struct inquiry *inquiry, enum dump_end (*question)(struct inquiry *))
 {
 	enum dump_end end = DUMP_INTERRUPTED;
@@ -452,9 +465,14 @@ static bool ask(struct inquiry *inquiry, enum dump_end (*question)(struct inquir
 	return end != DUMP_REFUSED;
 }
 
-/* --- what netlink does not tell --------------------------------------------------------------- */
+/*
+ * --- what netlink does not report --------------------------------------------------------------
+ */
 
-/* In Mb/s; 0 if the driver does not say. The first call learns how long the answer's bit masks are. */
+/*
+ * In Mb/s; 0 if the driver does not report it. The first call learns how long the answer's bit
+ * masks are.
+ */
 static uint32_t ask_speed(const struct inquiry *inquiry, const struct vb_interface *interface)
 {
 	union {
@@ -488,7 +506,7 @@ static void read_machine(struct vb_interfaces *interfaces)
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-/* Not by qsort(), which may take memory from the program's heap. */
+/* Does not use qsort(), which may take memory from the program's heap. */
 static void sort_by_ifindex(struct vb_interface *list, uint32_t count)
 {
 	for (uint32_t i = 1; i < count; i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The interfaces as the kernel describes them (device_netlink.c), and what devices are made of them (device_make.c,
- * device_gid.c). The latter ask nobody for anything, so tests can make up any interface.
+ * The interfaces as the kernel describes them (device_netlink.c), and the devices that are made of
+ * them (device_make.c, device_gid.c). The latter two files do not ask the system for anything, so
+ * tests can make up any interface.
  */
 #ifndef VB_HOST_DEVICE_PRIV_H
 #define VB_HOST_DEVICE_PRIV_H
@@ -27,17 +28,18 @@ struct vb_interface_address {
 	uint32_t ifindex;
 };
 
-/* Everything at one moment. Zero-initialised it is empty. */
+/* The state of all interfaces at one moment. Zero-initialised, it is empty. */
 struct vb_interfaces {
 	struct vb_interface *list; /* by ifindex */
 	uint32_t count;
 	struct vb_interface_address *addresses; /* in the kernel's order */
 	uint32_t address_count;
 	uint32_t default_ifindex; /* 0: there is no default route */
-	char machine[64]; /* what tells this machine from others, also after the next start */
+	/* Distinguishes this machine from others, also after the next start. */
+	char machine[64];
 };
 
-/* Appends a zeroed one; NULL without memory. */
+/* Appends a zeroed element; NULL without memory. */
 struct vb_interface *vb_interfaces_add(struct vb_interfaces *interfaces);
 struct vb_interface_address *vb_interfaces_add_address(struct vb_interfaces *interfaces);
 void vb_interfaces_fini(struct vb_interfaces *interfaces);
@@ -51,7 +53,10 @@ uint64_t vb_device_guid(const struct vb_interfaces *interfaces,
 bool vb_device_is_link_local(const struct vb_gid *gid);
 bool vb_device_is_ipv4(const struct vb_gid *gid);
 
-/* Puts the GID table right for the addresses that the interface has now. Returns how many found no room. */
+/*
+ * Corrects the GID table for the addresses that the interface has now. Returns how many found no
+ * room.
+ */
 uint32_t vb_device_place_gids(struct vb_device *device, const struct vb_interfaces *interfaces);
 
 VB_MUST_USE vb_err vb_device_make_list(const struct vb_interfaces *interfaces,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The watch: a netlink socket that hears of every change of links and addresses. What changed is not read from it: a
- * message may be lost when the queue is full, a fresh look at the interfaces may not.
+ * The watch: a netlink socket that gets a message for every change of links and addresses. What
+ * changed is not read from it: a message may be lost when the queue is full, a new look at the
+ * interfaces may not.
  */
 #include "host/device.h"
 
@@ -42,10 +43,13 @@ void vb_device_watch_close(int fd)
 enum vb_device_news vb_device_watch_take(int fd)
 {
 	enum vb_device_news news = VB_DEVICE_NO_NEWS;
-	char first_bytes[64]; /* the rest of each message is thrown away */
+	char first_bytes[64]; /* the rest of each message is discarded */
 	int errno_before = errno;
 
-	/* Reading from a descriptor that a program has opened since at this number would rob it. */
+	/*
+	 * If the program has opened a descriptor of its own at this number since, reading would
+	 * steal its data.
+	 */
 	if (!vb_fd_is_ours(fd)) {
 		errno = errno_before;
 		return VB_DEVICE_WATCH_LOST;

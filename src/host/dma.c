@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * vb_dma_* on the memory of this very process, which the program may unmap, protect or truncate while we
- * copy. Each access stands under a guard (host/guard_priv.h); host/guard.c brings a fault back to it.
- * Before vb_dma_install() a fault ends the process, as in any other code.
+ * vb_dma_* on the memory of this process, which the program may unmap, protect or truncate while we
+ * copy. Each access runs under a guard (host/guard_priv.h); host/guard.c returns a fault to it.
+ * Before vb_dma_install(), a fault ends the process, as in any other code.
  */
 #include "host/dma.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From application memory to application memory, without ours in between: where one instruction does it. */
+/*
+ * Copies from application memory to application memory, without a buffer of ours in between, where
+ * one instruction can do it.
+ */
 #include "host/dma.h"
 
 #include "host/guard_priv.h"

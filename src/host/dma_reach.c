@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Executing requests in the memory of a peer on this host. We announce ourselves before we look at the target's rows, and
- * it waits for us after it has changed one. The busy word is the initiator's: only an engine's owner calls this.
+ * The execution of requests in the memory of a peer on this host. We announce ourselves before we
+ * look at the target's rows, and the target waits for us after it has changed one. The busy word is
+ * the initiator's: only an engine's owner calls these functions.
  */
 #include "host/dma_reach.h"
 
@@ -13,7 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define LAST_WORD 8u /* bytes at the end of a WRITE that come after all others */
+#define LAST_WORD 8u /* bytes at the end of a WRITE, written after all others */
 
 bool vb_dma_reach_is_alive(const _Atomic uint32_t *mark)
 {
@@ -34,14 +35,21 @@ bool vb_dma_reach_probe(pid_t pid, uint64_t address, uint64_t content)
 	       found == content;
 }
 
-/* Nobody else writes it. Who reads it may be hostile, or its memory full of rubbish: so it is changed, and not set. */
+/*
+ * Only we write the busy word. Its reader may be hostile, or its memory full of garbage: so the
+ * word is incremented, not set.
+ */
 static void announce(struct vb_reach *reach)
 {
 	if (!reach->busy)
 		return;
-		/* Pairs with the fence of whoever waits for us: either we see the row that he has changed, or he sees us. */
+		/*
+		 * Pairs with the fence of the target that waits for us: either we see the row that
+		 * the target has changed, or the target sees us.
+		 */
 #ifdef __x86_64__
-	atomic_fetch_add_explicit(reach->busy, 1, memory_order_seq_cst); /* which is such a fence */
+	/* On x86-64, this is also a fence. */
+	atomic_fetch_add_explicit(reach->busy, 1, memory_order_seq_cst);
 #else
 	atomic_fetch_add_explicit(reach->busy, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
@@ -58,14 +66,14 @@ static void withdraw(struct vb_reach *reach)
 	atomic_store_explicit(reach->busy, word + 1, memory_order_release);
 }
 
-/* --- the line --- */
+/* --- the shared-memory link --- */
 
 uint64_t vb_dma_reach_line_end(const struct vb_reach *reach)
 {
 	return reach->line ? reach->line_before + reach->line->produced : 0;
 }
 
-/* The target says that it has read a packet after it has executed it. */
+/* The target reports a packet as read after it has executed it. */
 bool vb_dma_reach_has_read(const struct vb_reach *reach, uint64_t line_end)
 {
 	if (!reach->line || line_end <= reach->line_before)
@@ -79,13 +87,13 @@ bool vb_dma_reach_is_on_wire(const struct vb_reach *reach, const struct vb_reach
 	return vb_reach_is_on_wire(&reach->tables, asker);
 }
 
-/* Where the part lies. */
+/* Where the part of a request lies. */
 struct place {
 	uint64_t address;
-	bool is_here; /* in this process, by a mapping if not by itself */
+	bool is_here; /* in this process: its own memory, or a mapping */
 };
 
-/* If we have the mapping that the region lies in. */
+/* Finds the address in this process, if we have the mapping that the region lies in. */
 static bool find_here(struct vb_reach *reach, const struct vb_key_row *row, uint64_t address,
 		      uint32_t length, uint64_t *here_out)
 {
@@ -108,7 +116,7 @@ static bool find_here(struct vb_reach *reach, const struct vb_key_row *row, uint
 	return true;
 }
 
-/* False if it may not be reached. */
+/* False if the memory must not be accessed. */
 static inline __attribute__((always_inline)) bool resolve(struct vb_reach *reach,
 							  const struct vb_reach_request *request,
 							  struct place *place)
@@ -118,7 +126,10 @@ static inline __attribute__((always_inline)) bool resolve(struct vb_reach *reach
 
 	if (reach->mark && !vb_dma_reach_is_alive(reach->mark))
 		return false;
-	/* Pairs with the store that opens it again: rows are at least as new. */
+	/*
+	 * Pairs with the store that opens the target again: the rows that we see are at least as
+	 * new.
+	 */
 	if (reach->is_closed && atomic_load_explicit(reach->is_closed, memory_order_acquire))
 		return false;
 	row = vb_reach_check(&reach->tables, request);
@@ -131,9 +142,9 @@ static inline __attribute__((always_inline)) bool resolve(struct vb_reach *reach
 	return true;
 }
 
-/* --- memory that we have --- */
+/* --- memory that is mapped here --- */
 
-/* Between two places of application memory, by way of ours. */
+/* Copies between two places of application memory, through a buffer of ours. */
 static __attribute__((noinline)) bool copy_by_pieces(uint64_t to, uint64_t from, uint32_t length)
 {
 	uint8_t bytes[4096];
@@ -184,7 +195,7 @@ static bool read_here(uint64_t from, const struct vb_reach_request *request)
 
 /* --- another process --- */
 
-/* What one system call moves: memory here and there, in the same order. */
+/* What one system call moves: local and remote memory, in the same order. */
 struct move {
 	struct iovec local[VB_REACH_WRITES_MAX + VB_SGE_MAX];
 	struct iovec remote[2 * VB_REACH_WRITES_MAX];
@@ -197,7 +208,7 @@ static struct iovec part(uint64_t address, uint64_t length)
 	return (struct iovec){ (void *)(uintptr_t)address, length };
 }
 
-/* The kernel goes from one part to the next: what is in the last one comes last. */
+/* The kernel goes from one part to the next: the bytes of the last part come last. */
 static void add(struct move *move, const struct vb_reach_request *request, uint64_t address)
 {
 	uint32_t length = request->part_length;
@@ -222,7 +233,7 @@ static uint64_t execute_move(const struct vb_reach *reach, long call, const stru
 	return moved < 0 ? 0 : (uint64_t)moved;
 }
 
-/* How many of the requests so many bytes are, if all of each are there. */
+/* How many of the requests this many bytes complete. */
 static uint32_t count_whole(const struct vb_reach_request *requests, uint32_t count, uint64_t bytes)
 {
 	uint32_t whole = 0;
@@ -240,7 +251,7 @@ static __attribute__((noinline)) uint32_t write_by_process(struct vb_reach *reac
 	struct place place;
 	uint32_t i = 0;
 
-	move.local_count = move.remote_count = 0; /* the rest is as long as they say */
+	move.local_count = move.remote_count = 0; /* the counts limit the arrays */
 	while (i < count && resolve(reach, &requests[i], &place) && !place.is_here)
 		add(&move, &requests[i++], place.address);
 	if (!i)
@@ -248,7 +259,10 @@ static __attribute__((noinline)) uint32_t write_by_process(struct vb_reach *reac
 	return count_whole(requests, i, execute_move(reach, SYS_process_vm_writev, &move));
 }
 
-/* Those from the first on that are all in memory which we have, or all are not. */
+/*
+ * Executes requests from the first on, as long as they are all in memory that is mapped here, or
+ * all are not.
+ */
 static uint32_t write_some(struct vb_reach *reach, const struct vb_reach_request *requests,
 			   uint32_t count)
 {
@@ -322,7 +336,10 @@ static bool execute_atomic(struct vb_reach *reach, const struct vb_reach_request
 				  : vb_dma_fetch_add(place.address, atomic->swap_or_add, old_out);
 }
 
-/* The kernel copies, and a copy is not atomic: only where we have the page ourselves. */
+/*
+ * The kernel would copy, and a copy is not atomic. So an atomic works only where the page is mapped
+ * here.
+ */
 bool vb_dma_reach_atomic(struct vb_reach *reach, const struct vb_reach_request *request,
 			 const struct vb_reach_atomic *atomic, uint64_t *old_out)
 {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How the memory of another process is reached (nic/reach.h). The target of a reach is this very process, or another one: by mappings that both
- * have, or else by its pid and the system calls process_vm_readv() and process_vm_writev().
+ * Peer memory access: how the memory of another process is read and written (nic/reach.h). The
+ * target is this very process, or another one. Another process is accessed by mappings that both
+ * processes have, or else by its pid and the system calls process_vm_readv() and
+ * process_vm_writev().
  */
 #ifndef VB_HOST_DMA_REACH_H
 #define VB_HOST_DMA_REACH_H
@@ -18,9 +20,9 @@ enum vb_reach_way {
 	VB_REACH_PROCESS, /* by the pid */
 };
 
-/* A mapping of the target that we have, too. */
+/* A mapping of the target that this process also has. */
 struct vb_reach_segment {
-	uint32_t number; /* 0: none; without bytes: it was asked for */
+	uint32_t number; /* 0: none; without bytes: it was requested */
 	uint8_t *bytes;
 	uint64_t address; /* at the target */
 	uint64_t length;
@@ -31,16 +33,20 @@ struct vb_reach_segment {
 struct vb_reach {
 	enum vb_reach_way way;
 	pid_t pid;
-	struct vb_reach_tables tables; /* NULL: nothing is reached */
-	const struct vb_ring_writer *line; /* to the target; NULL: there is none now … */
-	uint64_t line_before; /* … and bytes of earlier ones, which nobody reads any more */
-	_Atomic uint32_t
-		*busy; /* that the target sees: odd while we act; NULL: nobody needs to see it */
-	uint32_t wanted_segment; /* a region lies in it, and we do not have it; 0: none … */
-	bool *wants_segment; /* … and for whoever looks after several of these; NULL: nobody does */
-	struct vb_reach_segment
-		*segments; /* VB_REACH_SEGMENTS, where each has one place only; or NULL */
-	const _Atomic uint32_t *is_closed; /* the target's: it shows its rows no longer; or NULL */
+	struct vb_reach_tables tables; /* NULL: no memory is accessible */
+	const struct vb_ring_writer *line; /* to the target; NULL: there is none now */
+	/* Bytes of earlier links, which no process reads any more. */
+	uint64_t line_before;
+	/* The target sees it: odd while we act. NULL: no one needs to see it. */
+	_Atomic uint32_t *busy;
+	/* A segment that a region lies in and that we do not have; 0: none. */
+	uint32_t wanted_segment;
+	/* Set for the owner of several of these; NULL: there is none. */
+	bool *wants_segment;
+	/* VB_REACH_SEGMENTS of them, where each number has one possible place; or NULL. */
+	struct vb_reach_segment *segments;
+	/* The target's: it no longer publishes its rows; or NULL. */
+	const _Atomic uint32_t *is_closed;
 	const _Atomic uint32_t *mark; /* of the target's helper: see vb_dma_reach_is_alive() */
 };
 
@@ -50,10 +56,13 @@ static inline struct vb_reach_segment *vb_dma_reach_segment_of(struct vb_reach *
 	return &reach->segments[number & (VB_REACH_SEGMENTS - 1)];
 }
 
-/* Whether the thread that holds a robust mutex, whose first word this is, still lives. */
+/*
+ * Whether the thread that holds a robust mutex is still alive. `mark` is the first word of the
+ * mutex.
+ */
 bool vb_dma_reach_is_alive(const _Atomic uint32_t *mark);
 
-/* Whether the kernel lets us read that memory of a process: 8 bytes which are known. */
+/* Whether the kernel lets us read that memory of a process: 8 bytes with known content. */
 bool vb_dma_reach_probe(pid_t pid, uint64_t address, uint64_t content);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What /proc says about the signals of another process's threads. */
+/* Reads from /proc the pending signals of another process's threads. */
 #include "host/dying.h"
 
 #include "host/file.h"

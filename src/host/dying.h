@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads that were killed and have not noticed yet: one in the middle of a system call goes on with it until it gets a CPU and returns. The kernel shows them as
- * having a SIGKILL pending, however the end of their process came about: by a signal, exit(), or exec() of another thread.
+ * Threads that were killed but still run: a thread in a system call continues it until the thread
+ * gets a CPU and returns. The kernel shows them with a SIGKILL pending, whatever ended their
+ * process: a signal, exit(), or exec() of another thread.
  */
 #ifndef VB_HOST_DYING_H
 #define VB_HOST_DYING_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A mapping inherits the lock of all future memory when it is made, and not when it grows: so one page is mapped, unlocked, and grown to what it is
- * to be. Files of huge pages cannot grow that way and are mapped as they are. By bare system calls: the preloaded library would take
- * them for the program's.
+ * Large mappings without the lock of future memory. A mapping inherits that lock when it is made,
+ * and not when it grows. So one page is mapped, unlocked, and grown to the full length. Files of
+ * huge pages cannot grow that way and are mapped as they are. Uses bare system calls: the preloaded
+ * library would take these calls for the program's.
  */
 #include "host/expanse.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making export blocks, and mapping those of others. Sizes are sealed: a file that shrinks would be a SIGBUS for whoever maps it. */
+/*
+ * The making of export blocks, and the mapping of those of other processes. Sizes are sealed: a
+ * file that shrinks would cause a SIGBUS in a process that maps it.
+ */
 #include "host/export.h"
 
 #include "host/expanse.h"
@@ -76,7 +79,7 @@ vb_err vb_export_create(struct vb_export **block_out, int *fd_out)
 	}
 	block->head.address = (uintptr_t)block;
 	init_mark(&block->head.mark);
-	/* Kernels before 5.1 do not know it; then peers could write, which they never do. */
+	/* Kernels before 5.1 do not know this seal; then peers could write, which they never do. */
 	(void)syscall(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
 	*block_out = block;
 	*fd_out = fd;
@@ -105,7 +108,10 @@ void vb_export_hold_mark(struct vb_export *block)
 		pthread_mutex_lock(&block->head.mark);
 }
 
-/* Not by others: the mutex is in the list of its holder, which ends it by ending. */
+/*
+ * Only by the holder: the mutex is in that thread's robust list. If another thread held it, the
+ * mark ends when that thread ends.
+ */
 void vb_export_drop_mark(struct vb_export *block)
 {
 	if (holder_of(block) == (uint32_t)syscall(SYS_gettid))

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Small text files, read with bare system calls: what programs interpose (rsockets, our own preload) is not asked. */
+/*
+ * Small text files, read with bare system calls: functions that programs interpose (rsockets, our
+ * own preload) are not called.
+ */
 #ifndef VB_HOST_FILE_H
 #define VB_HOST_FILE_H
 
@@ -7,8 +10,8 @@
 #include <stddef.h>
 
 /*
- * Reads a file as a string; what does not fit is cut off. False, with errno, if it cannot be read; *is_cut_out may be
- * NULL.
+ * Reads a file as a string; what does not fit is cut off. False, with errno, if it cannot be read.
+ * `is_cut_out` may be NULL.
  */
 bool vb_file_read(const char *path, char *text, size_t size, bool *is_cut_out);
 

@@ -41,7 +41,7 @@ struct vb_reach {
 	_Atomic uint32_t *busy;
 	/* A segment that a region lies in and that we do not have; 0: none. */
 	uint32_t wanted_segment;
-	/* Set for the owner of several of these; NULL: there is none. */
+	/* Set together with it, for the owner of several of these; NULL: there is none. */
 	bool *wants_segment;
 	/* VB_REACH_SEGMENTS of them, where each number has one possible place; or NULL. */
 	struct vb_reach_segment *segments;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keeping up with the interface: when the watch tells of a change, the device is looked at anew, the engine's tables are put
- * right, and the adapter's owner hears what was different. Only the helper thread does this: nobody who polls pays for it, and it stays
- * in the network namespace of the interface. A thread that asks for the port or a GID waits for it, if there is something to look at.
+ * Tracking of the interface: when the watch reports a change, the helper looks at the device again,
+ * corrects the engine's tables, and notifies the adapter's owner of the differences. Only the
+ * helper thread does this: no poller pays for it, and the helper stays in the network namespace of
+ * the interface. A thread that asks for the port or a GID waits for the helper, if there is
+ * something to look at.
  */
 #include "host/adapter_priv.h"
 
@@ -13,7 +15,10 @@
 #include <inttypes.h>
 #include <poll.h>
 
-/* Who asks waits no longer for the helper, and then hears what is known. Only a machine that hardly runs gets there. */
+/*
+ * A thread that asks waits no longer than this for the helper, and then gets what is known. Only a
+ * machine that hardly runs reaches this limit.
+ */
 #define ANSWER_MAX_NS 1000000000u
 
 static void put_engine_right(struct vb_adapter *adapter, const struct vb_device *device,
@@ -54,7 +59,10 @@ static void get_device(struct vb_adapter *adapter, struct vb_device *device_out)
 	pthread_mutex_unlock(&adapter->device_lock);
 }
 
-/* Returns what has changed. An interface that is gone stays gone: that is told once. */
+/*
+ * Returns what has changed. An interface that no longer exists never comes back: that is reported
+ * once.
+ */
 static uint32_t refresh(struct vb_adapter *adapter)
 {
 	struct vb_device device;
@@ -102,7 +110,7 @@ bool vb_adapter_is_asked(const struct vb_adapter *adapter)
 	return atomic_load_explicit(&adapter->asked, memory_order_seq_cst) != adapter->answered;
 }
 
-/* Those who have asked before we looked have their answer. */
+/* Answers the threads that asked before the helper looked. */
 static void answer(struct vb_adapter *adapter, uint32_t asked)
 {
 	pthread_mutex_lock(&adapter->device_lock);
@@ -118,7 +126,7 @@ void vb_adapter_follow(struct vb_adapter *adapter)
 	uint32_t what = 0;
 	struct vb_device device;
 
-	/* Who sees that nothing is left to take sees this, too, until the device is set. */
+	/* A thread that sees that no news is left also sees this flag, until the device is set. */
 	atomic_store_explicit(&adapter->is_following, true, memory_order_seq_cst);
 	if (take_news(adapter) || is_asked)
 		what = refresh(adapter);
@@ -130,7 +138,7 @@ void vb_adapter_follow(struct vb_adapter *adapter)
 		tell(adapter, &device, what);
 }
 
-/* Whether the kernel has told something that is not in the device yet. */
+/* Whether the kernel has reported a change that is not in the device yet. */
 static bool is_behind(const struct vb_adapter *adapter)
 {
 	struct pollfd watch = {
@@ -142,7 +150,7 @@ static bool is_behind(const struct vb_adapter *adapter)
 	       atomic_load_explicit(&adapter->is_following, memory_order_seq_cst);
 }
 
-/* Until the helper has looked at the interface. */
+/* Waits until the helper has looked at the interface. */
 static void wait_for_look(struct vb_adapter *adapter)
 {
 	uint64_t end_ns = vb_clock_now() + ANSWER_MAX_NS;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fork(). The parent goes on as if nothing had happened. The child has a copy of the engines but no helper threads, and
- * gives up all descriptors at once: sockets that it kept would outlive its parent. When a verb asks for
- * such an adapter, the child takes it over if its parent is gone, as programs that become daemons expect, and
- * else it is unusable. The number among the members is the token: who has it drives. And exit(): a program that has all it
- * waited for may end before the peer has its answers.
+ * Handling of fork() and exit(). After fork(), the parent continues as if nothing had happened. The
+ * child has a copy of the engines but no helper threads, and gives up all descriptors immediately:
+ * sockets that it kept would outlive its parent. When a verb asks for such an adapter, the child
+ * takes it over if its parent is gone, as programs that become daemons expect; else it is unusable.
+ * The number among the port members is the token: the process that has it drives. At exit(),
+ * deferred answers are sent: a program that has everything it waited for may end before the peer
+ * has its answers.
  */
 #include "host/adapter_priv.h"
 
@@ -20,18 +22,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The parent of a daemon exits right after the fork, while the child goes on: so long the child waits for that. */
+/*
+ * The parent of a daemon exits right after the fork, while the child continues: this is how long
+ * the child waits for that.
+ */
 #define PARENT_EXITS_NS 1000000000u
 #define PAUSE_NS 1000000
-#define PARTING_MAX_NS 200000000u /* nobody shall wait longer for the end of a process */
+#define PARTING_MAX_NS 200000000u /* no one must wait longer for the end of a process */
 #define PARTING_PAUSE_NS 100000
 #define EXIT_WAITS_NS 5000000
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_link all = { &all, &all };
-static pid_t process; /* whose adapters these are */
-static pid_t
-	locker; /* and whose locks: those of a copy that came without our handlers may never be let go of */
+static pid_t process; /* the process that owns these adapters */
+/*
+ * The process that owns these locks. In a copy of it that was made without our handlers, they may
+ * never be released.
+ */
+static pid_t locker;
 static pthread_once_t handlers_once = PTHREAD_ONCE_INIT;
 
 /* All engines are at rest from now on. */
@@ -41,7 +49,7 @@ static void enter_all(void)
 	for (struct vb_link *link = all.next; link != &all; link = link->next) {
 		struct vb_adapter *adapter = VB_CONTAINER(link, struct vb_adapter, link);
 
-		/* This very thread may have it: in a signal handler that forks. */
+		/* This very thread may hold it: in a signal handler that forks. */
 		adapter->is_torn = vb_lock_is_mine(&adapter->owner);
 		if (!adapter->is_torn)
 			vb_lock_take(&adapter->owner);
@@ -62,7 +70,7 @@ static void leave_all(void)
 	pthread_mutex_unlock(&all_lock);
 }
 
-/* --- memory that neighbors have --- */
+/* --- memory that local peers have --- */
 
 static struct vb_neighbors *neighbors_of(struct vb_link *link)
 {
@@ -71,7 +79,7 @@ static struct vb_neighbors *neighbors_of(struct vb_link *link)
 	return adapter->is_torn ? NULL : adapter->neighbors;
 }
 
-/* As the owner of all. Neighbors go on by other ways, when all is done. */
+/* For the owner of all adapters. Local peers continue by other paths, when all is done. */
 static bool withdraw(enum vb_conversion_reason reason, uint64_t address, uint64_t length)
 {
 	bool may_go_on;
@@ -81,7 +89,10 @@ static bool withdraw(enum vb_conversion_reason reason, uint64_t address, uint64_
 	for (struct vb_link *link = all.next; link != &all; link = link->next)
 		if (neighbors_of(link))
 			vb_neighbors_close_memory(neighbors_of(link));
-	/* First what is in them goes back where it was: then the last adapter that lets go of one finds nothing left to do. */
+	/*
+	 * First the contents go back where they were: then the last adapter that drops a conversion
+	 * finds nothing left to do.
+	 */
 	may_go_on = vb_conversion_withdraw(reason, address, length);
 	for (struct vb_link *link = all.next; link != &all; link = link->next)
 		if (neighbors_of(link))
@@ -111,7 +122,7 @@ bool vb_adapter_on_memory_call(enum vb_conversion_reason reason, uint64_t addres
 
 /* --- fork() --- */
 
-/* The child gets copies of memory that nobody else has. */
+/* The child gets copies of memory that no other process has. */
 static void before_fork(void)
 {
 	enter_all();
@@ -131,7 +142,7 @@ static void inherit(struct vb_adapter *adapter)
 	atomic_store(&adapter->is_marked, false);
 	atomic_store(&adapter->helper_wakes_ns, HELPER_PAUSES);
 	vb_qp1_inherit(adapter->qp1);
-	vb_nic_show(adapter->nic, NULL); /* the rows that others see are the parent's */
+	vb_nic_show(adapter->nic, NULL); /* the rows that local peers see are the parent's */
 	if (!adapter->is_torn)
 		vb_adapter_unplug(adapter);
 }
@@ -208,7 +219,10 @@ bool vb_adapter_is_usable(struct vb_adapter *adapter)
 	return is_usable;
 }
 
-/* The program leaves connections behind: their peers are told now, rather than by whoever survives. */
+/*
+ * The program leaves connections behind: this process notifies their peers now, rather than a
+ * process that survives it.
+ */
 static void part(struct vb_adapter *adapter)
 {
 	uint64_t begin_ns = vb_clock_now();
@@ -221,15 +235,18 @@ static void part(struct vb_adapter *adapter)
 	}
 }
 
-/* What exit() comes to in the end; a process that ends in another way, or a copy of this one without our handlers, sends nothing. */
+/*
+ * Runs at the end of exit(). A process that ends in another way, or a copy of this one without our
+ * handlers, sends nothing.
+ */
 static __attribute__((destructor)) void on_exit_of_process(void)
 {
 	if (getpid() != process || pthread_mutex_trylock(&all_lock))
-		return; /* or another thread opens or closes a device and will never end */
+		return; /* a copied process; or another thread opens or closes a device and never ends */
 	for (struct vb_link *link = all.next; link != &all; link = link->next) {
 		struct vb_adapter *adapter = VB_CONTAINER(link, struct vb_adapter, link);
 
-		/* A helper that is just about to send would be killed at it: so it gets a moment. */
+		/* A helper that is about to send would be killed doing so: it gets a moment. */
 		if (adapter->is_inherited || !vb_lock_take_within(&adapter->owner, EXIT_WAITS_NS))
 			continue;
 		vb_adapter_send_put_off(adapter);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The link is in a group exactly as long as any QP of its engine is, and so long neighbors are shown that. */
+/*
+ * Multicast groups of the link. The link is in a group exactly as long as any QP of its engine is,
+ * and for that time this is published to local peers.
+ */
 #include "host/group.h"
 
 #include "host/adapter_priv.h"
@@ -29,7 +32,9 @@ static vb_err join(struct vb_adapter *adapter, const struct vb_gid *gid)
 	if (!err)
 		return VB_OK;
 	vb_gid_describe(gid, text);
-	/* Without IPv6, programs of this host still reach each other by the GID that is no address. */
+	/*
+	 * Without IPv6, programs of this host still reach each other by the GID that is no address.
+	 */
 	if (err == VB_EOPNOTSUPP) {
 		vb_log(VB_LOG_WARN,
 		       "multicast group %s: this machine has no IPv6; only this host reaches it",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From a fault back to the copy that met it. Runs in a signal handler, between any two instructions of a
- * copy, and therefore touches only what belongs to its own thread and the table of short copies.
+ * The return from a fault to the copy that caused it. Runs in a signal handler, between any two
+ * instructions of a copy, and therefore touches only what belongs to its own thread, and the table
+ * of short copies.
  */
 #include "host/guard_priv.h"
 
@@ -13,7 +14,10 @@
 VB_GUARD_THREAD struct vb_guard *vb_guard_innermost;
 VB_GUARD_THREAD bool vb_guard_is_untried;
 
-/* The linker marks the ends of the section that touch_priv.h fills; no section, no rows. */
+/*
+ * The linker marks the ends of the section that touch_priv.h fills. Without the section there are
+ * no rows.
+ */
 extern const struct vb_touch_row __start_vb_touches[] __attribute__((weak, visibility("hidden")));
 extern const struct vb_touch_row __stop_vb_touches[] __attribute__((weak, visibility("hidden")));
 
@@ -29,9 +33,9 @@ static bool is_in(const struct vb_guard *guard, const siginfo_t *info)
 
 	if (!guard)
 		return false;
-	if (at - guard->first <= guard->last - guard->first) /* it may wrap */
+	if (at - guard->first <= guard->last - guard->first) /* the range may wrap */
 		return true;
-	/* For an address that no page can have the CPU does not say which it was. */
+	/* For an address that no page can have, the CPU does not report which address it was. */
 	return info->si_code == SI_KERNEL && (guard->first | guard->last) >> 47;
 }
 
@@ -51,7 +55,7 @@ static void resume(struct vb_guard *guard, ucontext_t *context)
 
 #else
 
-/* Goes on at the landing of a copy that is a few instructions, if it was one that faulted. */
+/* Continues at the landing of a copy of a few instructions, if such a copy faulted. */
 static bool land(ucontext_t *context)
 {
 	greg_t *at = &context->uc_mcontext.gregs[REG_RIP];
@@ -79,7 +83,7 @@ bool vb_guard_catch(const siginfo_t *info, ucontext_t *context)
 	struct vb_guard *guard = vb_guard_innermost;
 
 	if (info->si_code <= 0 || (info->si_signo == SIGBUS && info->si_code == BUS_MCEERR_AO))
-		return false; /* sent by somebody, or an early warning: no fault at all */
+		return false; /* sent by a process, or an early warning: no fault */
 	if (land(context))
 		return true;
 	if (!is_in(guard, info))

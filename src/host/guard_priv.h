@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A guard is a place to go on from when an access to application memory faults. It lies on the stack of
- * the function that makes the access, and the thread's chain of guards leads to it; chained, because a
- * signal handler may interrupt a copy and copy itself. A function that opens one is written so:
+ * A guard is a place to continue from when an access to application memory faults. It lies on the
+ * stack of the function that makes the access, and the thread's chain of guards leads to it. It is
+ * a chain because a signal handler may interrupt a copy and copy itself. A function that opens a
+ * guard looks like this:
  *
  *	struct vb_guard guard;
  *
@@ -12,9 +13,9 @@
  *	... the access, and nothing that must be undone ...
  *	return vb_guard_close(&guard);
  *
- * On x86-64 the mark is three words and the handler changes where its thread resumes, so that the kernel
- * restores mask, vector and floating-point state as after any signal. Elsewhere, and for sanitizers, who
- * must hear of a jump, it is the C library's _setjmp().
+ * On x86-64 the mark is three words and the handler changes where its thread resumes, so that the
+ * kernel restores mask, vector and floating-point state as after any signal. Elsewhere, and for
+ * sanitizers, which must be notified of a jump, the mark is the C library's _setjmp().
  */
 #ifndef VB_HOST_GUARD_PRIV_H
 #define VB_HOST_GUARD_PRIV_H
@@ -47,11 +48,14 @@ typedef void *vb_guard_mark[5]; /* frame pointer, where to resume, stack pointer
 
 struct vb_guard {
 	uintptr_t first, last; /* the bytes that may be missing, in whole pages */
-	struct vb_guard *outer; /* that of a copy which a signal handler interrupted */
+	struct vb_guard *outer; /* the guard of a copy that a signal handler interrupted */
 	vb_guard_mark mark;
 };
 
-/* The thread's own: offsets from the thread pointer, as nothing may be allocated in a signal handler. */
+/*
+ * Per thread. At a fixed offset from the thread pointer, as nothing may be allocated in a signal
+ * handler.
+ */
 #define VB_GUARD_THREAD _Thread_local __attribute__((tls_model("initial-exec")))
 
 extern VB_GUARD_THREAD struct vb_guard *vb_guard_innermost;
@@ -59,7 +63,7 @@ extern VB_GUARD_THREAD struct vb_guard *vb_guard_innermost;
 /* Between vb_dma_begin() and the first copy: the program may have SIGSEGV and SIGBUS blocked. */
 extern VB_GUARD_THREAD bool vb_guard_is_untried;
 
-/* The first copy has come: unblocks them. */
+/* Called at the first copy: unblocks the two signals. */
 void vb_guard_prepare(void);
 
 static inline void vb_guard_expect_fault(void)
@@ -70,7 +74,7 @@ static inline void vb_guard_expect_fault(void)
 
 static inline void vb_guard_set_innermost(struct vb_guard *guard)
 {
-	/* The handler of this very thread looks at it between any two instructions. */
+	/* The signal handler of this thread looks at it between any two instructions. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	__atomic_store_n(&vb_guard_innermost, guard, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);

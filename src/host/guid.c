@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One number for the process. */
+/* The host's GUID as this process knows it. */
 #include "host/guid.h"
 
 #include <stdatomic.h>
 #include <sys/random.h>
 
-#define BY_A_MANUFACTURER (2ull << 56) /* it is not */
+#define BY_A_MANUFACTURER (2ull << 56) /* a GUID with this bit was assigned by one; ours is not */
 
 static _Atomic uint64_t host_guid;
-static _Atomic uint64_t former; /* that the process had before */
+static _Atomic uint64_t former; /* the GUID that the process had before */
 
 uint64_t vb_guid(void)
 {

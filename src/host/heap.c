@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Of our own mappings. With sanitizers of the C library: they know each of its blocks, and none of ours. */
+/*
+ * The heap: memory from our own mappings. With sanitizers, memory from the C library: they know
+ * each of its blocks, and none of ours.
+ */
 #include "base/heap.h"
 
 #include "host/blocks.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The helper thread. While somebody polls it sleeps until that ends; while somebody waits on the sockets it sees
- * only to deadlines; else it waits on the sockets itself. It says when it will look next, and whoever needs it
- * earlier, or finds that it no longer waits for the right thing, wakes it. An idle adapter's helper hardly ever wakes; one whose packets
- * follow each other closely waits for the next one awake (spin.h).
+ * The helper thread. While the program polls, the helper sleeps until that ends. While a thread
+ * waits on the sockets, the helper handles only deadlines. Otherwise the helper waits on the
+ * sockets itself. It announces when it will look next. A thread that needs the helper earlier, or
+ * finds that it no longer waits for the right thing, wakes it. An idle adapter's helper hardly ever
+ * wakes; one whose packets follow each other closely waits for the next packet awake (spin.h).
  */
 #include "host/adapter_priv.h"
 
@@ -22,15 +23,16 @@
 #include <unistd.h>
 
 /*
- * The first pause is short: some programs poll for a moment only and then wait for data in memory, which come by nobody else. Each
- * pause is twice as long as the one before, for as long as the program polls on; and in the end it lasts until the program no longer
- * pushes the alarm ahead.
+ * The first pause is short: some programs poll for a moment only and then wait for data in memory,
+ * which only the helper brings in. Each pause is twice as long as the one before, for as long as
+ * the program continues to poll; and in the end it lasts until the program no longer pushes the
+ * alarm ahead.
  */
 #define FIRST_PAUSE_NS 50000u
 #define PAUSE_NS 1000000u
 /*
- * After traffic the helper sleeps no longer than this: a deadline that the next request brings is then mostly a later one, and
- * nobody needs to wake it for each request.
+ * After traffic the helper sleeps no longer than this: a deadline that the next request brings is
+ * then usually a later one, and no thread needs to wake the helper for each request.
  */
 #define LINGER_NS 10000000u
 #define MISSES_MAX 2u
@@ -51,7 +53,7 @@ void vb_adapter_wake_helper_before(struct vb_adapter *adapter, uint64_t deadline
 {
 	uint64_t wakes_ns = atomic_load_explicit(&adapter->helper_wakes_ns, memory_order_seq_cst);
 
-	/* If the helper has looked meanwhile, what it says now counts. */
+	/* If the helper has looked meanwhile, the time that it announces now counts. */
 	while (deadline_ns < wakes_ns)
 		if (atomic_compare_exchange_weak_explicit(&adapter->helper_wakes_ns, &wakes_ns,
 							  deadline_ns, memory_order_seq_cst,
@@ -86,17 +88,18 @@ static void say_wake(struct vb_adapter *adapter, uint64_t time_ns)
 
 enum { WAKE, WATCH, ALARM, SOCKETS };
 
-/* What the helper knows from one look to the next. */
+/* The helper's state from one look to the next. */
 struct look {
 	struct pollfd fds[SOCKETS + VB_PUMP_FDS_MAX];
 	uint32_t count;
 	uint64_t moves;
 	uint64_t until_ns;
 	uint64_t pause_ns; /* how long the next pause is */
-	uint32_t rounds; /* of others, that we know of */
-	uint32_t misses; /* looks in a row at which another thread drove */
-	uint64_t checked_ns; /* that the program has left us our descriptors */
-	uint64_t let_go_ns; /* when we last let go of what others left behind */
+	uint32_t rounds; /* the adapter's rounds at our last look */
+	uint32_t misses; /* looks in a row at which another thread was driving */
+	uint64_t checked_ns; /* when we last checked that our descriptors are still open */
+	/* When we last released what other processes left behind. */
+	uint64_t let_go_ns;
 	struct vb_spin spin;
 };
 
@@ -108,7 +111,7 @@ static bool is_woken_by_sockets(const struct look *look)
 	return false;
 }
 
-/* As the owner: drives, and says until when nobody else needs to look. */
+/* As the owner: drives, and announces until when no other thread needs to wake us. */
 static void drive(struct vb_adapter *adapter, struct look *look)
 {
 	uint64_t longest_ns;
@@ -125,8 +128,9 @@ static void drive(struct vb_adapter *adapter, struct look *look)
 }
 
 /*
- * False if another thread drives just now: to wait for it would be to take its place when it is done, though it may well go on. But a program that posts
- * without end may never leave us a gap.
+ * False if another thread is driving: to wait for it would mean to take its place when it is done,
+ * though it may well go on. But a program that posts without end may never leave a gap, so after a
+ * few misses the helper does wait.
  */
 static bool try_look(struct vb_adapter *adapter, struct look *look)
 {
@@ -144,8 +148,9 @@ static bool try_look(struct vb_adapter *adapter, struct look *look)
 }
 
 /*
- * Whether the program looks after everything itself: it polls, has done a whole round since we asked last, and left nothing for later. For us to do so as
- * well would only keep it waiting. Who merely posts, and always finds its completions, does not look at everything.
+ * Whether the program drives everything itself: it polls, has done a whole round since we last
+ * asked, and has deferred nothing. If the helper also drove, the program would only have to wait. A
+ * program that merely posts, and always finds its completions, does not look at everything.
  */
 static bool is_driven_by_others(const struct vb_adapter *adapter, struct look *look)
 {
@@ -157,7 +162,7 @@ static bool is_driven_by_others(const struct vb_adapter *adapter, struct look *l
 	       !atomic_load_explicit(&adapter->put_off, memory_order_relaxed);
 }
 
-/* Or until the alarm rings, if there is one (negative: none). */
+/* Sleeps until that time, or until the alarm rings, if there is one (negative: none). */
 static void sleep_until(struct vb_adapter *adapter, struct look *look, uint64_t until_ns,
 			int alarm_fd)
 {
@@ -186,14 +191,14 @@ static void pause_while_driven(struct vb_adapter *adapter, struct look *look)
 		alarm_fd = vb_alarm_set(&adapter->alarm, now_ns, PAUSE_NS);
 	if (alarm_fd >= 0)
 		until_ns = now_ns + CHECK_NS;
-	/* Perhaps somebody who arms a CQ saw us before we said that we pause. */
+	/* A thread that arms a CQ may have looked before we announced the pause. */
 	if (vb_adapter_is_polled(adapter) || vb_lock_is_held(&adapter->owner))
 		sleep_until(adapter, look, until_ns, alarm_fd);
 	vb_alarm_stop(&adapter->alarm);
 	look->pause_ns = look->pause_ns < PAUSE_NS / 2 ? 2 * look->pause_ns : PAUSE_NS;
 }
 
-/* The neighbors know that we sleep, and wake us. */
+/* Local peers know that we sleep, and wake us. */
 static void sleep_on_sockets(struct vb_adapter *adapter, struct look *look)
 {
 	uint64_t begin_ns = vb_clock_now();
@@ -218,7 +223,7 @@ static bool can_spin(struct look *look)
 	return vb_spin_is_earned(&look->spin, now_ns) && vb_spin_has_cpu(&look->spin, now_ns);
 }
 
-/* Whether nobody else looks after the engine, or wants us. */
+/* Whether no other thread drives the engine or asks for the helper. */
 static bool is_left_alone(const struct vb_adapter *adapter)
 {
 	return !vb_adapter_is_polled(adapter) && !has_waiters(adapter) &&
@@ -226,14 +231,14 @@ static bool is_left_alone(const struct vb_adapter *adapter)
 	       !atomic_load_explicit(&adapter->is_closing, memory_order_relaxed);
 }
 
-/* As long as packets come soon enough; what else there is has its look in between. */
+/* Spins as long as packets come soon enough. Everything else gets its look in between. */
 static void spin(struct vb_adapter *adapter, struct look *look)
 {
 	uint64_t begin_ns = vb_clock_now();
 	uint64_t packet_ns = begin_ns;
 	uint64_t now_ns = begin_ns;
 
-	say_wake(adapter, begin_ns); /* nobody needs to wake us before */
+	say_wake(adapter, begin_ns); /* no one needs to wake us before */
 	while (is_left_alone(adapter) && vb_lock_try(&adapter->owner)) {
 		bool has_moved = vb_adapter_glance(adapter);
 		uint64_t before_ns = now_ns;
@@ -283,13 +288,13 @@ static void *help(void *argument)
 	struct look look = { .pause_ns = FIRST_PAUSE_NS };
 
 	vb_conversion_on_helper(true);
-	prctl(PR_SET_TIMERSLACK, 1); /* of this thread: short pauses shall be short */
+	prctl(PR_SET_TIMERSLACK, 1); /* for this thread: short pauses must be short */
 	hold_mark(adapter);
 	while (!atomic_load_explicit(&adapter->is_closing, memory_order_acquire)) {
 		bool has_looked;
 
 		check(adapter, &look);
-		hold_mark(adapter); /* of what the check may have made anew */
+		hold_mark(adapter); /* of what the check may have made again */
 		has_looked = !is_driven_by_others(adapter, &look) && try_look(adapter, &look);
 
 		if (has_looked && vb_nic_is_rung(adapter->nic))
@@ -312,7 +317,7 @@ static void *help(void *argument)
 	return NULL;
 }
 
-/* No neighbor meets us before it is marked as alive. */
+/* No local peer meets us before the helper is marked as alive. */
 vb_err vb_adapter_start_helper(struct vb_adapter *adapter)
 {
 	int err = vb_thread_start(&adapter->helper, help, adapter);

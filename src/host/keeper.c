@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls reach the keeper through a hatch, a pair of sockets with an end in each table: so descriptors get from one to the other. If the program closes our
- * end, the keeper ends, and with it what it kept; the next call starts another one. A forked child has none.
+ * The keeper thread and its calls. Calls reach the keeper through a hatch, a pair of sockets with
+ * an end in each table, so that descriptors can pass from one table to the other. If the program
+ * closes our end, the keeper ends, and with it what it kept; the next call starts another keeper. A
+ * forked child has none.
  */
 #include "host/keeper.h"
 
@@ -25,10 +27,10 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t handler_once = PTHREAD_ONCE_INIT;
-static _Atomic pid_t process; /* that the keeper is a thread of */
-static bool is_impossible; /* the kernel gives no thread a table of its own */
+static _Atomic pid_t process; /* the process that the keeper is a thread of */
+static bool is_impossible; /* the kernel cannot give a thread its own table */
 static struct vb_thread thread;
-static uint32_t number; /* of the keeper: how many there were */
+static uint32_t number; /* of the keeper: how many there have been */
 static int hatch = -1; /* our end; -1: there is no keeper */
 
 /* --- waiting for it --- */
@@ -79,7 +81,7 @@ static bool send_call(struct call *call, int fd)
 	return vb_sys_sendmsg(hatch, &message, MSG_NOSIGNAL) == sizeof(call);
 }
 
-/* NULL: nobody has the other end any more. */
+/* NULL: the other end is closed. */
 static struct call *receive_call(int fd, int *fd_out)
 {
 	struct call *call;
@@ -107,7 +109,7 @@ static struct call *receive_call(int fd, int *fd_out)
 /* --- the keeper --- */
 
 struct beginning {
-	int hatch; /* its end, in the program's table */
+	int hatch; /* the keeper's end, in the program's table */
 	_Atomic uint32_t state;
 };
 
@@ -133,8 +135,9 @@ static bool close_one_by_one(int kept)
 }
 
 /*
- * A table in which nothing is but our end of the hatch. At best those above it are not even copied: while the program's pipes and sockets are in two tables, closing
- * them does not end them.
+ * Gives the thread a table that holds only our end of the hatch. At best the descriptors above it
+ * are not even copied: while the program's pipes and sockets are in two tables, closing them does
+ * not end them.
  */
 static bool leave_table(int kept)
 {
@@ -145,7 +148,10 @@ static bool leave_table(int kept)
 	return !unshare(CLONE_FILES) && close_one_by_one(kept);
 }
 
-/* Whatever somebody writes to standard error from this thread must not end up in a file that is kept. */
+/*
+ * Occupies the standard descriptors: what is written to standard error from this thread must not
+ * end up in a file that is kept.
+ */
 static bool block_standard_fds(int *fd)
 {
 	int moved = vb_sys_result(syscall(SYS_fcntl, *fd, F_DUPFD_CLOEXEC, STANDARD_FDS));
@@ -184,7 +190,7 @@ static void *keep(void *argument)
 		answer(&call->state, DONE);
 	}
 	vb_conversion_on_helper(false);
-	return NULL; /* its table goes with it */
+	return NULL; /* its table ends with it */
 }
 
 /* --- starting it --- */
@@ -192,12 +198,15 @@ static void *keep(void *argument)
 static void forget_in_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
-	hatch = -1; /* closed with all of ours */
+	hatch = -1; /* closed with all our descriptors */
 	vb_thread_forget(&thread);
 	atomic_store(&process, getpid());
 }
 
-/* A copy of the process that was made without our handler still has our end, and would reach its parent's keeper. */
+/*
+ * A copy of the process that was made without our handler still has our end, and would reach its
+ * parent's keeper.
+ */
 static void forget_if_copied(void)
 {
 	pid_t owner = atomic_load(&process);
@@ -217,8 +226,8 @@ static bool start_with(int end)
 
 	if (vb_thread_start(&thread, keep, &beginning))
 		return false;
-	pthread_detach(
-		thread.id); /* its stack stays: the keeper goes on for as long as the process */
+	/* Its stack stays: the keeper runs for as long as the process. */
+	pthread_detach(thread.id);
 	is_impossible = await_answer(&beginning.state) == FAILED;
 	if (is_impossible)
 		vb_log(VB_LOG_INFO,
@@ -226,7 +235,10 @@ static bool start_with(int end)
 	return !is_impossible;
 }
 
-/* The keeper's end keeps its low number until the keeper has it: the fewer of the program's there are below, the fewer are copied. */
+/*
+ * The keeper's end keeps its low number until the keeper has it: the fewer of the program's
+ * descriptors there are below, the fewer are copied.
+ */
 static bool start(void)
 {
 	int ends[2];

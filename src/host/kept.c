@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the keeper does with files. The tasks run in its thread and table. */
+/* What the keeper does with files. The tasks run in the keeper's thread and table. */
 #include "host/kept.h"
 
 #include "host/expanse.h"
@@ -26,7 +26,10 @@ static bool is_file_of(const struct stat *status, const struct vb_mapping *mappi
 	       status->st_dev == mapping->device;
 }
 
-/* It is looked at before it is opened, since to open a device may do something; and without waiting for whoever has a lease on it. */
+/*
+ * Looks at the file before opening it, since opening a device may have side effects. Does not wait
+ * for a process that has a lease on the file.
+ */
 static void open_file(void *argument, int fd)
 {
 	struct opening *opening = argument;
@@ -127,7 +130,7 @@ struct mapping_of_sealed {
 	void *memory;
 };
 
-/* More than one file has no room. */
+/* The control buffer has room for no more than one file. */
 static int take_out(int envelope)
 {
 	char byte;

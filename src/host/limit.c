@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which limit it was the kernel does not say: of several that may be behind an error all are named that hold. errno stays what it was. */
+/*
+ * Names the limits that may be behind an error. The kernel does not report which limit it was, so
+ * all limits are named that are in force and may lead to the error. errno is preserved.
+ */
 #include "host/limit.h"
 
 #include <errno.h>
@@ -14,7 +17,7 @@
 
 struct limit {
 	int resource;
-	vb_err err; /* that it leads to */
+	vb_err err; /* the error that it leads to */
 	const char *what;
 	uint32_t unit; /* of `ulimit` */
 	const char *unit_name;
@@ -47,8 +50,9 @@ vb_err vb_limit_err(int error)
 }
 
 /*
- * Whether the limit of locked memory holds for all new memory: the program has asked for that (mlockall()), and may not lock as much as it likes. Then, and
- * only then, the kernel refuses this with EAGAIN.
+ * Whether the limit of locked memory holds for all new memory: the program has asked for that
+ * (mlockall()), and may not lock as much as it likes. Only then does the kernel refuse this mapping
+ * with EAGAIN.
  */
 static bool is_memory_locked(rlim_t limit)
 {

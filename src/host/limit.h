@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Limits of the process that keep us from something: for those who report it, by the names that a person knows. */
+/*
+ * Limits of the process that prevent something, described for error messages by the names that a
+ * user knows.
+ */
 #ifndef VB_HOST_LIMIT_H
 #define VB_HOST_LIMIT_H
 
@@ -7,10 +10,13 @@
 
 #define VB_LIMIT_TEXT_MAX 200
 
-/* What the kernel answered, a negative errno. */
+/* Translates what the kernel answered, a negative errno. */
 vb_err vb_limit_err(int error);
 
-/* Which limits may be behind an error, such as " (limits: open files 16, ulimit -n)"; "" if none is. Returns the text. */
+/*
+ * Describes the limits that may be behind an error, such as " (limits: open files 16, ulimit -n)";
+ * "" if there are none. Returns the text.
+ */
 const char *vb_limit_describe(vb_err err, char text[VB_LIMIT_TEXT_MAX]);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A lock that takes a few instructions where nobody waits: a message on one host passes six of them, and the C library's would be a
- * tenth of its way. Letting go is a mere store: it may miss somebody who begins to wait at the same moment, so
- * who waits looks again every millisecond. Not recursive, and not fair.
+ * A lock that takes a few instructions where no thread waits: a message on one host passes six of
+ * them, and with the C library's lock they would be a tenth of its time. Releasing is a mere store:
+ * it may miss a thread that begins to wait at the same moment, so a waiting thread looks again
+ * every millisecond. Not recursive, and not fair.
  */
 #ifndef VB_HOST_LOCK_H
 #define VB_HOST_LOCK_H
@@ -16,16 +17,16 @@
 struct vb_lock {
 	_Atomic uint32_t is_held;
 	_Atomic uint32_t waiter_count;
-	_Atomic uintptr_t holder; /* a thread's mark; counts only if it is the caller's own */
+	_Atomic uintptr_t holder; /* a thread's mark; valid only if it is the caller's own */
 };
 
-void vb_lock_wait(struct vb_lock *lock); /* for it, and takes it */
-void vb_lock_wake(struct vb_lock *lock); /* one who waits */
+void vb_lock_wait(struct vb_lock *lock); /* waits for the lock, and takes it */
+void vb_lock_wake(struct vb_lock *lock); /* wakes one waiting thread */
 
-/* False if it is not to be had for so long. */
+/* False if the lock does not become free within that time. */
 VB_MUST_USE bool vb_lock_take_within(struct vb_lock *lock, uint64_t longest_ns);
 
-/* Free, whoever had it. */
+/* The lock is free afterwards, whichever thread had it. */
 static inline void vb_lock_init(struct vb_lock *lock)
 {
 	atomic_store_explicit(&lock->holder, 0, memory_order_relaxed);
@@ -61,13 +62,13 @@ static inline void vb_lock_give(struct vb_lock *lock)
 		vb_lock_wake(lock);
 }
 
-/* Whether anybody has it; who asks may be told what was true a moment ago. */
+/* Whether any thread holds the lock. The answer may be out of date. */
 static inline bool vb_lock_is_held(const struct vb_lock *lock)
 {
 	return atomic_load_explicit(&lock->is_held, memory_order_relaxed);
 }
 
-/* Whether the calling thread has it: in a signal handler it may. */
+/* Whether the calling thread holds the lock: in a signal handler it may. */
 static inline bool vb_lock_is_mine(const struct vb_lock *lock)
 {
 	return atomic_load_explicit(&lock->holder, memory_order_relaxed) == vb_lock_mark();

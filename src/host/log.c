@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a line is made and written. The places that have spoken are kept in a small table without locks; when it is full,
- * new places share the last row, and are cut short together.
+ * The making and writing of log lines. The places that have logged are kept in a small table
+ * without locks. When it is full, new places share the last row, and are rate-limited together.
  */
 #include "host/log.h"
 
@@ -71,7 +71,10 @@ static struct place *find_place(const char *format)
 	return &places[PLACE_COUNT - 1];
 }
 
-/* May this place speak now? If so, *left_out_out is how many of its messages were dropped in its last second. */
+/*
+ * Whether this place may log now. If so, *left_out_out is how many of its messages were dropped in
+ * its last second.
+ */
 static bool may_speak(struct place *place, uint32_t *left_out_out)
 {
 	uint64_t now = vb_clock_now();
@@ -89,7 +92,9 @@ static bool may_speak(struct place *place, uint32_t *left_out_out)
 	return atomic_fetch_add(&place->count, 1) < VB_LOG_BURST;
 }
 
-/* Bytes from outside (names, paths, peers) must not move the cursor or begin a line of their own. */
+/*
+ * Bytes from outside (names, paths, peers) must not move the cursor or begin a line of their own.
+ */
 static void replace_control_characters(char *text)
 {
 	for (; *text; text++)
@@ -123,8 +128,8 @@ __attribute__((format(printf, 3, 4))) static size_t append_words(char line[VB_LO
 }
 
 /*
- * A line may reach its end in parts only on a full pipe; then the rest is given up rather than waited for. A reader that went away, or a file that may not
- * grow, must not end the program.
+ * A line may be written in parts only on a full pipe; then the rest is dropped without waiting. A
+ * reader that has gone away, or a file that may not grow, must not end the program.
  */
 static bool write_line(long fd, const char *line, size_t length)
 {

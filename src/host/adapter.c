@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making an open device out of its parts, and taking it apart again. */
+/* The making of an open device from its parts, and its end. */
 #include "host/adapter_priv.h"
 
 #include "base/heap.h"

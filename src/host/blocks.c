@@ -34,7 +34,7 @@ enum { FREE = 1, BEFORE_FREE = 2, PRISTINE = 4, LARGE = 8, BITS = ALIGNMENT - 1 
 struct block {
 	/* The size of the block before, if that is free; else the last bytes of its memory. */
 	size_t before;
-	size_t size; /* and bits */
+	size_t size; /* with the bits of the enum above */
 	struct vb_link link; /* in a list, if free; else the memory begins here */
 };
 

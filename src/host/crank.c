@@ -31,7 +31,7 @@
 #define POLLS_BEFORE_ANSWER 2u
 #define STREAMS_NS 10000000u /* between two polls of a program that posts meanwhile */
 #define LAST_POLLS 4u /* polls that a program may do between arming a CQ and sleeping */
-#define HELPER_RETURNS_NS 10000000u /* after a waiting thread has left */
+#define HELPER_RETURNS_NS 10000000u /* after a waiting thread has returned */
 
 VB_SELDOM static void tell_events(struct vb_adapter *adapter)
 {

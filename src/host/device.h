@@ -79,7 +79,7 @@ void vb_device_list_free(struct vb_device *devices);
 VB_MUST_USE vb_err vb_device_refresh(struct vb_device *device, const struct vb_config *config,
 				     struct vb_device_changes *changes_out);
 
-/* Can packets leave and arrive? */
+/* Whether packets can leave and arrive. */
 static inline bool vb_device_is_active(const struct vb_device *device)
 {
 	return device->is_up && device->has_carrier && device->path_mtu;

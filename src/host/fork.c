@@ -242,7 +242,7 @@ static void part(struct vb_adapter *adapter)
 static __attribute__((destructor)) void on_exit_of_process(void)
 {
 	if (getpid() != process || pthread_mutex_trylock(&all_lock))
-		return; /* a copied process; or another thread opens or closes a device and never ends */
+		return; /* a copy, or another thread opens or closes a device and never ends */
 	for (struct vb_link *link = all.next; link != &all; link = link->next) {
 		struct vb_adapter *adapter = VB_CONTAINER(link, struct vb_adapter, link);
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Boxes: a listener, and connections whose other ends are proven. One epoll descriptor holds them all, so that a box is one
- * descriptor to its user. Connections go both ways. Those that we made are kept for the next message, those that fellows made for
- * as long as they want; of too many of a kind the one that was used least is closed, and whoever misses it connects again.
- * Strangers can connect to a listener as fast as they like: after each round that met some it rests for two hundred times as long as they took.
+ * Mailboxes of processes of one user. A box is a listener and connections with proven other ends.
+ * One epoll descriptor holds them all, so a box is one descriptor to its user. Connections carry
+ * messages in both directions. A box keeps the connections it made for the next message, and those
+ * that its peers made for as long as the peers want. When there are too many of one kind, the box
+ * closes the least recently used one; a peer that needs it connects again. Processes of other users
+ * can connect to a listener as fast as they like: after each round in which it met some, the
+ * listener rests for two hundred times as long as they took.
  */
 #include "host/mail.h"
 
@@ -22,29 +25,29 @@
 #include <sys/un.h>
 #include <time.h>
 
-#define BACKLOG 256 /* strangers may fill it: that it is emptied must be worth a look at it */
-#define ACCEPTED_MAX 16u /* connections that fellows made */
-#define MESSAGES_IN_A_ROW 64u /* by one connection, before others are looked at */
+#define BACKLOG 256 /* Other users' processes may fill it, so emptying it must be worth the look. */
+#define ACCEPTED_MAX 16u /* connections that peers made */
+#define MESSAGES_IN_A_ROW 64u /* from one connection, before others are looked at */
 #define LOOKS_AT_ONCE 64u
-#define ROUND_NS 1000000u /* of strangers … */
-#define REST_MIN_NS 10000000u /* … after which the listener rests at least so long … */
+#define ROUND_NS 1000000u /* spent on processes of other users … */
+#define REST_MIN_NS 10000000u /* … after which the listener rests at least this long … */
 #define REST_MAX_NS 200000000u
-#define REST_FACTOR 200u /* … and as much longer than the round took */
+#define REST_FACTOR 200u /* … and this many times as long as the round took */
 #define LIST_LASTS_NS 100000000u
-#define LISTS_APART_NS 1000000u /* at least, where somebody else has the name … */
-#define LIST_FACTOR 25u /* … and so many times what the last one took */
+#define LISTS_APART_NS 1000000u /* at least, if another process has the name … */
+#define LIST_FACTOR 25u /* … and this many times what the last one took */
 #define CLAIMS 4u
 #define CLAIM_PAUSE_NS 50000
-#define CANDIDATES_MAX 64u /* that are tried, where the kernel does not say whose they are */
+#define CANDIDATES_MAX 64u /* tried if the kernel does not report the owners */
 
 struct link {
 	struct link *next;
 	int fd;
 	bool is_made; /* by us */
-	bool is_shut; /* what is in it is still read */
+	bool is_shut; /* its remaining messages are still read */
 	pid_t pid;
 	uint64_t id;
-	uint64_t used; /* the later, the higher */
+	uint64_t used; /* the more recent, the higher */
 	struct vb_mail_name to; /* if we made it */
 };
 
@@ -52,22 +55,24 @@ struct vb_mail_box {
 	struct vb_mail_user user;
 	int epoll;
 	int listener; /* or -1 */
-	int timer; /* or -1: for the end of a rest */
+	int timer; /* for the end of a rest, or -1 */
 	bool is_shut;
-	bool is_resting; /* the listener */
+	bool is_resting; /* the listener is */
 	uint32_t links_max;
-	struct vb_mail_name name; /* that it listens on, with what was added to it */
+	struct vb_mail_name name; /* the name it listens on, with its suffix */
 	struct link *links;
-	struct link *current; /* that mail was received by last, or NULL */
+	struct link *current; /* the one that mail last came from, or NULL */
 	uint32_t in_a_row;
 	uint64_t last_id;
 	uint64_t uses;
 	struct vb_mail_list list;
-	uint64_t listed_ns; /* when it was taken … */
+	uint64_t listed_ns; /* when the list was taken … */
 	uint64_t listing_ns; /* … and how long that took */
 };
 
-/* --- connections -------------------------------------------------------------------------------- */
+/*
+ * --- connections --------------------------------------------------------------------------------
+ */
 
 static socklen_t store_address(const char *text, struct sockaddr_un *address)
 {
@@ -100,7 +105,7 @@ static void watch(struct vb_mail_box *box, int operation, int fd, void *what, ui
 	(void)vb_sys_epoll_ctl(box->epoll, operation, fd, &event);
 }
 
-/* Others may have copies of what is behind a descriptor: epoll would tell of it on. */
+/* Other processes may hold copies of the open file, and epoll would go on reporting its events. */
 static void close_watched(struct vb_mail_box *box, int fd)
 {
 	if (fd >= 0 && vb_fd_is_ours(fd) && vb_fd_is_ours(box->epoll))
@@ -127,7 +132,10 @@ static void shut(struct link *link)
 	(void)syscall(SYS_shutdown, link->fd, SHUT_RD);
 }
 
-/* What we made is closed: what was sent by it will be read. What a fellow made is shut: he learns of it when he sends, and all that he has sent is read before. */
+/*
+ * A connection that we made is closed: the peer will still read what we sent. A connection that a
+ * peer made is shut: the peer learns of it when it sends, and everything it sent before is read.
+ */
 static void make_room(struct vb_mail_box *box, bool is_made)
 {
 	uint32_t most = is_made ? box->links_max : ACCEPTED_MAX;
@@ -149,7 +157,7 @@ static void make_room(struct vb_mail_box *box, bool is_made)
 		shut(least);
 }
 
-/* Takes the descriptor over. */
+/* Takes ownership of the descriptor. */
 static struct link *add_link(struct vb_mail_box *box, int fd, pid_t pid,
 			     const struct vb_mail_name *to)
 {
@@ -175,7 +183,10 @@ static struct link *add_link(struct vb_mail_box *box, int fd, pid_t pid,
 	return link;
 }
 
-/* --- rest ----------------------------------------------------------------------------------------- */
+/*
+ * --- rest
+ * -----------------------------------------------------------------------------------------
+ */
 
 static void set_timer(struct vb_mail_box *box, uint64_t ns)
 {
@@ -189,11 +200,11 @@ static void end_rest(struct vb_mail_box *box)
 {
 	box->is_resting = false;
 	if (box->timer >= 0)
-		set_timer(box, 0); /* and it is not readable any more */
+		set_timer(box, 0); /* and it is no longer readable */
 	watch(box, EPOLL_CTL_MOD, box->listener, &box->listener, EPOLLIN);
 }
 
-/* Where there is no descriptor for a timer, it rests until vb_mail_is_intact(). */
+/* If no timer descriptor is available, the listener rests until vb_mail_is_intact(). */
 static void rest(struct vb_mail_box *box, uint64_t spent_ns)
 {
 	uint64_t ns = spent_ns * REST_FACTOR;
@@ -212,7 +223,9 @@ static void rest(struct vb_mail_box *box, uint64_t spent_ns)
 	watch(box, EPOLL_CTL_MOD, box->listener, &box->listener, 0);
 }
 
-/* --- boxes -------------------------------------------------------------------------------------- */
+/*
+ * --- boxes --------------------------------------------------------------------------------------
+ */
 
 struct vb_mail_box *vb_mail_open(const struct vb_mail_user *user, uint32_t links_max)
 {
@@ -275,7 +288,9 @@ void vb_mail_shut(struct vb_mail_box *box)
 		end_rest(box);
 }
 
-/* --- proof -------------------------------------------------------------------------------------- */
+/*
+ * --- proof --------------------------------------------------------------------------------------
+ */
 
 static void report_stranger(const char *text, uid_t uid)
 {
@@ -283,8 +298,8 @@ static void report_stranger(const char *text, uid_t uid)
 }
 
 /*
- * Connects to a name. 0 if a fellow is there; -EACCES: it is a stranger; -EAGAIN: whoever is there does not keep up;
- * -ECONNREFUSED: nobody listens.
+ * Connects to a name. Returns 0 if a process of our user is there, -EACCES if a process of another
+ * user is, -EAGAIN if the listener does not keep up, -ECONNREFUSED if no process listens.
  */
 static int connect_to(const struct vb_mail_box *box, const char *text, int *fd_out,
 		      struct ucred *peer)
@@ -320,7 +335,10 @@ void vb_mail_look(struct vb_mail_box *box)
 	box->listing_ns = box->listed_ns - begin_ns;
 }
 
-/* Where a stranger has the name, the fellow's other one may be newer than the list: false if that cannot be said now. */
+/*
+ * If a process of another user has the name, the owner's other name may be newer than the list.
+ * Returns false if that cannot be decided now.
+ */
 static bool look_if_old(struct vb_mail_box *box, const struct vb_mail_name *name, int result)
 {
 	uint64_t age_ns = vb_clock_now() - box->listed_ns;
@@ -347,7 +365,10 @@ bool vb_mail_list_is_exact(const struct vb_mail_box *box)
 	return box->list.has_uids;
 }
 
-/* Names that fellows took because a stranger had the first one; not our own. */
+/*
+ * Tries the names that processes of our user took because another user had the first one. Skips our
+ * own name.
+ */
 static int connect_to_others(const struct vb_mail_box *box, const char *text, int *fd_out,
 			     struct ucred *peer)
 {
@@ -370,7 +391,7 @@ static int connect_to_others(const struct vb_mail_box *box, const char *text, in
 	return result == -EACCES ? -ECONNREFUSED : result;
 }
 
-/* A fellow that has that name. A list that is a moment old will do. */
+/* Connects to the process of our user that has that name. A slightly old list will do. */
 static int find_fellow(struct vb_mail_box *box, const struct vb_mail_name *name, int *fd_out,
 		       struct ucred *peer)
 {
@@ -388,7 +409,7 @@ static int find_fellow(struct vb_mail_box *box, const struct vb_mail_name *name,
 		return others;
 	if (!is_certain)
 		return -EAGAIN;
-	/* A stranger, too, may not keep up. */
+	/* The listener that does not keep up may also belong to another user. */
 	if (result == -EAGAIN && box->list.has_uids && !vb_mail_list_has(&box->list, name->text))
 		return -ECONNREFUSED;
 	return result == -EACCES ? -ECONNREFUSED : result;
@@ -431,7 +452,9 @@ void vb_mail_describe_strangers(const struct vb_mail_user *user, char *text, siz
 	vb_mail_list_clear(&list);
 }
 
-/* --- claiming ----------------------------------------------------------------------------------- */
+/*
+ * --- claiming -----------------------------------------------------------------------------------
+ */
 
 static bool listen_on(struct vb_mail_box *box, const char *text)
 {
@@ -451,8 +474,9 @@ static bool listen_on(struct vb_mail_box *box, const char *text)
 }
 
 /*
- * Who has a name that is in use: 0: a fellow; -EACCES: a stranger; -ECONNREFUSED: somebody who does not listen. Who listens and does not keep
- * up is a fellow, unless the kernel says otherwise.
+ * Finds the holder of a name that is in use: 0 for a process of our user, -EACCES for one of
+ * another user, -ECONNREFUSED for one that does not listen. A holder that listens but does not keep
+ * up counts as our user's, unless the kernel reports otherwise.
  */
 static int ask_holder(struct vb_mail_box *box, const char *text)
 {
@@ -467,7 +491,10 @@ static int ask_holder(struct vb_mail_box *box, const char *text)
 	return !box->list.has_uids || vb_mail_list_has(&box->list, text) ? 0 : -EACCES;
 }
 
-/* A fellow that begins to listen, or looks whether a name is in use (vb_mail_is_unused()), has it for a moment only. */
+/*
+ * A process of our user that begins to listen, or checks whether a name is in use
+ * (vb_mail_is_unused()), holds it only for a moment.
+ */
 static int listen_on_plain(struct vb_mail_box *box, const char *text)
 {
 	int holder = -ECONNREFUSED;
@@ -482,7 +509,7 @@ static int listen_on_plain(struct vb_mail_box *box, const char *text)
 	return holder;
 }
 
-/* Anybody may see this name, and nobody can foresee it. */
+/* Every process can see this name, but none can predict it. */
 static bool listen_beside(struct vb_mail_box *box, const char *text)
 {
 	char other[VB_MAIL_NAME_MAX];
@@ -494,7 +521,10 @@ static bool listen_beside(struct vb_mail_box *box, const char *text)
 	return listen_on(box, other);
 }
 
-/* Somebody may have got there by the other way: one of the two has been listed by now, and sees the other. */
+/*
+ * A rival may have claimed the name in the other form (plain or with a suffix). By now one of the
+ * two has been listed, and sees the other.
+ */
 static bool has_rival(struct vb_mail_box *box, const struct vb_mail_name *name)
 {
 	bool has_plain_name = !strcmp(box->name.text, name->text);
@@ -529,7 +559,9 @@ bool vb_mail_claim(struct vb_mail_box *box, const struct vb_mail_name *name)
 	return true;
 }
 
-/* --- sending ------------------------------------------------------------------------------------ */
+/*
+ * --- sending ------------------------------------------------------------------------------------
+ */
 
 static struct link *find_link(struct vb_mail_box *box, const struct vb_mail_name *to)
 {
@@ -558,7 +590,10 @@ static int connect_link(struct vb_mail_box *box, const struct vb_mail_name *to,
 	return *link_out ? 0 : -ENOMEM;
 }
 
-/* A connection that is over was to a fellow that is gone, or was not used for long: there may be another one. */
+/*
+ * A closed connection led to a process that is gone, or was unused for long. Another process may
+ * have the name by now.
+ */
 static int send_message(struct vb_mail_box *box, const struct vb_mail_name *to,
 			const struct iovec *parts, uint32_t count, const int *fds,
 			uint32_t fd_count)
@@ -604,7 +639,9 @@ int vb_mail_answer(struct vb_mail_box *box, uint64_t link, const struct iovec *p
 	return -ECONNREFUSED;
 }
 
-/* --- receiving ---------------------------------------------------------------------------------- */
+/*
+ * --- receiving ----------------------------------------------------------------------------------
+ */
 
 static void add_fellow(struct vb_mail_box *box, int fd, pid_t pid)
 {
@@ -616,13 +653,16 @@ static void add_fellow(struct vb_mail_box *box, int fd, pid_t pid)
 
 static void on_accept_error(struct vb_mail_box *box, int error)
 {
-	if (box->is_shut) /* all were taken in */
+	if (box->is_shut) /* all were accepted */
 		watch(box, EPOLL_CTL_DEL, box->listener, NULL, 0);
-	else if (error != -EAGAIN) /* such as no descriptor to be had */
+	else if (error != -EAGAIN) /* such as no descriptor available */
 		rest(box, ROUND_NS);
 }
 
-/* Takes in who has connected. Strangers are let go at once, with all that they have sent. */
+/*
+ * Accepts new connections. Those of other users are closed immediately, and all that they sent is
+ * discarded.
+ */
 static void accept_some(struct vb_mail_box *box)
 {
 	uint64_t begin_ns = vb_clock_now();
@@ -653,7 +693,10 @@ static void accept_some(struct vb_mail_box *box)
 		rest(box, spent_ns);
 }
 
-/* Finds a connection that may have mail. False if there is none; NULL for *link_out: look again. */
+/*
+ * Finds a connection that may have mail. Returns false if there is none. *link_out is NULL if the
+ * caller should look again.
+ */
 static bool find_ready(struct vb_mail_box *box, struct link **link_out)
 {
 	struct epoll_event event;
@@ -670,7 +713,7 @@ static bool find_ready(struct vb_mail_box *box, struct link **link_out)
 	return true;
 }
 
-/* One message by the current connection; false if there is none. */
+/* Receives one message from the current connection; false if there is none. */
 static bool receive_by(struct vb_mail_box *box, struct link *link, void *bytes, size_t size,
 		       struct vb_mail *mail)
 {
@@ -684,7 +727,9 @@ static bool receive_by(struct vb_mail_box *box, struct link *link, void *bytes, 
 			box->current = NULL;
 		return true;
 	}
-	/* A fellow that closed with mail unread resets the connection; what he sent is still there. */
+	/*
+	 * A peer that closed with mail unread resets the connection; what it sent is still there.
+	 */
 	if (result == -EAGAIN)
 		box->current = NULL;
 	else if (result != -ECONNRESET && result != -EMSGSIZE)

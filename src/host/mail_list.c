@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Asking the kernel by netlink, or reading its text. */
+/* The list of abstract names, obtained from the kernel by netlink or from its text file. */
 #include "host/mail_list.h"
 
 #include "base/heap.h"
@@ -14,11 +14,11 @@
 #include <string.h>
 
 #define ANSWER_SIZE 32768
-#define ANSWERS_MAX 4096u /* so that no crowd of names keeps us for ever */
+#define ANSWERS_MAX 4096u /* so that a flood of names cannot keep us here for ever */
 #define NAMES_MAX 16384u
-#define STATE_CLOSE 7 /* TCP_CLOSE and TCP_LISTEN, as the kernel says also of UNIX sockets */
+#define STATE_CLOSE 7 /* TCP_CLOSE and TCP_LISTEN, which the kernel also uses for UNIX sockets */
 #define STATE_LISTEN 10
-#define SHOW_UID 0x40 /* UDIAG_SHOW_UID and UNIX_DIAG_UID, which older headers do not have */
+#define SHOW_UID 0x40 /* UDIAG_SHOW_UID and UNIX_DIAG_UID, which older headers lack */
 #define ATTRIBUTE_UID 7
 #define CHUNK 8192u
 
@@ -87,7 +87,7 @@ static bool request(int fd, enum vb_mail_list_of of)
 	return vb_sys_send(fd, &message, sizeof(message), MSG_DONTWAIT) == (int)sizeof(message);
 }
 
-/* False if the kernel does not say whose it is. */
+/* False if the kernel does not report the owner. */
 static bool read_entry(struct vb_mail_list *list, const struct vb_mail_user *user,
 		       const char *prefix, const struct nlmsghdr *header)
 {
@@ -232,7 +232,7 @@ static void swap(struct vb_mail_name *a, struct vb_mail_name *b)
 	*b = moved;
 }
 
-/* Below `root`, no name is behind the one above it. */
+/* Restores the heap below `root`: no name sorts after its parent. */
 static void sift_down(struct vb_mail_name *names, uint32_t root, uint32_t count)
 {
 	for (uint32_t child; (child = 2 * root + 1) < count; root = child) {
@@ -244,7 +244,10 @@ static void sift_down(struct vb_mail_name *names, uint32_t root, uint32_t count)
 	}
 }
 
-/* A heap sort: strangers may make the list long, and qsort() may take memory from the program's heap. */
+/*
+ * Heap sort, because other users may make the list long, and qsort() may take memory from the
+ * program's heap.
+ */
 static void sort(struct vb_mail_name *names, uint32_t count)
 {
 	for (uint32_t root = count / 2; root--;)
@@ -275,7 +278,7 @@ void vb_mail_list_clear(struct vb_mail_list *list)
 	*list = (struct vb_mail_list){ 0 };
 }
 
-/* Of the first name that is not before it. */
+/* The index of the first name that does not sort before `text`. */
 static uint32_t find(const struct vb_mail_list *list, const char *text)
 {
 	uint32_t begin = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One message with its descriptors, in and out of a socket. */
+/* One message with its descriptors, written to or read from a socket. */
 #include "host/mail.h"
 
 #include "link/fd.h"
@@ -51,7 +51,10 @@ static void load_fds(struct msghdr *message, struct vb_mail *mail)
 	}
 }
 
-/* An empty message and the end look the same, so nobody sends an empty one; one that is too long is thrown away. */
+/*
+ * An empty message looks like the end of the connection, so none is ever sent. A message that is
+ * too long is discarded.
+ */
 int vb_mail_read(int fd, void *bytes, size_t size, struct vb_mail *mail)
 {
 	union control control;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who we are, and what our names look like. In a user namespace names carry the uid that its parent knows us by: there, root is somebody
- * else's name, and the same user inside and outside shall meet. Uids that the namespace does not know all look like one, the overflow uid:
- * whoever has that one cannot tell fellows from strangers.
+ * Our user, and the names of its boxes. In a user namespace, names carry the uid that the parent
+ * namespace knows us by, because the same user inside and outside must meet, and because root
+ * inside is another user outside. All uids that the namespace does not know look like one, the
+ * overflow uid: a process with that uid cannot distinguish its own user from others.
  */
 #include "host/mail.h"
 
@@ -27,7 +28,7 @@ static uid_t overflow_uid(void)
 	return (uid_t)strtoul(text, NULL, 10);
 }
 
-/* "inside outside count" a line. False if the namespace does not know the user. */
+/* Each line is "inside outside count". False if the namespace does not know the user. */
 static bool map(const char *text, struct vb_mail_user *user, bool *is_whole_out)
 {
 	bool is_mapped = false;

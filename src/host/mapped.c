@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether memory is there, asked of the kernel's list of this process's mappings and not of the memory: a
- * range of many gigabytes is one line of it. The list is in ascending order and we stop behind the range.
+ * A check whether memory is mapped. It reads the kernel's list of this process's mappings instead
+ * of the memory itself: a range of many gigabytes is one line of the list. The list is in ascending
+ * order, and reading stops after the range.
  */
 #include "host/dma.h"
 
@@ -10,16 +11,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { TEXT_SIZE = 4096 }; /* what the kernel gives at a time */
+enum { TEXT_SIZE = 4096 }; /* what the kernel returns at a time */
 
-/* Reads a file by characters. */
+/* A file that is read character by character. */
 struct text {
 	int file;
 	size_t at, end;
 	char bytes[TEXT_SIZE];
 };
 
-/* A line: the addresses [begin, end), and whether they may be read and written. */
+/* One line of the list: the addresses [begin, end), and whether they are readable and writable. */
 struct mapping {
 	uint64_t begin, end;
 	bool is_readable, is_writable;
@@ -40,7 +41,7 @@ static int next(struct text *text)
 	return (unsigned char)text->bytes[text->at++];
 }
 
-/* A hexadecimal number and the character behind it. */
+/* Reads a hexadecimal number and the character after it. */
 static uint64_t next_number(struct text *text)
 {
 	static const char digits[] = "0123456789abcdef";

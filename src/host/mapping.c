@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reading the list: a line for each mapping; with flags, that line and some more, of which the flags are the last. */
+/*
+ * A reader of the list of mappings. Each mapping is one line; with flags, it is that line and
+ * several more, and the flags come last.
+ */
 #include "host/mapping.h"
 
 #include "link/sys.h"
@@ -38,7 +41,7 @@ static int next_character(struct vb_mapping_list *list)
 	return (unsigned char)list->bytes[list->at++];
 }
 
-/* A line that is too long is cut; false at the end. */
+/* Truncates a line that is too long; false at the end. */
 static bool read_line(struct vb_mapping_list *list, char *line, size_t size)
 {
 	size_t length = 0;
@@ -51,7 +54,7 @@ static bool read_line(struct vb_mapping_list *list, char *line, size_t size)
 	return c >= 0;
 }
 
-/* By hand: sscanf() takes longer than the kernel does to write the line. */
+/* Parsed by hand: sscanf() takes longer than the kernel needs to write the line. */
 static bool take_number(const char **text, unsigned base, char end, uint64_t *number_out)
 {
 	const char *begin = *text;

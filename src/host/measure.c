@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Instructions that multiply polynomials are many times faster than tables on most CPUs, and slower where they are emulated or
- * missing. The shortest of a few tries counts: whatever disturbs a try makes it longer.
+ * The choice of the CRC implementation. Polynomial multiplication instructions are many times
+ * faster than tables on most CPUs, and slower where they are emulated or missing. The shortest of a
+ * few tries counts, because any disturbance only makes a try longer.
  */
 #include "host/measure.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a member does for as long as it is one: packets are handed to their owners, and members that join get an answer. */
+/*
+ * The work of a port member while it is one: it hands packets to their owners, and answers members
+ * that join.
+ */
 #include "host/member_priv.h"
 
 #include "host/neighbor.h"
@@ -8,7 +11,7 @@
 #include <string.h>
 
 #define PARTS_MAX 512
-#define MESSAGES_AT_ONCE 8u /* of those that bring no packets */
+#define MESSAGES_AT_ONCE 8u /* messages that bring no packets */
 
 /* What precedes the bytes of each packet. */
 struct handed {
@@ -136,7 +139,7 @@ static uint32_t load_packets(const uint8_t *next, size_t left,
 	return count;
 }
 
-/* One at a time: whoever comes meanwhile asks again, or goes without. */
+/* Only one asker is remembered. One that asks meanwhile must ask again, or does without. */
 static void note_asker(struct vb_member *member, const struct vb_mail *mail)
 {
 	member->asker = mail->link;

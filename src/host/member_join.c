@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Joining and leaving. One at a time joins, for a new receiving socket becomes the last one of its group, and its number
- * must be its place there. Where the lock cannot be had, that may go wrong and costs speed only. The order of steps
- * matters: who leaves lets go of his socket before his number, who adopts takes the number first.
+ * Joining and leaving the port. Processes join one at a time, because a new receiving socket
+ * becomes the last one of its group, and its place there must become its number. If the lock is
+ * unavailable, this may go wrong, which costs only speed. The order of steps matters: a process
+ * that leaves closes its socket before it gives up its number; a process that adopts a socket takes
+ * the number first.
  */
 #include "host/member_priv.h"
 
@@ -23,10 +25,10 @@
 #include <unistd.h>
 
 #define MILLISECOND 1000000ull
-#define ANSWER_PATIENCE_NS (10 * MILLISECOND) /* before the next member is asked, too */
+#define ANSWER_PATIENCE_NS (10 * MILLISECOND) /* before the next member is asked as well */
 #define ANSWERS_PATIENCE_NS (100 * MILLISECOND) /* for all of them */
 #define ASKED_MEMBERS 2u
-#define GUID_PATIENCE_NS (1000 * MILLISECOND) /* for somebody who runs */
+#define GUID_PATIENCE_NS (1000 * MILLISECOND) /* for a process that runs */
 #define ANSWERS_LINKS VB_MEMBER_COUNT
 
 struct joining {
@@ -35,7 +37,7 @@ struct joining {
 	uint32_t next; /* the next member to ask */
 	uint32_t unanswered; /* questions */
 	uint32_t busy_count; /* members that could not be asked just now */
-	bool has_number; /* already: it joins again */
+	bool has_number; /* already, because it joins again */
 };
 
 static bool is_own(const struct joining *joining, uint32_t number)
@@ -43,7 +45,9 @@ static bool is_own(const struct joining *joining, uint32_t number)
 	return joining->has_number && number == joining->member->number;
 }
 
-/* --- asking ------------------------------------------------------------------------------------- */
+/*
+ * --- asking -------------------------------------------------------------------------------------
+ */
 
 static int ask(struct vb_mail_box *box, const struct vb_mail_user *user, uint32_t number)
 {
@@ -72,7 +76,10 @@ static bool ask_next(struct joining *joining)
 	return false;
 }
 
-/* Whether some could not be asked, because they do not keep up: then all are asked from the beginning. */
+/*
+ * Whether some members could not be asked, because they do not keep up: then all are asked from the
+ * beginning.
+ */
 static bool ask_again(struct joining *joining)
 {
 	bool is_worth_it = joining->busy_count;
@@ -82,7 +89,9 @@ static bool ask_again(struct joining *joining)
 	return is_worth_it;
 }
 
-/* For sockets to hold, of some members in case that one is stopped. The answers come when they come. */
+/*
+ * Asks for sockets to hold. Asks several members, in case one is stopped. The answers arrive later.
+ */
 static void ask_some(struct vb_member *member)
 {
 	uint32_t asked = 0;
@@ -108,7 +117,7 @@ static void wait_for_answer(struct joining *joining, uint64_t ns)
 	}
 }
 
-/* One member will do, if it knows all sockets that the kernel knows. */
+/* One member is enough, if it knows all sockets that the kernel knows. */
 static void collect_sockets(struct joining *joining)
 {
 	uint64_t now = vb_clock_now();
@@ -130,7 +139,9 @@ static void collect_sockets(struct joining *joining)
 	}
 }
 
-/* --- a number and its socket -------------------------------------------------------------------- */
+/*
+ * --- a number and its socket --------------------------------------------------------------------
+ */
 
 static bool claim(struct vb_member *member, uint32_t number)
 {
@@ -142,7 +153,7 @@ static bool claim(struct vb_member *member, uint32_t number)
 	return true;
 }
 
-/* Spares us the attempt, and the member a visit. */
+/* Saves us the attempt, and the member a connection. */
 static bool is_surely_taken(const struct joining *joining, uint32_t number)
 {
 	struct vb_mail_name name = vb_member_name(&joining->member->user, number);
@@ -174,7 +185,10 @@ static uint16_t port_of_group(void)
 	return port ? port : VB_ROCE_PORT;
 }
 
-/* If others hold the port, the group has another one: any that is free, or the one that its sockets have. */
+/*
+ * If other processes hold the port, the group uses another one: any free port, or the one that its
+ * sockets have.
+ */
 static vb_err open_receiver(struct joining *joining, uint32_t receive_buffer_length, int *fd_out)
 {
 	struct vb_udp_config config = {
@@ -191,7 +205,10 @@ static vb_err open_receiver(struct joining *joining, uint32_t receive_buffer_len
 	return vb_udp_receiver_open(&config, fd_out);
 }
 
-/* Its place, if that can be said and is free. Else any number: packets will come to others and be handed over. */
+/*
+ * Claims the number of the socket's place, if it is known and free. Otherwise any number: packets
+ * then arrive at other members and are handed over.
+ */
 static bool claim_place(struct vb_member *member)
 {
 	uint32_t count = vb_udp_receivers_on(vb_udp_receiver_port(member->receiver));
@@ -207,7 +224,7 @@ static bool claim_place(struct vb_member *member)
 	return false;
 }
 
-/* The others shall hold our socket, too. */
+/* The other members must also hold our socket. */
 static vb_err publish(struct vb_member *member)
 {
 	if (!vb_receivers_add(member->number, member->receiver))
@@ -233,7 +250,9 @@ static vb_err add_place(struct joining *joining, uint32_t receive_buffer_length)
 	return publish(member);
 }
 
-/* --- joining and leaving ------------------------------------------------------------------------ */
+/*
+ * --- joining and leaving ------------------------------------------------------------------------
+ */
 
 static bool is_there(const struct joining *joining, uint32_t number)
 {
@@ -245,7 +264,7 @@ static bool is_there(const struct joining *joining, uint32_t number)
 	return vb_mail_list_is_exact(joining->box) || vb_mail_is_claimed(joining->box, &name, &pid);
 }
 
-/* How many numbers others have. */
+/* The count of numbers that other members have. */
 static uint32_t count_others(const struct joining *joining)
 {
 	uint32_t count = 0;
@@ -255,13 +274,18 @@ static uint32_t count_others(const struct joining *joining)
 	return count;
 }
 
-/* A socket without a reader is worth asking for. Else a newcomer need not wait for anybody. */
+/*
+ * A socket without a reader is worth asking for. Otherwise a newcomer need not wait for any member.
+ */
 static bool has_free_places(const struct joining *joining)
 {
 	return vb_udp_receivers_on(port_of_group()) > count_others(joining);
 }
 
-/* There are members, but not on the RoCE port: others held it when the first one came. The sockets tell where they are. */
+/*
+ * Members may use another port than the RoCE port, because other processes held it when the first
+ * member came. The members' sockets show which port that is.
+ */
 static void learn_port(struct joining *joining)
 {
 	struct vb_port_holders holders;
@@ -280,14 +304,17 @@ static vb_err find_place(struct joining *joining, uint32_t receive_buffer_length
 	if (has_free_places(joining)) {
 		collect_sockets(joining);
 		if (adopt(joining, receive_buffer_length)) {
-			vb_member_give_to_all(joining->member); /* some may have let go of it */
+			vb_member_give_to_all(joining->member); /* some may have closed it */
 			return VB_OK;
 		}
 	}
 	return add_place(joining, receive_buffer_length);
 }
 
-/* The socket that the number has always had, if another member still holds it; else a new one, by a detour. */
+/*
+ * Gets the socket that the number has always had, if another member still holds it; otherwise a new
+ * one, whose packets take a detour.
+ */
 static vb_err find_place_again(struct joining *joining, uint32_t receive_buffer_length)
 {
 	struct vb_member *member = joining->member;
@@ -305,7 +332,7 @@ static vb_err find_place_again(struct joining *joining, uint32_t receive_buffer_
 	return err ? err : publish(member);
 }
 
-/* Whether somebody was asked who runs. */
+/* Whether a member was asked that is not stopped. */
 static bool is_answer_likely(struct joining *joining)
 {
 	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++) {
@@ -319,7 +346,7 @@ static bool is_answer_likely(struct joining *joining)
 	return false;
 }
 
-/* Of the host, which the others know. The first of all makes it. */
+/* Learns the GUID of the host from the other members. The very first member makes it. */
 static vb_err learn_guid(struct joining *joining)
 {
 	uint64_t now = vb_clock_now();
@@ -364,7 +391,7 @@ static vb_err join(struct vb_member *member, uint32_t receive_buffer_length, boo
 	return err;
 }
 
-/* With a mailbox, and nothing else yet. */
+/* Creates a member with a mailbox, and nothing else yet. */
 static struct vb_member *make(void)
 {
 	struct vb_member *member = vb_heap_alloc(1, sizeof(*member));
@@ -451,7 +478,7 @@ bool vb_member_is_intact(const struct vb_member *member)
 	return vb_mail_is_intact(member->box) && vb_fd_is_ours(member->receiver);
 }
 
-/* A socket that is no longer ours, or is the parent's, is left alone. */
+/* Leaves a socket alone that is no longer ours, or is the parent's. */
 void vb_member_leave(struct vb_member *member)
 {
 	if (vb_fd_is_ours(member->receiver))

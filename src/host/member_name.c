@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The names of members. Whoever only writes to their mailboxes needs no more than this. */
+/* The names of port members. A program that only writes to their mailboxes needs nothing else. */
 #include "host/member_priv.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of membership, and the messages that members send each other. Both ends are this program, of one user on one
- * host, but perhaps of another version: each message begins with its kind, and what is not understood is thrown away.
+ * The internals of port membership, and the messages that members exchange. Both ends are this
+ * program, of one user on one host, but perhaps in different versions: each message begins with its
+ * kind, and unknown messages are discarded.
  */
 #ifndef VB_HOST_MEMBER_PRIV_H
 #define VB_HOST_MEMBER_PRIV_H
@@ -19,28 +20,28 @@ struct vb_member {
 	int receiver;
 	uint32_t number;
 	struct vb_mail_user user;
-	struct vb_receivers_set
-		ungiven; /* members whose mailbox was full when we gave them our socket … */
+	/* members with a full mailbox when we gave them our socket … */
+	struct vb_receivers_set ungiven;
 	uint32_t next_ungiven; /* … the one to try next … */
 	uint64_t give_ns; /* … and when */
 	struct vb_neighbors *neighbors; /* or NULL */
 	bool is_asked; /* for our state … */
-	uint64_t asker; /* … by this connection */
+	uint64_t asker; /* … over this connection */
 	struct vb_member_counts counts;
-	uint8_t message[VB_MEMBER_MESSAGE_MAX]; /* that was taken last */
+	uint8_t message[VB_MEMBER_MESSAGE_MAX]; /* the message taken last */
 };
 
 enum vb_member_message_kind {
 	VB_MEMBER_PACKETS = 0x76623101,
-	VB_MEMBER_ASKS = 0x76623102, /* somebody joins and asks for receiving sockets */
+	VB_MEMBER_ASKS = 0x76623102, /* a process joins and asks for receiving sockets */
 	VB_MEMBER_SOCKETS = 0x76623106, /* receiving sockets: the answer, or a new one */
-	VB_MEMBER_ASKS_STATE = 0x76623104, /* a person wants to know how we are */
+	VB_MEMBER_ASKS_STATE = 0x76623104, /* a person asks for our state */
 	VB_MEMBER_STATE = 0x76623105, /* the answer */
 };
 
 struct vb_member_asks {
 	uint32_t kind;
-	struct vb_receivers_set held; /* that the sender has already */
+	struct vb_receivers_set held; /* the sockets the sender already has */
 };
 
 struct vb_member_sockets {
@@ -60,14 +61,22 @@ struct vb_member_state {
 
 /* member_name.c */
 struct vb_mail_name vb_member_name(const struct vb_mail_user *user, uint32_t number);
-/* Of the lock that who joins has: sockets of the port come and go in no other way, but by death. */
+/*
+ * The name of the lock that a joining process holds. Sockets of the port come and go only under it,
+ * or by death.
+ */
 struct vb_mail_name vb_member_joining_name(const struct vb_mail_user *user);
 
-/* member_sockets.c: answers who asks, with what is in the table and he does not have. */
+/*
+ * member_sockets.c: answers a request with the sockets in the table that the asker does not have.
+ */
 void vb_member_answer(const struct vb_member *member, const struct vb_mail *ask);
-/* Takes them into the table. True at the end of an answer. */
+/* Adds the sockets to the table. True at the end of an answer. */
 bool vb_member_take_sockets(const void *bytes, struct vb_mail *mail);
-/* Gives our own socket to the others, and to those whose mailbox was full when that has changed. */
+/*
+ * Gives our own socket to the other members, and later to those with a full mailbox, once it has
+ * room.
+ */
 void vb_member_give_to_all(struct vb_member *member);
 void vb_member_give_more(struct vb_member *member);
 

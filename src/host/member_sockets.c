@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The receiving sockets that members give each other. */
+/* The exchange of receiving sockets between port members. */
 #include "host/member_priv.h"
 
 #include "host/clock.h"
@@ -15,7 +15,7 @@ static void send_sockets(const struct vb_member *member, uint64_t link,
 {
 	struct iovec part = { (void *)(uintptr_t)sockets, sizeof(*sockets) };
 
-	/* Who does not get them asks the next member, or does without. */
+	/* An asker that does not get them asks the next member, or does without. */
 	(void)vb_mail_answer(member->box, link, &part, 1, fds, sockets->count);
 }
 
@@ -60,14 +60,14 @@ bool vb_member_take_sockets(const void *bytes, struct vb_mail *mail)
 		return false;
 	memcpy(&sockets, bytes, sizeof(sockets));
 	vb_guid_learn(sockets.guid);
-	/* There may be fewer descriptors, if this process may not have more. */
+	/* Fewer descriptors may arrive, if this process is at its limit. */
 	for (uint32_t i = 0; i < mail->fd_count; i++)
 		(void)vb_receivers_add(sockets.numbers[i], mail->fds[i]);
 	mail->fd_count = 0;
 	return sockets.is_last;
 }
 
-/* False if the other one's mailbox is full. */
+/* False if the other member's mailbox is full. */
 static bool give_to(const struct vb_member *member, uint32_t to)
 {
 	struct vb_member_sockets sockets = {

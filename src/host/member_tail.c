@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sockets that nobody needs any more. The kernel moves the last socket of a port to the place of one that is closed, so a
- * member that is gone leaves a socket behind, for the next that comes. Only the last one can be closed without moving another: it is let
- * go of by each of the others, and gone when all have done so. Nobody joins meanwhile, and nobody can take its number.
+ * The closing of sockets that no member needs any more. When a socket of a port is closed, the
+ * kernel moves the last one to its place. So a member that is gone leaves its socket behind, for
+ * the next process that joins. Only the last socket can be closed without moving another: each of
+ * the other members closes its copy, and the socket is gone when all have done so. Meanwhile no
+ * process can join, and none can take its number.
  */
 #include "host/member_priv.h"
 
 #include "host/name_lock.h"
 #include "link/udp.h"
 
-/* If a stranger has its name, its socket stays. */
+/* If a process of another user has the name, the socket stays. */
 static bool is_gone(const struct vb_member *member, uint32_t number)
 {
 	struct vb_mail_name name = vb_member_name(&member->user, number);
@@ -17,7 +19,7 @@ static bool is_gone(const struct vb_member *member, uint32_t number)
 	return vb_mail_is_unused(&name);
 }
 
-/* False if it is not the last one of the port, or somebody has its number. */
+/* False if it is not the last one of the port, or a process has its number. */
 static bool let_go_of_last(const struct vb_member *member)
 {
 	struct vb_mail_name name;
@@ -38,7 +40,7 @@ static bool let_go_of_last(const struct vb_member *member)
 	return is_claimed;
 }
 
-/* Where somebody joins at this moment, it is done the next time. */
+/* If a process joins at this moment, the sockets are closed the next time. */
 static void let_go(const struct vb_member *member)
 {
 	struct vb_mail_name name = vb_member_joining_name(&member->user);

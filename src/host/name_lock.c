@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Binding the name takes the lock, connecting to it waits. Nobody accepts: a connection ends with the lock. */
+/*
+ * A lock made of an abstract name. Binding the name takes the lock; connecting to it waits. No
+ * process accepts, so a connection ends with the lock.
+ */
 #include "host/name_lock.h"
 
 #include "host/clock.h"
@@ -28,7 +31,7 @@ static int open_socket(void)
 	return vb_fd_own(vb_sys_socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-/* The name itself, or that with a number behind it. */
+/* The name itself, or the name with a number appended. */
 static socklen_t store_address(const struct vb_mail_name *name, uint32_t index,
 			       struct sockaddr_un *address)
 {
@@ -50,7 +53,10 @@ static void wait_for(int fd, short events, int ms)
 	syscall(SYS_ppoll, &wait, fd >= 0, &time, NULL, 0);
 }
 
-/* Somebody has the name who cannot be connected to: one that is gone or just beginning, one to whom strangers connect, or a stranger. */
+/*
+ * The holder of the name cannot be connected to: it is gone or just beginning, other users'
+ * processes fill its queue, or it is itself a process of another user.
+ */
 static enum holder doubt(const struct sockaddr_un *address, const struct vb_mail_user *user,
 			 uint32_t *doubts)
 {
@@ -66,7 +72,7 @@ static enum holder doubt(const struct sockaddr_un *address, const struct vb_mail
 	return is_fellow ? FELLOW : STRANGER;
 }
 
-/* Until the lock may be free, or it is clear that it will not be. */
+/* Waits until the lock may be free, or it is clear that it will not be. */
 static enum holder wait_for_holder(const struct sockaddr_un *address, socklen_t length,
 				   const struct vb_mail_user *user, uint32_t *doubts)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A lock among the processes of one user in one network namespace: whoever has the abstract name has it. It vanishes
- * with its holder. Those who wait are connected to it, so that they learn at once when it is free, and who holds it.
+ * A lock between the processes of one user in one network namespace: the process that holds the
+ * abstract name holds the lock. It vanishes with its holder. Waiting processes are connected to the
+ * holder, so that they learn immediately when the lock is free, and which process holds it.
  */
 #ifndef VB_HOST_NAME_LOCK_H
 #define VB_HOST_NAME_LOCK_H
@@ -9,12 +10,13 @@
 #include "host/mail.h"
 
 /*
- * Waits for the lock; returns what vb_name_lock_release() takes. If a stranger has the name, one of a few others is the lock. It does
- * not wait for a holder that is stopped, or for more than ten seconds: -1 then, and also when strangers have all the names. The
- * caller must get along without.
+ * Waits for the lock; returns what vb_name_lock_release() takes. If a process of another user has
+ * the name, one of a few other names is the lock. It does not wait for a stopped holder, nor for
+ * more than ten seconds: then it returns -1, as it also does when other users have all the names.
+ * The caller must then do without the lock.
  */
 int vb_name_lock_take(const struct vb_mail_name *name, const struct vb_mail_user *user);
-/* The same without waiting: -1 if anybody has it. */
+/* The same without waiting: -1 if any process has it. */
 int vb_name_lock_try(const struct vb_mail_name *name);
 void vb_name_lock_release(int lock);
 

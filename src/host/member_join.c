@@ -313,7 +313,7 @@ static vb_err find_place(struct joining *joining, uint32_t receive_buffer_length
 
 /*
  * Gets the socket that the number has always had, if another member still holds it; otherwise a new
- * one, whose packets take a detour.
+ * one. Packets to a new one take a detour.
  */
 static vb_err find_place_again(struct joining *joining, uint32_t receive_buffer_length)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Neighbors as a whole: their making, and sleeping. */
+/* The set of local peers: its creation and destruction, and sleeping. */
 #include "host/neighbor_priv.h"
 
 #include "base/heap.h"
@@ -61,7 +61,7 @@ static void greet_again(struct vb_neighbors *neighbors)
 	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++) {
 		if (!neighbors->table[i].is_known)
 			continue;
-		neighbors->table[i].asked_ns = 0; /* that was about what we have no more */
+		neighbors->table[i].asked_ns = 0; /* that was about descriptors we no longer have */
 		(void)vb_neighbor_meet(neighbors, i);
 	}
 }
@@ -80,7 +80,10 @@ static void show_sleepers(struct vb_neighbors *neighbors)
 
 	atomic_store_explicit(&head->sleeper_count, neighbors->sleeper_count, memory_order_relaxed);
 	atomic_fetch_add_explicit(&head->sleep_sequence, 1, memory_order_relaxed);
-	/* Pairs with the fence of who writes to a ring, or makes room in one: he sees that we sleep, or we see what he did. */
+	/*
+	 * Pairs with the fence of a peer that writes to a ring, or makes room in one: it sees that
+	 * we sleep, or we see what it did.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -105,7 +108,10 @@ vb_err vb_neighbors_plug_in(struct vb_neighbors *neighbors, struct vb_member *me
 	return VB_OK;
 }
 
-/* Those who have the block mapped shall not go by its rows. A forked child has the block of its parent, which goes on. */
+/*
+ * Peers that have the block mapped must not use its rows any more. A forked child has the block of
+ * its parent, which goes on using it.
+ */
 void vb_neighbors_close_memory(struct vb_neighbors *neighbors)
 {
 	if (!neighbors->block || neighbors->pid != getpid())
@@ -142,7 +148,7 @@ void vb_neighbors_unplug(struct vb_neighbors *neighbors)
 
 bool vb_neighbors_are_intact(const struct vb_neighbors *neighbors)
 {
-	if (!neighbors->block) /* there was nothing to be had: all goes by the wire */
+	if (!neighbors->block) /* it could not be created: all packets take the wire */
 		return true;
 	if (!vb_fd_is_ours(neighbors->block_fd) || !vb_fd_is_ours(neighbors->wake_fd))
 		return false;
@@ -181,7 +187,7 @@ void vb_neighbors_take_wake(struct vb_neighbors *neighbors)
 		syscall(SYS_read, neighbors->wake_fd, &count, sizeof(count));
 }
 
-/* Who makes room wakes us from now on. */
+/* From now on, a peer that makes room wakes us. */
 static bool has_room_at_last(struct vb_neighbors *neighbors)
 {
 	for (uint32_t i = 0; i < neighbors->open_count; i++) {
@@ -214,7 +220,10 @@ bool vb_neighbors_begin_sleep(struct vb_neighbors *neighbors)
 	return !has_news(neighbors);
 }
 
-/* Others may still sleep: what came for us without a wake, since we were about to look, is to wake them. */
+/*
+ * Other threads may still sleep. Packets that arrived for us without a wake, since we were about to
+ * look, must wake them.
+ */
 void vb_neighbors_end_sleep(struct vb_neighbors *neighbors)
 {
 	neighbors->sleeper_count--;

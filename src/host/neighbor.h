@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The neighbors of an adapter: other adapters of this user in this network namespace (the one with our own number among them), with which it
- * has lines, one each way, and whose memory it may be able to reach. docs/adr/0003 tells the whole. All is for the
- * engine's owner.
+ * The local peers of an adapter: other adapters of this user in this network namespace (and the one
+ * with our own number). It has shared-memory links with them, one in each direction, and may be
+ * able to access their memory. docs/adr/0003 describes the whole. Only the engine's owner uses all
+ * this.
  */
 #ifndef VB_HOST_NEIGHBOR_H
 #define VB_HOST_NEIGHBOR_H
@@ -19,74 +20,110 @@ struct vb_neighbors;
 struct vb_nic;
 struct vb_qp;
 
-/* Borrows the engine for its life, whose packets leave by that interface. It has no descriptors until it is plugged in. */
+/*
+ * Borrows the engine for the lifetime of the peers; its packets leave by that interface. There are
+ * no descriptors until vb_neighbors_plug_in().
+ */
 VB_MUST_USE vb_err vb_neighbors_create(struct vb_nic *nic, uint32_t interface_index,
 				       struct vb_neighbors **neighbors_out);
 void vb_neighbors_destroy(struct vb_neighbors *neighbors);
 
-/* With new descriptors, which it offers to all neighbors that it had before. Borrows the member until it is unplugged. */
+/*
+ * Creates new descriptors, and offers them to all local peers known before. Borrows the member
+ * until it is unplugged.
+ */
 VB_MUST_USE vb_err vb_neighbors_plug_in(struct vb_neighbors *neighbors, struct vb_member *member);
 void vb_neighbors_unplug(struct vb_neighbors *neighbors);
-/* False if the program has closed its descriptors, of which there may be none. */
+/* False if the program has closed the descriptors, of which there may be none. */
 bool vb_neighbors_are_intact(const struct vb_neighbors *neighbors);
 
-/* As the helper thread: marks us as alive. */
+/* To be called by the helper thread: marks this process as alive. */
 void vb_neighbors_hold_mark(struct vb_neighbors *neighbors);
 
-/* --- meeting ------------------------------------------------------------------------------------ */
+/*
+ * --- meeting ------------------------------------------------------------------------------------
+ */
 
 enum vb_neighbor_state {
-	VB_NEIGHBOR_ABSENT, /* there is none, or it takes no offers, or did not answer in time: the wire it is */
+	/* No such peer, or it takes no offers, or did not answer in time: packets take the wire. */
+	VB_NEIGHBOR_ABSENT,
 	VB_NEIGHBOR_ASKED, /* an offer is on its way */
 	VB_NEIGHBOR_OPEN,
 };
 
-/* Makes an offer to the member with that number, unless it has one. */
+/* Makes an offer to the member with that number, unless it already has one. */
 enum vb_neighbor_state vb_neighbor_meet(struct vb_neighbors *neighbors, uint32_t number);
-/* Something has come by mail that members do not know: an offer, or what is about segments. */
+/* Handles mail that port members do not know: an offer, or a message about segments. */
 void vb_neighbors_take_mail(struct vb_neighbors *neighbors, uint32_t kind, const void *bytes,
 			    struct vb_mail *mail);
-/* The same for who has no neighbors: who makes an offer is told so, and need not wait. */
+/*
+ * The same for an adapter without local peers: a peer that makes an offer is notified, and need not
+ * wait.
+ */
 void vb_neighbor_refuse(const struct vb_member *member, uint32_t kind, const struct vb_mail *mail);
-/* Offers that did not fit a mailbox. */
+/* Sends offers again that did not fit a mailbox. */
 void vb_neighbors_offer_again(struct vb_neighbors *neighbors);
-/* Lets go of those that are dead and have left nothing to receive. */
+/* Releases the peers that are dead and have left nothing to receive. */
 void vb_neighbors_bury(struct vb_neighbors *neighbors);
-/* From now on a connected QP takes the line to that neighbor, if there is one. */
+/* From now on, a connected QP uses the shared-memory link to that peer, if there is one. */
 void vb_neighbor_connect(struct vb_neighbors *neighbors, uint32_t number, struct vb_qp *qp);
 /* Whether no process of this user has that number. */
 bool vb_neighbor_is_nobody(const struct vb_neighbors *neighbors, uint32_t number);
-/* In words, for a person: why a QP takes the way it does. */
+/* Describes for a person why a QP takes its path. */
 const char *vb_neighbor_describe(const struct vb_neighbors *neighbors, uint32_t number);
 
-/* --- packets ------------------------------------------------------------------------------------ */
+/*
+ * --- packets ------------------------------------------------------------------------------------
+ */
 
-/* Packets that came by lines, up to `capacity`; they lie in the rings until vb_neighbors_release(). */
+/*
+ * Receives up to `capacity` packets from the shared-memory links; they lie in the rings until
+ * vb_neighbors_release().
+ */
 uint32_t vb_neighbors_receive(struct vb_neighbors *neighbors, struct vb_frame *frames,
 			      uint32_t capacity);
 void vb_neighbors_release(struct vb_neighbors *neighbors);
-/* More are never on the lines at once: who has received as many in full batches has all that were there when he began. */
+/*
+ * The most packets that can be on the links at the same time. A caller that has received this many
+ * in full batches has all that were there when it began.
+ */
 uint32_t vb_neighbors_packets_max(const struct vb_neighbors *neighbors);
 
-/* Puts a packet on the line of that neighbor. False: it is lost, since the neighbor or the packet's memory is gone, or there is no room. */
+/*
+ * Puts a packet on the link to that peer. False: the packet is lost, since the peer or the packet's
+ * memory is gone, or there is no room.
+ */
 bool vb_neighbor_send(struct vb_neighbors *neighbors, uint32_t number, const struct vb_slot *slot);
-/* After sending, or when somebody waits for room: wakes whoever sleeps, and tells the engine of the room there is. */
+/*
+ * To be called after sending, or when a QP waits for room: wakes sleeping peers, and reports the
+ * available room to the engine.
+ */
 void vb_neighbors_flush(struct vb_neighbors *neighbors);
 bool vb_neighbor_is_open(const struct vb_neighbors *neighbors, uint32_t number);
 
-/* --- multicast ---------------------------------------------------------------------------------- */
+/*
+ * --- multicast ----------------------------------------------------------------------------------
+ */
 
-/* The first QP of our engine is in the group, or none is any more. */
+/* The first QP of our engine has joined the group, or the last one has left it. */
 void vb_neighbors_on_joined(struct vb_neighbors *neighbors, const struct vb_gid *group);
 void vb_neighbors_on_left(struct vb_neighbors *neighbors, const struct vb_gid *group);
-/* Copies of what is then sent to the group by the wire, for neighbors that are in it; we may be one. Who has no room waits for the wire's. */
+/*
+ * Sends copies of what then goes to the group by the wire to local peers in the group, possibly to
+ * us. A peer without room gets the one from the wire.
+ */
 void vb_neighbors_send_copies(struct vb_neighbors *neighbors, const struct vb_slot *slot);
-/* By the wire came multicast: if a neighbor sent it that we have no line with, we make it an offer. */
+/*
+ * A multicast packet came by the wire. If a local peer sent it with which we have no link, we make
+ * it an offer.
+ */
 void vb_neighbors_meet_sender(struct vb_neighbors *neighbors, const struct vb_frame *frame);
 
-/* --- lines -------------------------------------------------------------------------------------- */
+/*
+ * --- shared-memory links ------------------------------------------------------------------------
+ */
 
-/* The number of a line: that of the neighbor, from 1 on. */
+/* The number of a link: the peer's number plus 1. */
 static inline uint32_t vb_neighbor_line(uint32_t number)
 {
 	return number + 1;
@@ -97,57 +134,76 @@ static inline uint32_t vb_neighbor_of_line(uint32_t line)
 	return line - 1;
 }
 
-/* --- sleeping ----------------------------------------------------------------------------------- */
+/*
+ * --- sleeping -----------------------------------------------------------------------------------
+ */
 
-/* Readable when a neighbor has woken us. */
+/* Readable when a local peer has woken us. */
 int vb_neighbors_fd(const struct vb_neighbors *neighbors);
 void vb_neighbors_take_wake(struct vb_neighbors *neighbors);
 
-/* A thread goes to sleep on that descriptor. False: there is something to do, and it must not. Each call wants its end. */
+/*
+ * A thread is about to sleep on that descriptor. False: there is work, and it must not sleep. Each
+ * call needs its end.
+ */
 bool vb_neighbors_begin_sleep(struct vb_neighbors *neighbors);
 void vb_neighbors_end_sleep(struct vb_neighbors *neighbors);
 
-/* --- memory ------------------------------------------------------------------------------------- */
+/*
+ * --- memory -------------------------------------------------------------------------------------
+ */
 
 /*
- * If a range that is about to be registered lies in a shared mapping, or some of it may be converted to one (host/conversion.h), neighbors may have it, too: its
- * number among our segments, or 0.
+ * If a range that is about to be registered lies in a shared mapping, or part of it may be
+ * converted to one (host/conversion.h), local peers may also map it. Returns its number among our
+ * segments, or 0.
  */
 uint32_t vb_neighbors_share(struct vb_neighbors *neighbors, uint64_t address, uint64_t length,
 			    bool may_convert);
-/* No row has that number any more, or it is 0. */
+/* To be called when no row names that segment any more. The number may be 0. */
 void vb_neighbors_unshare(struct vb_neighbors *neighbors, uint32_t segment);
 
-/* Asks for segments that a request has met and that we do not have. True: it is time to look for those that were asked for among the mail. */
+/*
+ * Asks for segments that a request needs and that we do not have. True: it is time to look into the
+ * mail for those that were asked for.
+ */
 bool vb_neighbors_ask_for_segments(struct vb_neighbors *neighbors);
-/* Whether it should be called again soon. */
+/* Whether vb_neighbors_ask_for_segments() should be called again soon. */
 bool vb_neighbors_await_segments(const struct vb_neighbors *neighbors);
 
-/* Nobody acts in our memory from now on, until it is opened again. */
+/* From now on no peer accesses our memory, until it is opened again. */
 void vb_neighbors_close_memory(struct vb_neighbors *neighbors);
 void vb_neighbors_open_memory(struct vb_neighbors *neighbors);
-/* While it is closed: rows no longer name conversions that overlap the range. */
+/*
+ * To be called while the memory is closed: rows no longer name conversions that overlap the range.
+ */
 void vb_neighbors_unshare_conversions(struct vb_neighbors *neighbors, uint64_t address,
 				      uint64_t length);
 
-/* A row was closed: returns when no neighbor is acting on what it said before. */
+/* To be called after a row was closed: returns when no peer acts on the row's earlier content. */
 void vb_neighbors_await(struct vb_neighbors *neighbors);
 
-/* One that does not end at once: the same in steps, between which the caller may let go of the engine. */
+/*
+ * An access that does not end immediately. This is the same wait in steps, between which the caller
+ * may release the engine.
+ */
 struct vb_neighbor_access {
-	uint32_t number; /* whose it is … */
-	uint64_t ring; /* … and by which of its rings it was announced … */
-	uint32_t busy; /* … with this word */
+	uint32_t number; /* the peer that accesses … */
+	uint64_t ring; /* … the ring of that peer that announced it … */
+	uint32_t busy; /* … and the word there */
 	uint64_t begin_ns; /* when it was found */
-	bool is_told; /* the log has been told */
+	bool is_told; /* it has been logged */
 };
 
-/* Any that may be acting on what a row said before; false if there is none. After waiting for it, others are to be looked for again. */
+/*
+ * Finds any access that may act on a row's earlier content; false if there is none. After waiting
+ * for it, the caller must look for others again.
+ */
 bool vb_neighbors_find_access(struct vb_neighbors *neighbors,
 			      struct vb_neighbor_access *access_out);
 bool vb_neighbors_has_access(struct vb_neighbors *neighbors, struct vb_neighbor_access *access);
 
-/* Packets, since the beginning. */
+/* Numbers of packets since the beginning. */
 struct vb_neighbor_counts {
 	uint64_t sent;
 	uint64_t received;

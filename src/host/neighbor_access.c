@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Neighbors that act in our memory, and waiting for them. One that was stopped in the middle of it goes on where it was when it is continued: there
- * is no other way than to wait for that, or for its end. Its word is looked at again and again, since nobody would wake us.
+ * Accesses of local peers to our memory, and waiting for them to end. A peer that was stopped in
+ * the middle of an access resumes it when it is continued: we can only wait for that, or for its
+ * end. Its word is polled, because no event would wake us.
  */
 #include "host/neighbor_priv.h"
 
@@ -13,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PATIENCE_NS 1000000000u /* before the log is told */
+#define PATIENCE_NS 1000000000u /* before the wait is logged */
 #define SPINS 1000u
 #define DEAD_NS 100000000u
 
@@ -22,7 +23,7 @@ static uint32_t busy_of(const struct vb_neighbor *neighbor)
 	return atomic_load_explicit(&neighbor->in_memory->busy, memory_order_acquire);
 }
 
-/* The mark tells of one thread, and another may still be in the middle of a copy. */
+/* The mark covers one thread only; another may still be in the middle of a copy. */
 static bool has_process_ended(const struct vb_neighbor *neighbor)
 {
 	struct pollfd fd = { .fd = neighbor->pid_fd, .events = POLLIN };
@@ -31,7 +32,7 @@ static bool has_process_ended(const struct vb_neighbor *neighbor)
 	       fd.revents & POLLIN;
 }
 
-/* A process that does not end may have become another program. */
+/* A process that has not ended may have become another program. */
 static enum vb_dying last_acts(const struct vb_neighbor *neighbor)
 {
 	return has_process_ended(neighbor) ? VB_DYING_NONE : vb_dying_threads(neighbor->pid);
@@ -44,7 +45,9 @@ bool vb_neighbor_is_gone(const struct vb_neighbor *neighbor)
 		last_acts(neighbor) == VB_DYING_NONE);
 }
 
-/* Whether a dead one is waited for no more. Where nobody can say what it does, not for long. */
+/*
+ * Whether we stop waiting for a dead peer. If it is unknown what the peer does, the wait is short.
+ */
 static bool is_over(struct vb_neighbor *neighbor)
 {
 	if (!vb_export_is_dead(neighbor->block))
@@ -73,7 +76,10 @@ static bool ends_soon(const struct vb_neighbor *neighbor, uint32_t busy)
 
 bool vb_neighbors_find_access(struct vb_neighbors *neighbors, struct vb_neighbor_access *access_out)
 {
-	/* Pairs with the fence of who has announced himself: he sees our rows, or we see him. */
+	/*
+	 * Pairs with the fence of a peer that has announced its access: it sees our rows, or we see
+	 * its announcement.
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	for (uint32_t i = 0; i < neighbors->open_count; i++) {
 		struct vb_neighbor *neighbor = &neighbors->table[neighbors->open[i]];
@@ -81,7 +87,7 @@ bool vb_neighbors_find_access(struct vb_neighbors *neighbors, struct vb_neighbor
 						     .busy = busy_of(neighbor),
 						     .ring = neighbor->in_ring };
 
-		/* In our own ring nobody is busy but who asks. */
+		/* In our own ring, only the calling thread can be busy. */
 		if (neighbor->in_memory == neighbor->out_memory || !(access.busy & 1) ||
 		    ends_soon(neighbor, access.busy) || is_over(neighbor))
 			continue;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast among neighbors. It is sent by the wire in any case, for other hosts and for those here who have no line with the sender, and the kernel
- * gives a copy to every member on this host. Who has a line gets one by that, too, and before: its engine then knows the wire's
- * again (nic/copies_priv.h). So nothing depends on who has a line at which moment.
+ * Multicast between local peers. A multicast packet always goes by the wire, for other hosts and
+ * for peers here without a link to the sender; the kernel gives a copy to every port member on this
+ * host. A peer with a link also gets a copy by the link, earlier: its engine then recognizes the
+ * one from the wire (nic/copies_priv.h). So nothing depends on which peer has a link at which
+ * moment.
  *
- * Groups belong to an interface, and only who is in a group gets its packets. An adapter shows that by bits, several groups to a bit: who
- * gets one by mistake is not a member, and drops it.
+ * Groups belong to an interface, and only peers in a group get its packets. An adapter publishes
+ * its groups as bits, several groups to a bit: a peer that gets a packet by mistake is not in the
+ * group, and drops it.
  */
 #include "host/neighbor_priv.h"
 
@@ -77,7 +80,7 @@ void vb_neighbors_send_copies(struct vb_neighbors *neighbors, const struct vb_sl
 	}
 }
 
-/* The sender's adapter is a member of the host, if its address is one of ours. */
+/* If the sender's address is one of ours, its adapter is a port member on this host. */
 void vb_neighbors_meet_sender(struct vb_neighbors *neighbors, const struct vb_frame *frame)
 {
 	uint32_t number;

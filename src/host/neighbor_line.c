@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets on lines. A record holds the mark of a packet's flow, an ACK that rides on it, its bytes, and then the flow itself: most
- * readers need no more of that than the mark, and so a short packet takes one cache line from one CPU to the other.
+ * Packets on shared-memory links. A record holds the mark of a packet's flow, a piggybacked ACK,
+ * the packet's bytes, and then the flow itself. Most readers need only the mark of the flow, so a
+ * short packet moves one cache line from one CPU to the other.
  */
 #include "host/neighbor_priv.h"
 
@@ -11,9 +12,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define ROOM_FOR_THE_DEAD 64u /* packets: what is sent to them vanishes */
+#define ROOM_FOR_THE_DEAD 64u /* packets: what is sent to a dead peer vanishes */
 
-#define ROOM_LOW 16u /* packets: with more than that the engine needs not be told of more */
+#define ROOM_LOW 16u /* packets: with more, the engine needs no update */
 #define RECORD_OVERHEAD (uint32_t)(sizeof(struct vb_line_head) + sizeof(struct vb_flow))
 
 _Static_assert(RECORD_OVERHEAD + VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX + VB_SLOT_TAIL_MAX <=
@@ -85,7 +86,7 @@ uint32_t vb_neighbors_receive(struct vb_neighbors *neighbors, struct vb_frame *f
 	}
 	if (!count)
 		return 0;
-	if (count == capacity) /* the others come first the next time */
+	if (count == capacity) /* the other peers come first the next time */
 		neighbors->next = (neighbors->next + 1) % neighbors->open_count;
 	neighbors->counts.received += count;
 	return count;
@@ -117,7 +118,10 @@ void vb_neighbors_release(struct vb_neighbors *neighbors)
 			continue;
 		neighbor->is_taken = false;
 		vb_ring_release(&neighbor->in);
-		/* Who has found no room since the last answer has more than this in the ring. */
+		/*
+		 * A writer that has found no room since the last answer has more than this in the
+		 * ring.
+		 */
 		if (neighbor->in.next - neighbor->answered >= VB_RING_SIZE / 4)
 			answer_writer(neighbors, neighbor);
 	}
@@ -144,7 +148,10 @@ static bool put(struct vb_neighbor *neighbor, const struct vb_slot *slot)
 
 	if (!to)
 		return false;
-	/* Backwards: the reader polls the first cache line, and would take it from us again before it is full. */
+	/*
+	 * Written backwards: the reader polls the first cache line, and would take it from us again
+	 * before it is full.
+	 */
 	memcpy(to + sizeof(struct vb_line_head) + slot->length, &slot->flow, sizeof(slot->flow));
 	if (!vb_slot_gather(slot, to + sizeof(struct vb_line_head)))
 		return false;
@@ -178,13 +185,16 @@ void vb_neighbor_wake(struct vb_neighbors *neighbors, struct vb_neighbor *neighb
 		syscall(SYS_write, neighbor->wake_fd, &one, sizeof(one));
 }
 
-/* Once for each time that somebody begins or ends to sleep: until then he has yet to look. */
+/*
+ * Wakes a peer once each time one of its threads begins or ends a sleep: until then, the peer has
+ * yet to look.
+ */
 static void wake_sleeper(struct vb_neighbors *neighbors, struct vb_neighbor *neighbor)
 {
 	const struct vb_export_head *head = &neighbor->block->head;
 	uint32_t sequence;
 
-	/* Pairs with the fence of who goes to sleep. */
+	/* Pairs with the fence of a thread that goes to sleep. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!atomic_load_explicit(&head->sleeper_count, memory_order_relaxed))
 		return;

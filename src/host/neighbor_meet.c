@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How neighbors meet. Each gives the other its export block, its eventfd and a ring, by an offer that also says which ring of the other's it
- * has. So it takes three: what A gives, what B gives and that it has A's, that A has B's. Offers may cross, and be sent more often than needed: each
- * says all that there is to say, and they arrive in order. Who has the other's ring, and knows that it has ours, sends by the line; receiving
+ * How local peers meet. Each gives the other its export block, its eventfd and a ring, in an offer
+ * that also names the ring of the other's that it has. So it takes three messages: A's offer; B's
+ * offer, which confirms A's ring; and A's confirmation of B's ring. Offers may cross, and may be
+ * sent more often than needed: each contains the complete state, and they arrive in order. A peer
+ * that has the other's ring, and knows that the other has its own, sends by the link; receiving
  * begins earlier. An offer that does not fit the other's mailbox is sent again.
  */
 #include "host/neighbor_priv.h"
@@ -22,9 +24,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define ANSWER_NS 1000000000u /* who has not answered by then is absent … */
+#define ANSWER_NS 1000000000u /* a peer that has not answered by then is absent … */
 #define ASK_AGAIN_NS 5000000000u /* … and is asked again after that */
-#define SEND_AGAIN_NS 1000000u /* who could not be asked, in so long */
+#define SEND_AGAIN_NS 1000000u /* retry delay if the peer could not be asked */
 
 static void remove_open(struct vb_neighbors *neighbors, uint32_t number)
 {
@@ -128,7 +130,7 @@ static int send_offer(struct vb_neighbors *neighbors, uint32_t number)
 		.answered = neighbor->in_ring,
 	};
 	struct iovec part = { &message, sizeof(message) };
-	/* Who has our ring needs it no more: any descriptor will do. */
+	/* A peer that already has our ring does not need it again: any descriptor will do. */
 	int ring_fd = neighbor->out_fd >= 0 ? neighbor->out_fd : neighbors->block_fd;
 	int fds[VB_OFFER_FDS] = { neighbors->block_fd, neighbors->wake_fd, ring_fd };
 	struct vb_mail_name name = vb_member_name(&neighbors->member->user, number);
@@ -136,7 +138,7 @@ static int send_offer(struct vb_neighbors *neighbors, uint32_t number)
 	return vb_mail_send_fds(neighbors->member->box, &name, &part, fds, VB_OFFER_FDS);
 }
 
-/* False if there is nobody to take it, or nothing to offer. */
+/* False if no process takes the offer, or there is nothing to offer. */
 static bool offer(struct vb_neighbors *neighbors, uint32_t number)
 {
 	struct vb_neighbor *neighbor = &neighbors->table[number];
@@ -155,13 +157,13 @@ static bool offer(struct vb_neighbors *neighbors, uint32_t number)
 	return true;
 }
 
-/* We may have become another user since we joined: our own offers would not be taken any more. */
+/* We may have become another user since we joined: our own offers would no longer be accepted. */
 static bool has_changed_user(const struct vb_member *member)
 {
 	return geteuid() != member->user.uid;
 }
 
-/* Whoever made an offer is waited for, also if the other made the first one. */
+/* Waits for the peer that was made an offer, even if that peer made the first one. */
 static bool ask(struct vb_neighbors *neighbors, uint32_t number)
 {
 	struct vb_neighbor *neighbor = &neighbors->table[number];
@@ -221,7 +223,7 @@ static void init_reach(struct vb_neighbors *neighbors, struct vb_neighbor *neigh
 		.mark = vb_export_mark(neighbor->block),
 		.is_closed = &head->is_closed,
 		.wants_segment = &neighbors->wants_segment,
-		/* Without memory for them, none are had. */
+		/* Without memory for the table, there are no segments. */
 		.segments = vb_heap_alloc(VB_REACH_SEGMENTS, sizeof(struct vb_reach_segment)),
 	};
 	if (pid == getpid())
@@ -232,14 +234,17 @@ static void init_reach(struct vb_neighbors *neighbors, struct vb_neighbor *neigh
 		neighbor->reach.way = VB_REACH_MAPPED;
 }
 
-/* Mail outlives who sent it: a ring of his that we let go of would be read once more. */
+/*
+ * Mail outlives its sender: without this check, a ring of a dead sender that we have released would
+ * be read once more.
+ */
 static bool is_over(const struct vb_export *block)
 {
 	return vb_export_is_dead(block) ||
 	       atomic_load_explicit(&block->head.is_closed, memory_order_relaxed);
 }
 
-/* Takes the block and the eventfd. False if they are of no use. */
+/* Takes the block and the eventfd. False if they are unusable. */
 static bool take_block(struct vb_neighbor *neighbor, struct vb_mail *mail, uint64_t incarnation)
 {
 	neighbor->block = vb_export_map(mail->fds[VB_OFFER_BLOCK]);
@@ -268,7 +273,7 @@ static bool take_ring(struct vb_neighbor *neighbor, const struct vb_mail *mail, 
 	return true;
 }
 
-/* False if the offer is of no use. */
+/* False if the offer is unusable. */
 static bool take(struct vb_neighbors *neighbors, const struct vb_neighbor_offer *message,
 		 struct vb_mail *mail)
 {
@@ -276,7 +281,7 @@ static bool take(struct vb_neighbors *neighbors, const struct vb_neighbor_offer 
 	uint32_t number = message->number;
 
 	if (neighbor->incarnation && neighbor->incarnation != message->incarnation)
-		vb_neighbor_close(neighbors, number); /* what we gave went to another one */
+		vb_neighbor_close(neighbors, number); /* what we gave went to an earlier peer */
 	if (!neighbor->incarnation && !take_block(neighbor, mail, message->incarnation))
 		return false;
 	if (neighbor->in_ring == message->ring)
@@ -287,7 +292,7 @@ static bool take(struct vb_neighbors *neighbors, const struct vb_neighbor_offer 
 	return true;
 }
 
-/* Both have what they need. */
+/* Opens the link: both peers have what they need. */
 static void open_line(struct vb_neighbors *neighbors, uint32_t number, pid_t pid)
 {
 	struct vb_neighbor *neighbor = &neighbors->table[number];
@@ -303,7 +308,10 @@ static void open_line(struct vb_neighbors *neighbors, uint32_t number, pid_t pid
 	       vb_neighbor_describe(neighbors, number));
 }
 
-/* It had our ring and has it no more: it gets a new one, for nobody knows how far the old one was read. */
+/*
+ * The peer had our ring and no longer has it. It gets a new one, because it is unknown how far the
+ * old one was read.
+ */
 static void renew_line(struct vb_neighbor *neighbor)
 {
 	if (neighbor->state != VB_NEIGHBOR_OPEN)
@@ -328,7 +336,7 @@ void vb_neighbor_refuse(const struct vb_member *member, uint32_t kind, const str
 		(void)vb_mail_answer(member->box, mail->link, &part, 1, NULL, 0);
 }
 
-/* It makes no sense to wait for us. */
+/* Notifies the peer that it need not wait for us. */
 static void turn_down(struct vb_neighbors *neighbors, uint32_t number, const struct vb_mail *mail,
 		      vb_err err)
 {
@@ -338,7 +346,7 @@ static void turn_down(struct vb_neighbors *neighbors, uint32_t number, const str
 	neighbors->table[number].why = VB_NEIGHBOR_LIMITED;
 }
 
-/* An offer was of no use: because its memory could not be mapped. */
+/* Whether an offer was unusable because its memory could not be mapped. */
 static bool is_out_of_memory(const struct vb_neighbor *neighbor)
 {
 	return !neighbor->block || (neighbor->incarnation && !neighbor->in_memory);
@@ -381,7 +389,7 @@ void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
 	neighbor = &neighbors->table[message.number];
 	if (mail->fd_count < VB_OFFER_FDS &&
 	    (neighbor->incarnation != message.incarnation || neighbor->in_ring != message.ring)) {
-		/* The kernel had no room for them in our table. */
+		/* The kernel had no room for the descriptors in our table. */
 		turn_down(neighbors, message.number, mail, VB_EMFILE);
 		return;
 	}
@@ -405,7 +413,7 @@ void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
 
 /* --- meeting --- */
 
-/* The one with our own number: one ring, which we write and read. */
+/* Opens the link to ourselves: one ring, which we write and read. */
 static void open_own(struct vb_neighbors *neighbors, uint32_t number)
 {
 	struct vb_neighbor *neighbor = &neighbors->table[number];
@@ -422,7 +430,8 @@ static void open_own(struct vb_neighbors *neighbors, uint32_t number)
 	neighbor->incarnation = neighbors->block->head.incarnation;
 	add_open(neighbors, number);
 	open_line(neighbors, number, getpid());
-	neighbor->reach.busy = NULL; /* who closes a row is who would be busy */
+	/* the thread that closes a row is the one that would be busy */
+	neighbor->reach.busy = NULL;
 	neighbor->reach.mark = NULL;
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared mappings that regions lie in, or that private memory was converted to, which neighbors map, too. A region's row has the number of such a segment. Who meets one that he does not
- * have asks for it, once, and gets along without it meanwhile. Numbers are never used again, so that a mapping is never taken
- * for another; when a region goes, those who have asked are told to let go of it.
+ * Shared mappings that memory regions lie in, or that private memory was converted to. Local peers
+ * map them as well. A region's row holds the number of such a segment. A peer that meets a segment
+ * it does not have asks for it, once, and does without it meanwhile. Numbers are never used again,
+ * so that a mapping is never mistaken for another. When a region goes, the peers that asked for its
+ * segment are notified to release it.
  */
 #include "host/neighbor_priv.h"
 
@@ -20,7 +22,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* A program may find each of its requests done when it looks, and never wait: nobody would look into the mailbox. */
+/*
+ * A program may find each of its requests complete when it looks, and never wait: then no thread
+ * would look into the mailbox.
+ */
 #define SEGMENT_LOOKS 100000u
 #define LOOK_EACH 32u
 
@@ -73,7 +78,7 @@ static void send_mail(struct vb_neighbors *neighbors, uint32_t number,
 	message->number = vb_member_number(neighbors->member);
 	message->incarnation = neighbors->block->head.incarnation;
 	name = vb_member_name(&neighbors->member->user, number);
-	/* Who does not get it gets along without. */
+	/* A peer that does not get it does without. */
 	(void)vb_mail_send_fds(neighbors->member->box, &name, &part, &fd, fd >= 0);
 }
 
@@ -191,7 +196,7 @@ static void ask(struct vb_neighbors *neighbors, uint32_t number)
 	struct vb_reach_segment *segment = vb_dma_reach_segment_of(reach, reach->wanted_segment);
 
 	reach->wanted_segment = 0;
-	forget(segment); /* another one had its place */
+	forget(segment); /* another segment may have had its place */
 	segment->number = message.segment;
 	send_mail(neighbors, number, &message, -1);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The numbers that are the names in a folder of /proc, such as threads and descriptors; read by bare system calls, as mapping.h is. */
+/*
+ * The numeric names in a folder of /proc, such as threads and descriptors. They are read by raw
+ * system calls, as in mapping.h.
+ */
 #ifndef VB_HOST_NUMBERS_H
 #define VB_HOST_NUMBERS_H
 
@@ -7,7 +10,7 @@
 
 struct vb_numbers {
 	int fd;
-	bool has_failed; /* there may be more that were not seen */
+	bool has_failed; /* there may be more, unseen */
 	long at, end;
 	_Alignas(8) char bytes[4096];
 };

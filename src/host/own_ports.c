@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A set of ports, and what the kernel said of others. Its answers hold for a while: a port that was a fellow's stays his until somebody else is seen
- * to have it, because the last words of a process may arrive when its sockets are gone; one that was a stranger's is asked for again soon, because a
- * fellow may get it. The kernel finds the socket as it would for a packet to that port (sock_diag), and tells its user. A kernel without that still lists all
+ * The set of our UDP ports, and what the kernel reported about others. Its answers hold for a
+ * while. A port of our user stays trusted until it is seen in another user's hands, because the
+ * last packets of a process may arrive when its sockets are gone. A port of another user is asked
+ * about again soon, because our user may get it. The kernel finds the socket as it would for a
+ * packet to that port (sock_diag), and reports its user. A kernel without sock_diag still lists all
  * ports with their users (/proc/net/udp), which takes longer the more there are.
  */
 #include "host/own_ports.h"
@@ -20,8 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ADDRESSES 64u /* that are remembered; a power of two */
-#define MEMORY_NS 100000000u /* so long an answer holds */
+#define ADDRESSES 64u /* remembered addresses; a power of two */
+#define MEMORY_NS 100000000u /* how long an answer holds */
 
 struct known_address {
 	struct vb_gid gid; /* all zero: none */
@@ -30,15 +32,15 @@ struct known_address {
 };
 
 struct vb_own_ports {
-	bool is_off; /* the kernel does not tell who we are */
-	bool is_by_list; /* it has no sock_diag */
-	uint32_t user; /* as it tells */
+	bool is_off; /* the kernel does not report our user */
+	bool is_by_list; /* the kernel has no sock_diag */
+	uint32_t user; /* as the kernel reports it */
 	struct vb_user_ports list;
 	uint64_t trusted[VB_PORT_WORDS]; /* added, or found and not in doubt */
 	uint64_t added[VB_PORT_WORDS];
-	uint64_t found[VB_PORT_WORDS]; /* as a fellow's, at some time */
+	uint64_t found[VB_PORT_WORDS]; /* at some time, as our user's */
 	uint64_t strange[VB_PORT_WORDS];
-	uint64_t asked_ns; /* since when answers are remembered */
+	uint64_t asked_ns; /* when the remembered answers began */
 	struct known_address addresses[ADDRESSES];
 };
 
@@ -70,7 +72,7 @@ static void unset(uint64_t *words, uint16_t port)
 
 /* --- the kernel --- */
 
-/* In its terms, the socket is where the packet goes to: its own address is the destination. */
+/* In sock_diag's terms, the socket is the packet's target: its own address is the destination. */
 static void fill_question(struct question *question, const struct vb_gid *address, uint16_t port)
 {
 	bool is_ipv4 = vb_gid_is_ipv4(address);
@@ -148,7 +150,7 @@ static bool is_loopback(const struct vb_gid *gid)
 	return (vb_gid_is_ipv4(gid) && gid->raw[12] == IN_LOOPBACKNET) || vb_gid_equal(gid, &ipv6);
 }
 
-/* There are too many of loopback to remember. */
+/* There are too many loopback addresses to remember. */
 static bool is_local(struct vb_own_ports *ports, const struct vb_gid *gid, uint32_t interface)
 {
 	struct known_address *known =
@@ -166,7 +168,7 @@ static bool is_local(struct vb_own_ports *ports, const struct vb_gid *gid, uint3
 
 /* --- ports --- */
 
-/* What was found long ago is only a hint. */
+/* An old answer is only a hint. */
 void vb_own_ports_grow_old(struct vb_own_ports *ports, uint64_t now_ns)
 {
 	if (ports->is_off || now_ns - ports->asked_ns < MEMORY_NS)
@@ -203,7 +205,8 @@ bool vb_own_ports_is_stranger(struct vb_own_ports *ports, const struct vb_gid *s
 		return false;
 	}
 	unset(ports->found, port);
-	if (!ports->is_by_list) /* the list is read again when it is old, and may lack a new port until then */
+	/* The list is read again when it is old, and may lack a new port until then. */
+	if (!ports->is_by_list)
 		set(ports->strange, port);
 	return true;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which way the packets of a connected QP take: the wire, or a line to a neighbor. It is chosen once, when the peer's address is known. To
- * meet a neighbor takes a moment, and nobody has the engine meanwhile: the neighbor may be waiting for us in the same way.
+ * The choice of a connected QP's path: the wire, or a shared-memory link to a local peer. It is
+ * made once, when the peer's address is known. Meeting a local peer takes a moment, and the engine
+ * is free meanwhile: the peer may be waiting for us in the same way.
  */
 #include "host/adapter_priv.h"
 
@@ -20,7 +21,7 @@
 
 #define MEETING_NS 1000000000u
 #define PAUSE_NS 1000000u
-#define ACCESS_PAUSE_NS 50000 /* between looks at somebody who acts in our memory */
+#define ACCESS_PAUSE_NS 50000 /* between looks at a peer that accesses our memory */
 
 static bool is_on_this_host(const struct vb_adapter *adapter, const struct vb_gid *gid)
 {
@@ -32,7 +33,7 @@ static bool is_on_this_host(const struct vb_adapter *adapter, const struct vb_gi
 	return vb_udp_address_is_local(&address);
 }
 
-/* As the owner. */
+/* Called as the owner. */
 static enum vb_neighbor_state meet(struct vb_adapter *adapter, uint32_t number,
 				   struct pollfd fds[VB_PUMP_FDS_MAX], uint32_t *count_out)
 {
@@ -70,7 +71,7 @@ void vb_adapter_choose_path(struct vb_adapter *adapter, struct vb_qp *qp)
 	    !is_on_this_host(adapter, &attr.address.destination))
 		return;
 	vb_neighbor_connect(adapter->neighbors, number, qp);
-	if (!vb_qp_line(qp)) /* the peer may meet us yet, and choose after that */
+	if (!vb_qp_line(qp)) /* the peer may still meet us, and choose after that */
 		vb_qp_expect_line(qp, vb_neighbor_line(number));
 	if (vb_neighbor_is_nobody(adapter->neighbors, number))
 		vb_log(VB_LOG_WARN,
@@ -94,7 +95,9 @@ void vb_adapter_await_neighbors(struct vb_adapter *adapter)
 		}
 }
 
-/* Without the preloaded library, nobody would tell us what the program does with its memory. */
+/*
+ * Without the preloaded library, nothing would notify us of what the program does with its memory.
+ */
 static bool may_convert(const struct vb_adapter *adapter)
 {
 	return adapter->init.config->share == VB_SHARE_ON &&

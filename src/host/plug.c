@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The adapter's plug: membership, link and pump, which is to say its descriptors. A program may close them all, and a forked
- * child has none; the engine does not mind, for it only sees packets vanish. Plugged in anew it has the number and
- * the source ports that its QPs have always had.
+ * The adapter's plug: port membership, link and pump, that is, its descriptors. A program may close
+ * them all, and a forked child has none. The engine does not mind, because it only sees packets
+ * vanish. An adapter that is plugged in again has the number and the source ports that its QPs have
+ * always had.
  */
 #include "host/adapter_priv.h"
 
@@ -21,7 +22,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-/* Without memory they are lost, as are packets to them. */
+/* Remembers the groups. Without memory for that they are lost, as are packets to them. */
 static void keep_groups(struct vb_adapter *adapter)
 {
 	uint32_t count = vb_udp_group_count(adapter->udp);
@@ -95,7 +96,7 @@ vb_err vb_adapter_open_wake(struct vb_adapter *adapter)
 	return fd < 0 ? VB_EMFILE : VB_OK;
 }
 
-/* The sockets are those of all adapters of this process. */
+/* The sockets are shared by all adapters of this process. */
 void vb_adapter_tell_class(struct vb_adapter *adapter)
 {
 	vb_lock_take(&adapter->owner);
@@ -113,7 +114,10 @@ static bool is_intact(const struct vb_adapter *adapter)
 	       (!adapter->neighbors || vb_neighbors_are_intact(adapter->neighbors));
 }
 
-/* Somebody who still sleeps on the old sockets keeps them alive for a while: then it succeeds the next time. */
+/*
+ * A thread that still sleeps on the old sockets keeps them alive for a while: then the repair
+ * succeeds the next time.
+ */
 static void repair_plug(struct vb_adapter *adapter)
 {
 	vb_lock_take(&adapter->owner);

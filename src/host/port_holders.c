@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From the kernel's lists of UDP sockets, which name the user of each. They do not say whether a socket shares its port; that
- * an attempt shows, on an address that nobody uses: on any other, a packet might come to us meanwhile.
+ * The holders of a port, from the kernel's lists of UDP sockets, which name the user of each. The
+ * lists do not show whether a socket shares its port. An attempt to bind shows that, on an address
+ * that no process uses: on any other, a packet might come to us meanwhile.
  */
 #include "host/port_holders.h"
 
@@ -18,8 +19,8 @@
 #define CHUNK 4096u
 #define PORTS_LAST_NS 100000000u
 #define PORTS_APART_NS 1000000u /* for ports that are not in the list */
-#define PORTS_FACTOR \
-	50u /* and so much longer than it took: who sends from many ports must not keep us busy */
+/* times what the last listing took: a process that sends from many ports must not keep us busy */
+#define PORTS_FACTOR 50u
 #define UNUSED_ADDRESS 0x7f2f5b01u /* 127.47.91.1 */
 
 static void add_user(struct vb_port_holders *holders, uid_t user)
@@ -43,7 +44,10 @@ static void read_line(const char *line, void (*tell)(void *owner, uint16_t port,
 		tell(owner, (uint16_t)port, user);
 }
 
-/* Takes the whole lines out of the text; returns how much of it is left, moved to its beginning. */
+/*
+ * Consumes the complete lines of the text; returns the length of the rest, which is moved to the
+ * beginning.
+ */
 static size_t read_lines(char *text, size_t length,
 			 void (*tell)(void *owner, uint16_t port, uid_t user), void *owner)
 {
@@ -86,7 +90,7 @@ static void read_lists(void (*tell)(void *owner, uint16_t port, uid_t user), voi
 	read_list("/proc/thread-self/net/udp6", tell, owner);
 }
 
-/* --- who has a port --- */
+/* --- the holders of a port --- */
 
 struct search {
 	uint16_t port;
@@ -117,8 +121,8 @@ static bool can_be_shared(uint16_t port)
 	if (fd < 0)
 		return true;
 	(void)vb_sys_setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof(yes));
-	(void)vb_sys_setsockopt(fd, SOL_IP, IP_FREEBIND, &yes,
-				sizeof(yes)); /* loopback may be down */
+	/* Loopback may be down. */
+	(void)vb_sys_setsockopt(fd, SOL_IP, IP_FREEBIND, &yes, sizeof(yes));
 	result = vb_sys_bind(fd, &name, sizeof(name));
 	vb_fd_close(fd);
 	return result != -EADDRINUSE;
@@ -160,7 +164,7 @@ void vb_port_holders_describe(const struct vb_port_holders *holders, char *text,
 	}
 }
 
-/* --- which ports a user has --- */
+/* --- the ports of a user --- */
 
 static void note_port(void *owner, uint16_t port, uid_t user)
 {

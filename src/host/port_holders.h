@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who has sockets on the RoCE port. Processes of one user share it, but if another user has it, or the kernel's Soft-RoCE, or
- * a program that does not share it, then ours cannot have it: they use another port among themselves, and reach this host only.
+ * The holders of sockets on the RoCE port. Processes of one user share it. If another user has it,
+ * or the kernel's Soft-RoCE, or a program that does not share it, then our processes cannot have
+ * it: they use another port among themselves, and reach only this host.
  */
 #ifndef VB_HOST_PORT_HOLDERS_H
 #define VB_HOST_PORT_HOLDERS_H
@@ -14,14 +15,15 @@
 #define VB_PORT_HOLDERS_MAX 16
 
 struct vb_port_holders {
-	uid_t users[VB_PORT_HOLDERS_MAX]; /* others than this one, each once */
+	uid_t users[VB_PORT_HOLDERS_MAX]; /* other users, each once */
 	uint32_t user_count;
 	uint32_t own_count; /* sockets of this user … */
-	bool is_unshared; /* … one of which is a program's that does not share the port */
-	bool has_soft_roce; /* the kernel's module is there: what is root's may be its socket */
+	bool is_unshared; /* … one of which does not share the port */
+	/* the kernel's module is loaded: a socket of root may be its own */
+	bool has_soft_roce;
 };
 
-/* In the network namespace of this thread. Takes a millisecond. */
+/* Searches the network namespace of this thread. Takes a millisecond. */
 void vb_port_holders_find(uint16_t port, struct vb_port_holders *holders_out);
 
 bool vb_port_holders_are_in_the_way(const struct vb_port_holders *holders);
@@ -30,7 +32,8 @@ bool vb_port_holders_are_in_the_way(const struct vb_port_holders *holders);
 void vb_port_holders_describe(const struct vb_port_holders *holders, char *text, size_t size);
 
 /*
- * Which UDP ports of this host a user's sockets have, as the kernel lists them. Zero it before the first use; one thread at a time.
+ * The UDP ports of this host that a user's sockets have, as the kernel lists them. Zero it before
+ * the first use; one thread at a time.
  */
 struct vb_user_ports {
 	uid_t user;
@@ -40,8 +43,8 @@ struct vb_user_ports {
 };
 
 /*
- * Whether a packet from that port of this host comes from a process of this user. A port that was given back counts for a tenth of a second more; one that
- * is new may be missed for a few milliseconds.
+ * Whether a packet from that port of this host comes from a process of this user. A port that was
+ * closed counts for another tenth of a second; a new one may be missed for a few milliseconds.
  */
 bool vb_user_ports_has(struct vb_user_ports *ports, uid_t user, uint16_t port);
 

@@ -70,9 +70,7 @@ struct vb_mail_box {
 	uint64_t listing_ns; /* … and how long that took */
 };
 
-/*
- * --- connections --------------------------------------------------------------------------------
- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 static socklen_t store_address(const char *text, struct sockaddr_un *address)
 {
@@ -223,9 +221,7 @@ static void rest(struct vb_mail_box *box, uint64_t spent_ns)
 	watch(box, EPOLL_CTL_MOD, box->listener, &box->listener, 0);
 }
 
-/*
- * --- boxes --------------------------------------------------------------------------------------
- */
+/* --- boxes ------------------------------------------------------------------------------------ */
 
 struct vb_mail_box *vb_mail_open(const struct vb_mail_user *user, uint32_t links_max)
 {
@@ -288,9 +284,7 @@ void vb_mail_shut(struct vb_mail_box *box)
 		end_rest(box);
 }
 
-/*
- * --- proof --------------------------------------------------------------------------------------
- */
+/* --- proof ------------------------------------------------------------------------------------ */
 
 static void report_stranger(const char *text, uid_t uid)
 {
@@ -452,9 +446,7 @@ void vb_mail_describe_strangers(const struct vb_mail_user *user, char *text, siz
 	vb_mail_list_clear(&list);
 }
 
-/*
- * --- claiming -----------------------------------------------------------------------------------
- */
+/* --- claiming --------------------------------------------------------------------------------- */
 
 static bool listen_on(struct vb_mail_box *box, const char *text)
 {
@@ -559,9 +551,7 @@ bool vb_mail_claim(struct vb_mail_box *box, const struct vb_mail_name *name)
 	return true;
 }
 
-/*
- * --- sending ------------------------------------------------------------------------------------
- */
+/* --- sending ---------------------------------------------------------------------------------- */
 
 static struct link *find_link(struct vb_mail_box *box, const struct vb_mail_name *to)
 {
@@ -639,9 +629,7 @@ int vb_mail_answer(struct vb_mail_box *box, uint64_t link, const struct iovec *p
 	return -ECONNREFUSED;
 }
 
-/*
- * --- receiving ----------------------------------------------------------------------------------
- */
+/* --- receiving -------------------------------------------------------------------------------- */
 
 static void add_fellow(struct vb_mail_box *box, int fd, pid_t pid)
 {

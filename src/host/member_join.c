@@ -45,9 +45,7 @@ static bool is_own(const struct joining *joining, uint32_t number)
 	return joining->has_number && number == joining->member->number;
 }
 
-/*
- * --- asking -------------------------------------------------------------------------------------
- */
+/* --- asking ----------------------------------------------------------------------------------- */
 
 static int ask(struct vb_mail_box *box, const struct vb_mail_user *user, uint32_t number)
 {
@@ -139,9 +137,7 @@ static void collect_sockets(struct joining *joining)
 	}
 }
 
-/*
- * --- a number and its socket --------------------------------------------------------------------
- */
+/* --- a number and its socket ------------------------------------------------------------------ */
 
 static bool claim(struct vb_member *member, uint32_t number)
 {
@@ -250,9 +246,7 @@ static vb_err add_place(struct joining *joining, uint32_t receive_buffer_length)
 	return publish(member);
 }
 
-/*
- * --- joining and leaving ------------------------------------------------------------------------
- */
+/* --- joining and leaving ---------------------------------------------------------------------- */
 
 static bool is_there(const struct joining *joining, uint32_t number)
 {

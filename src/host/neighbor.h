@@ -40,9 +40,7 @@ bool vb_neighbors_are_intact(const struct vb_neighbors *neighbors);
 /* To be called by the helper thread: marks this process as alive. */
 void vb_neighbors_hold_mark(struct vb_neighbors *neighbors);
 
-/*
- * --- meeting ------------------------------------------------------------------------------------
- */
+/* --- meeting ---------------------------------------------------------------------------------- */
 
 enum vb_neighbor_state {
 	/* No such peer, or it takes no offers, or did not answer in time: packets take the wire. */
@@ -72,9 +70,7 @@ bool vb_neighbor_is_nobody(const struct vb_neighbors *neighbors, uint32_t number
 /* Describes for a person why a QP takes its path. */
 const char *vb_neighbor_describe(const struct vb_neighbors *neighbors, uint32_t number);
 
-/*
- * --- packets ------------------------------------------------------------------------------------
- */
+/* --- packets ---------------------------------------------------------------------------------- */
 
 /*
  * Receives up to `capacity` packets from the shared-memory links; they lie in the rings until
@@ -101,9 +97,7 @@ bool vb_neighbor_send(struct vb_neighbors *neighbors, uint32_t number, const str
 void vb_neighbors_flush(struct vb_neighbors *neighbors);
 bool vb_neighbor_is_open(const struct vb_neighbors *neighbors, uint32_t number);
 
-/*
- * --- multicast ----------------------------------------------------------------------------------
- */
+/* --- multicast -------------------------------------------------------------------------------- */
 
 /* The first QP of our engine has joined the group, or the last one has left it. */
 void vb_neighbors_on_joined(struct vb_neighbors *neighbors, const struct vb_gid *group);
@@ -119,9 +113,7 @@ void vb_neighbors_send_copies(struct vb_neighbors *neighbors, const struct vb_sl
  */
 void vb_neighbors_meet_sender(struct vb_neighbors *neighbors, const struct vb_frame *frame);
 
-/*
- * --- shared-memory links ------------------------------------------------------------------------
- */
+/* --- shared-memory links ---------------------------------------------------------------------- */
 
 /* The number of a link: the peer's number plus 1. */
 static inline uint32_t vb_neighbor_line(uint32_t number)
@@ -134,9 +126,7 @@ static inline uint32_t vb_neighbor_of_line(uint32_t line)
 	return line - 1;
 }
 
-/*
- * --- sleeping -----------------------------------------------------------------------------------
- */
+/* --- sleeping --------------------------------------------------------------------------------- */
 
 /* Readable when a local peer has woken us. */
 int vb_neighbors_fd(const struct vb_neighbors *neighbors);
@@ -149,9 +139,7 @@ void vb_neighbors_take_wake(struct vb_neighbors *neighbors);
 bool vb_neighbors_begin_sleep(struct vb_neighbors *neighbors);
 void vb_neighbors_end_sleep(struct vb_neighbors *neighbors);
 
-/*
- * --- memory -------------------------------------------------------------------------------------
- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 /*
  * If a range that is about to be registered lies in a shared mapping, or part of it may be

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast between local peers. A multicast packet always goes by the wire, for other hosts and
+ * Multicast between local peers. A multicast packet is always sent by the wire, for other hosts and
  * for peers here without a link to the sender; the kernel gives a copy to every port member on this
  * host. A peer with a link also gets a copy by the link, earlier: its engine then recognizes the
  * one from the wire (nic/copies_priv.h). So nothing depends on which peer has a link at which

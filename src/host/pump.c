@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One round carries at most a batch each way.
+ * The receiving and driving half of the pump. One round carries at most one batch in each
+ * direction.
  */
 #include "host/pump_priv.h"
 
@@ -17,14 +18,17 @@
 #include "nic/reach.h"
 
 #define UNREACHABLE_AT_ONCE 16u
-#define GLANCES_WITHOUT_MEMBERS \
-	32u /* packets by way of another process are few: most looks are for the wire's */
-#define ELSEWHERE_NS \
-	20000u /* so often a program that polls looks beyond the lines, when the last packet came by one */
+/* Few packets come by way of another process: most looks are for those from the wire. */
+#define GLANCES_WITHOUT_MEMBERS 32u
+/*
+ * How often a polling program looks beyond the shared-memory links, when the last packet came by
+ * one.
+ */
+#define ELSEWHERE_NS 20000u
 #define GLANCES_WITHOUT_QP1 64u
 #define GLANCES_A_TURN 16u
 
-/* What to wait on. */
+/* The descriptors to wait on. */
 enum { LINK, MEMBER, QP1, NEIGHBORS };
 
 vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *member,
@@ -48,7 +52,7 @@ vb_err vb_pump_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *
 	pump->qp1 = qp1;
 	pump->host_gid = host_gid;
 	for (uint32_t i = 0; i < VB_NUMBERED_FLOWS_MAX; i++)
-		vb_nic_number_flow(nic, i, NULL, 0); /* an earlier link's */
+		vb_nic_number_flow(nic, i, NULL, 0); /* set by an earlier link */
 	*pump_out = pump;
 	return VB_OK;
 }
@@ -94,7 +98,10 @@ uint32_t vb_pump_owner_of(const struct vb_pump *pump, const struct vb_frame *fra
 	return owner < VB_MEMBER_COUNT && qpn.v > 1 ? owner : vb_member_number(pump->member);
 }
 
-/* What nobody takes our engine refuses, for the reason that it finds: a damaged QPN may name a process that there is not. */
+/*
+ * Packets that no process takes are refused by our engine, for the reason that it finds: a damaged
+ * QPN may name a process that does not exist.
+ */
 VB_APART static void hand_over(struct vb_pump *pump, uint64_t now_ns)
 {
 	if (pump->handed_count &&
@@ -103,7 +110,7 @@ VB_APART static void hand_over(struct vb_pump *pump, uint64_t now_ns)
 	pump->handed_count = 0;
 }
 
-/* Collects packets for one process, so that they go together. */
+/* Collects packets for one process, so that they go in one message. */
 static void hand_over_later(struct vb_pump *pump, uint64_t now_ns, uint32_t owner,
 			    const struct vb_frame *frame)
 {
@@ -135,8 +142,9 @@ static bool is_multicast(const struct vb_udp_datagram *datagram)
 }
 
 /*
- * What senders on this host put on their lines they did so before they sent it by the wire. So all of that is on the lines now, and the engine must
- * have it before the wire's copies, which it knows by it. Who writes on meanwhile does not keep us.
+ * Senders on this host put a packet on their links before they send it by the wire. So all those
+ * packets are on the links now, and the engine must have them before the wire's copies, to
+ * recognize the copies. A sender that goes on writing does not hold us up.
  */
 VB_APART static void prepare_for_multicast(struct vb_pump *pump, uint64_t now_ns, uint32_t count)
 {
@@ -151,7 +159,10 @@ VB_APART static void prepare_for_multicast(struct vb_pump *pump, uint64_t now_ns
 	}
 }
 
-/* What other users of this host send is dropped before anybody looks at it: they can send from our addresses, too. Returns what is left of the batch. */
+/*
+ * Drops what other users of this host send before it is examined: they can also send from our
+ * addresses. Returns the size of the remaining batch.
+ */
 static uint32_t drop_strangers(struct vb_pump *pump, uint64_t now_ns, uint32_t count)
 {
 	const uint64_t *trusted = vb_own_ports_trusted(pump->own_ports);
@@ -232,7 +243,7 @@ static bool receive_from_members(struct vb_pump *pump, uint64_t now_ns)
 
 /* --- sending --- */
 
-/* Once: the program will hear it by time-outs. */
+/* Logs it once: the program will notice by time-outs. */
 static void tell_of_drops(struct vb_pump *pump)
 {
 	if (pump->has_told_of_drops || !vb_udp_counters(pump->udp)[VB_UDP_TX_DROP_PORT_HELD])
@@ -243,7 +254,7 @@ static void tell_of_drops(struct vb_pump *pump)
 	       VB_ROCE_PORT);
 }
 
-/* What the engine has moved itself counts, and what it left for the next turn. */
+/* Both what the engine has moved itself and what it left for the next turn count. */
 static bool has_moved_directly(struct vb_pump *pump)
 {
 	uint64_t parts = vb_nic_counters(pump->nic)->counts[VB_COUNTER_DIRECT_PARTS];
@@ -253,7 +264,7 @@ static bool has_moved_directly(struct vb_pump *pump)
 	return has_moved;
 }
 
-/* That requests of the turn before have met. */
+/* Looks for segments that requests of the previous turn needed. */
 static void look_for_segments(struct vb_pump *pump, uint64_t now_ns)
 {
 	if (pump->neighbors && vb_neighbors_ask_for_segments(pump->neighbors))
@@ -266,15 +277,19 @@ static void look_for_room(struct vb_pump *pump)
 		vb_neighbors_flush(pump->neighbors);
 }
 
-/* What the engine has put into the slots. */
+/* Sends what the engine has put into the slots. */
 static void send_out(struct vb_pump *pump, uint32_t slot_count)
 {
 	if (!vb_pump_send_slots(pump, slot_count))
 		return;
 	tell_of_drops(pump);
 	if (pump->glances >= GLANCES_WITHOUT_MEMBERS / 2)
-		pump->glances = GLANCES_WITHOUT_MEMBERS; /* the next: no answer can have come yet */
-	/* Only a message shows whether its interface segments. This one is lost to peers that want its ICRC to be right. */
+		/* look on the next one: no answer can have come yet */
+		pump->glances = GLANCES_WITHOUT_MEMBERS;
+	/*
+	 * Only sending a message shows whether its interface segments. This message is lost to
+	 * peers that check its ICRC.
+	 */
 	if (vb_udp_segments_max(pump->udp) == 1)
 		vb_nic_stop_batching(pump->nic);
 }
@@ -349,7 +364,10 @@ VB_SELDOM static void look_at_qp1(struct vb_pump *pump, uint64_t now_ns)
 	steer_if_heir(pump);
 }
 
-/* Nobody waits on the descriptors while a program polls. A turn counts more: the helper takes one a millisecond then. */
+/*
+ * No thread waits on the descriptors while a program polls. A turn counts more: the helper then
+ * takes one per millisecond.
+ */
 static void glance_at_qp1(struct vb_pump *pump, uint64_t now_ns, uint32_t weight)
 {
 	pump->glances_without_qp1 += weight;
@@ -365,7 +383,7 @@ static void glance_at_qp1(struct vb_pump *pump, uint64_t now_ns, uint32_t weight
 		take_unreachable(pump, now_ns);
 }
 
-/* When there is something to do for QP 1. True if any packet went out. */
+/* Drives QP 1 if it has work. True if any packet went out. */
 static bool drive_qp1(struct vb_pump *pump, uint64_t now_ns)
 {
 	uint32_t count;
@@ -403,7 +421,7 @@ bool vb_pump_turn(struct vb_pump *pump, uint64_t now_ns)
 	return transmit(pump, now_ns) || moved;
 }
 
-/* System calls, each longer than a message takes by a line. */
+/* These are system calls; each takes longer than a message by a shared-memory link. */
 static bool glance_elsewhere(struct vb_pump *pump, uint64_t now_ns)
 {
 	uint32_t weight = pump->has_lines ? GLANCES_A_TURN : 1;
@@ -423,7 +441,7 @@ bool vb_pump_glance(struct vb_pump *pump, uint64_t now_ns)
 
 	if (!pump->has_lines || now_ns >= pump->elsewhere_ns)
 		moved |= glance_elsewhere(pump, now_ns);
-	if (now_ns == pump->glanced_ns) /* no deadline has passed since */
+	if (now_ns == pump->glanced_ns) /* no deadline can have passed since */
 		return moved;
 	pump->glanced_ns = now_ns;
 	let_timers_fire(pump, now_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of a pump: pump.c receives and drives, pump_send.c sends. */
+/* The internals of a pump: pump.c receives and drives, pump_send.c sends. */
 #ifndef VB_HOST_PUMP_PRIV_H
 #define VB_HOST_PUMP_PRIV_H
 
@@ -12,7 +12,7 @@
 #define VB_PUMP_BATCH 64u
 #define VB_PUMP_PARTS_MAX (VB_SGE_MAX + 2) /* of a slot */
 
-/* A datagram for a neighbor. */
+/* A deferred datagram for a local peer. */
 struct vb_pump_late {
 	const struct vb_slot *slot;
 	uint32_t number;
@@ -33,20 +33,22 @@ struct vb_pump {
 	uint32_t late_count;
 	struct vb_udp_datagram datagrams[VB_PUMP_BATCH];
 	struct vb_frame frames[VB_PUMP_BATCH];
-	struct vb_frame handed[VB_MEMBER_BATCH]; /* to one other process, or from others */
+	struct vb_frame handed[VB_MEMBER_BATCH]; /* for one other process, or from others */
 	uint32_t handed_count;
 	uint32_t handed_to;
 	bool has_told_of_drops;
-	uint16_t last_port; /* that a packet left from, and its index among the link's sources */
+	/* source port of the last packet, and its index among the link's sources */
+	uint16_t last_port;
 	uint32_t last_index;
-	uint64_t glanced_ns; /* the time of the last glance, by a clock that stands still for a moment */
-	uint64_t elsewhere_ns; /* when to look beyond the lines */
-	bool has_lines; /* the last packet came by a line */
-	uint64_t direct_parts; /* that the engine had executed when it was last asked to send */
-	struct vb_gid asked_address; /* the last that a datagram went to … */
+	/* the time of the last glance, by a clock that stands still for a moment */
+	uint64_t glanced_ns;
+	uint64_t elsewhere_ns; /* when to look beyond the shared-memory links */
+	bool has_lines; /* the last packet came by a shared-memory link */
+	uint64_t direct_parts; /* parts executed by the engine when it was last asked to send */
+	struct vb_gid asked_address; /* the last address that a datagram went to … */
 	bool is_own_address; /* … and whether it is one of ours */
 	uint32_t glances; /* since we last looked for packets from other processes */
-	uint32_t glances_without_qp1; /* the same for what they have for QP 1 */
+	uint32_t glances_without_qp1; /* the same for their mail to QP 1 */
 };
 
 static inline struct vb_gid vb_pump_gid_of(const struct vb_udp_address *address)
@@ -57,10 +59,13 @@ static inline struct vb_gid vb_pump_gid_of(const struct vb_udp_address *address)
 	return gid;
 }
 
-/* Whose packet it is. Where that cannot be said, ours: the engine has a reason to refuse it. */
+/*
+ * The number of the packet's owner. If it is unknown, our own: the engine has a reason to refuse
+ * the packet.
+ */
 uint32_t vb_pump_owner_of(const struct vb_pump *pump, const struct vb_frame *frame);
 
-/* Sends the first so many of pump->slots. Returns how many messages there were for the wire. */
+/* Sends the first `slot_count` of pump->slots. Returns the number of messages for the wire. */
 uint32_t vb_pump_send_slots(struct vb_pump *pump, uint32_t slot_count);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which way each packet takes: a line, another process, or the wire. Slots that continue each other become one message, which the kernel
- * cuts up again. When the kernel has no room, the rest of the batch is lost, as on any wire: the transports repeat it.
+ * The choice of each packet's path: a shared-memory link, another process, or the wire. Slots that
+ * continue each other become one message, which the kernel segments again. When the kernel has no
+ * room, the rest of the batch is lost, as on any wire: the transports repeat it.
  */
 #include "host/pump_priv.h"
 
@@ -13,7 +14,7 @@
 #include <unistd.h>
 
 #define DATAGRAM_TRIES 32u
-#define SHORT_MAX 128u /* bytes, that are copied in no time */
+#define SHORT_MAX 128u /* bytes; copying them costs next to nothing */
 
 static uint32_t source_index_of(struct vb_pump *pump, uint16_t port)
 {
@@ -44,7 +45,10 @@ static struct iovec *add_slot(struct iovec *next, const struct vb_slot *slot)
 	return add_part(next, slot->tail, slot->tail_length);
 }
 
-/* Short packets of a message lie in one piece behind the first: the kernel takes one piece faster than several. */
+/*
+ * Short packets of a message lie in one piece after the first: the kernel takes one piece faster
+ * than several.
+ */
 static bool join_first(struct iovec *last, struct vb_slot *first, const struct vb_slot *slot)
 {
 	if (slot->span_count || slot->tail_length || slot->head_length > SHORT_MAX ||
@@ -56,7 +60,7 @@ static bool join_first(struct iovec *last, struct vb_slot *first, const struct v
 	return true;
 }
 
-/* The link knows where to: it told of that way. */
+/* The link knows the destination: it reported this path itself. */
 static void begin_express(struct vb_udp_message *message, const struct vb_slot *slot,
 			  const struct iovec *iovecs)
 {
@@ -86,7 +90,7 @@ static void begin_message(struct vb_pump *pump, struct vb_udp_message *message,
 	memcpy(message->source.ip, slot->flow.source.raw, sizeof(message->source.ip));
 }
 
-/* No express goes to a group. */
+/* No connected transmit socket is for a group. */
 static bool is_multicast(const struct vb_slot *slot)
 {
 	return !slot->is_numbered && vb_gid_is_multicast(&slot->flow.destination);
@@ -97,7 +101,7 @@ static bool is_host_gid(const struct vb_pump *pump, const struct vb_gid *gid)
 	return pump->host_gid && vb_gid_equal(gid, pump->host_gid);
 }
 
-/* The kernel sends nothing from what is no address, and has no route from ::1 to a group. */
+/* The kernel sends nothing from a GID that is no address, and has no route from ::1 to a group. */
 static bool is_for_host(const struct vb_pump *pump, const struct vb_slot *slot)
 {
 	static const struct vb_gid loopback = { .raw = { [15] = 1 } };
@@ -122,7 +126,7 @@ static bool is_own(struct vb_pump *pump, const struct vb_gid *gid)
 	return pump->is_own_address;
 }
 
-/* Whether a datagram goes to a neighbor, who is then given the first of them by the wire while we meet. */
+/* Whether a datagram goes to a local peer. The first ones take the wire while we meet the peer. */
 static bool is_for_neighbor(struct vb_pump *pump, const struct vb_slot *slot, uint32_t *number_out)
 {
 	vb_qpn qpn = vb_bth_load(slot->head).destination;
@@ -135,7 +139,7 @@ static bool is_for_neighbor(struct vb_pump *pump, const struct vb_slot *slot, ui
 	       vb_neighbor_meet(pump->neighbors, number) == VB_NEIGHBOR_OPEN;
 }
 
-/* Datagrams have no window: who sends them faster than his neighbor takes them waits for it a little. */
+/* Datagrams have no window: a sender that is faster than its peer waits for the peer a little. */
 VB_APART static void send_datagram(struct vb_pump *pump, uint32_t number,
 				   const struct vb_slot *slot)
 {
@@ -147,7 +151,10 @@ VB_APART static void send_datagram(struct vb_pump *pump, uint32_t number,
 	}
 }
 
-/* True if the packet is not for the wire: it is on a line, or lost there, or has its turn later. */
+/*
+ * True if the packet is not for the wire: it is on a shared-memory link, or lost there, or
+ * deferred.
+ */
 static bool send_by_line(struct vb_pump *pump, const struct vb_slot *slot)
 {
 	uint32_t number;
@@ -162,7 +169,10 @@ static bool send_by_line(struct vb_pump *pump, const struct vb_slot *slot)
 	return true;
 }
 
-/* Behind the packets that the engine has put on lines, which are as many as it knew of room for. */
+/*
+ * Sends the deferred datagrams after the packets that the engine has put on links, which are as
+ * many as it knew of room for.
+ */
 static void send_late(struct vb_pump *pump)
 {
 	for (uint32_t i = 0; i < pump->late_count; i++)
@@ -170,11 +180,14 @@ static void send_late(struct vb_pump *pump)
 	pump->late_count = 0;
 }
 
-/* Who is in a group only each process knows. Those that we have not met yet get it by mail, which holds few. */
+/*
+ * Each process knows only its own groups. Processes that we have not met yet get the packet by
+ * mail, which holds few.
+ */
 static void hand_to_all(struct vb_pump *pump, const struct vb_slot *slot,
 			const struct vb_frame *frame)
 {
-	if (pump->neighbors) /* ourselves we need not wait for */
+	if (pump->neighbors) /* meeting ourselves takes no wait */
 		(void)vb_neighbor_meet(pump->neighbors, vb_member_number(pump->member));
 	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
 		if (pump->neighbors && vb_neighbor_is_open(pump->neighbors, number))
@@ -184,7 +197,7 @@ static void hand_to_all(struct vb_pump *pump, const struct vb_slot *slot,
 	}
 }
 
-/* To its owner on this host, which may be ourselves. */
+/* Hands a packet to its owner on this host, which may be ourselves. */
 VB_SELDOM static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
 {
 	struct vb_bytes rest[VB_SGE_MAX + 1];
@@ -206,7 +219,7 @@ VB_SELDOM static void hand_over_slot(struct vb_pump *pump, const struct vb_slot 
 		vb_member_hand_over(pump->member, vb_pump_owner_of(pump, &frame), &frame, 1);
 }
 
-/* As late. */
+/* Sends the copies as late as send_late() does. */
 VB_APART static void send_copies(struct vb_pump *pump, uint32_t slot_count)
 {
 	for (uint32_t i = 0; i < slot_count; i++) {
@@ -221,7 +234,7 @@ VB_APART static void send_copies(struct vb_pump *pump, uint32_t slot_count)
 static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count, bool *is_any_multicast)
 {
 	struct iovec *next = pump->iovecs;
-	struct vb_slot *first = NULL; /* of a message */
+	struct vb_slot *first = NULL; /* first slot of a message */
 	uint32_t count = 0;
 	bool is_begun = false; /* the last slot is in a message */
 
@@ -230,7 +243,10 @@ static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count, bool *i
 		bool follows = slot->continues && is_begun;
 
 		is_begun = false;
-		/* What continues a message goes where that goes; datagrams are for different QPs. */
+		/*
+		 * A packet that continues a message takes the message's path; datagrams are for
+		 * different QPs.
+		 */
 		if (!follows || is_datagram(slot)) {
 			if (send_by_line(pump, slot))
 				continue;
@@ -241,7 +257,11 @@ static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count, bool *i
 		}
 		if (follows) {
 			pump->messages[count - 1].segment_length = (uint16_t)first->length;
-		} else { /* or what it continues went by a line: neighbors find its ID from the ICRC */
+		} else {
+			/*
+			 * This may continue what went by a link: local peers find its ID from the
+			 * ICRC.
+			 */
 			first = slot;
 			begin_message(pump, &pump->messages[count++], slot, next);
 			*is_any_multicast |= is_multicast(slot);
@@ -255,7 +275,7 @@ static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count, bool *i
 	return count;
 }
 
-/* The engine must know the numbers that packets will have when it computes their ICRCs. */
+/* The engine must know the IP IDs that packets will have when it computes their ICRCs. */
 VB_SELDOM static void number_flow(struct vb_pump *pump, uint32_t source_index)
 {
 	uint16_t next_ip_id;

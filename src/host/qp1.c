@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Making and driving it. The user's machine is asked first; what it does not take is dispatched. A machine of our own, which has
- * no connections, reads and refuses for processes without one.
+ * The creation and driving of QP 1. The user's state machine is asked first; what it does not take
+ * is dispatched. A state machine of our own, which has no connections, reads and refuses MADs for
+ * processes without one.
  */
 #include "host/qp1_priv.h"
 
@@ -15,14 +16,15 @@
 #include <time.h>
 
 /*
- * MADs have no flow control, and one that is lost comes again only after seconds. So many at a time fit the receive buffer
- * of whoever is not looking just now.
+ * MADs have no flow control, and a lost one is repeated only after seconds. This many at a time fit
+ * the receive buffer of a process that is not looking just now.
  */
 #define SEND_AT_ONCE 64u
 #define SEND_PAUSE_NS 500000u
 /*
- * The MADs of the host come to the member that last had them steered to itself. It may be stopped. So who sends does it again, and
- * who listens does it now and then: both evidently run.
+ * The MADs of the host come to the member that last had them steered to itself. That member may be
+ * stopped. So a member that sends steers them again, and a member that listens does so now and
+ * then: both evidently run.
  */
 #define CLAIM_WHEN_SENDING_NS 10000000u
 #define CLAIM_WHEN_LISTENING_NS 1000000000u
@@ -32,11 +34,14 @@
 #define CLAIMS_MAX 1000u
 #define CLAIM_PAUSE_NS 1000000
 
-static _Atomic(struct vb_qp1 *) home; /* of the user of this process */
+static _Atomic(struct vb_qp1 *) home; /* the one that has the user of this process */
 
-/* --- making and ending -------------------------------------------------------------------------- */
+/* --- making and ending ------------------------------------------------------------------------ */
 
-/* What it says for a process that died must have the GUID that the process had: it may be all that its peer knows. */
+/*
+ * Messages sent for a process that died must carry the GUID of that process: it may be all that its
+ * peer knows.
+ */
 static vb_err make_machine(struct vb_qp1 *qp1)
 {
 	struct vb_cm_config config = { .connection_max = 1, .ca_guid = vb_guid() };
@@ -89,7 +94,10 @@ void vb_qp1_destroy(struct vb_qp1 *qp1)
 	vb_heap_free(qp1);
 }
 
-/* Who had our number before us may just be dying: one after the other its descriptors are closed. */
+/*
+ * The process that had our number before us may just be dying: its descriptors are closed one after
+ * the other.
+ */
 static bool claim_box(struct vb_qp1 *qp1)
 {
 	struct vb_mail_name name = vb_qp1_box_name(&qp1->user_id, qp1->number);
@@ -140,7 +148,7 @@ void vb_qp1_inherit(struct vb_qp1 *qp1)
 	vb_qp1_forget_rows(qp1);
 }
 
-/* --- its user ----------------------------------------------------------------------------------- */
+/* --- its user --------------------------------------------------------------------------------- */
 
 vb_err vb_qp1_attach(struct vb_qp1 *qp1, const struct vb_gsi_user *user,
 		     struct vb_gsi_place *place_out)
@@ -157,7 +165,7 @@ vb_err vb_qp1_attach(struct vb_qp1 *qp1, const struct vb_gsi_user *user,
 	}
 	qp1->user = *user;
 	qp1->is_attached = true;
-	vb_qp1_open_names(qp1); /* a process that has taken over has some */
+	vb_qp1_open_names(qp1); /* a process that has taken over already has some */
 	*place_out = (struct vb_gsi_place){
 		.id_prefix = qp1->number,
 		.id_prefix_bits = ID_PREFIX_BITS,
@@ -199,7 +207,7 @@ void vb_qp1_stir(struct vb_qp1 *qp1)
 	qp1->is_stirred = true;
 }
 
-/* --- what arrives ------------------------------------------------------------------------------- */
+/* --- what arrives ----------------------------------------------------------------------------- */
 
 bool vb_qp1_interpret(struct vb_qp1 *qp1, const struct vb_qp1_letter *letter,
 		      struct vb_cm_meaning *meant)
@@ -273,7 +281,7 @@ bool vb_qp1_is_waiting(const struct vb_qp1 *qp1)
 	return qp1->user_ns != VB_NEVER;
 }
 
-/* --- what other processes send ------------------------------------------------------------------ */
+/* --- what other processes send ---------------------------------------------------------------- */
 
 int vb_qp1_fd(const struct vb_qp1 *qp1)
 {
@@ -342,7 +350,7 @@ void vb_qp1_look(struct vb_qp1 *qp1, uint64_t now_ns)
 		look_at(qp1, now_ns, events[i].data.ptr);
 }
 
-/* --- time and sending --------------------------------------------------------------------------- */
+/* --- time and sending ------------------------------------------------------------------------- */
 
 VB_SELDOM void vb_qp1_expire(struct vb_qp1 *qp1, uint64_t now_ns)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process that dies leaves its peers behind; one that survives it on this host tells them. Each adapter has a pair of connected sockets:
- * one end is its own, the other is given to all others. When its end closes they are woken, and see to it that somebody gets the
- * MADs of the host. If it has a user, a message with the descriptor of the user's rows lies between the ends: the first that takes it
- * speaks, so it is one only, without any lock. A user that leaves takes the message back.
+ * The notification of peers when a process dies: a surviving process on this host sends it. Each
+ * adapter has a pair of connected sockets: one end is its own, the other is given to all other
+ * adapters. When its own end closes, the others wake, and make sure that one of them gets the MADs
+ * of the host. If the adapter has a user, a message with the descriptor of the user's rows lies
+ * between the ends. The first survivor that takes it notifies the peers, so only one does, without
+ * any lock. A user that leaves takes the message back.
  */
 #include "host/qp1_priv.h"
 
@@ -21,12 +23,13 @@
 #include <sys/random.h>
 
 #define ROWS_BYTES (VB_QP1_ROWS * sizeof(struct vb_cm_row))
-#define ROWS_AT_ONCE 32u /* as many as may have last words at once: see SEND_AT_ONCE in qp1.c */
+/* the most that may have last messages in one batch: see SEND_AT_ONCE in qp1.c */
+#define ROWS_AT_ONCE 32u
 #define ROUNDS_AT_ONCE 64u
 #define FAREWELL_PAUSE_NS 500000u
 #define FILE_CLOSE_ON_EXEC 1u /* MFD_CLOEXEC */
 
-/* --- our own life ------------------------------------------------------------------------------- */
+/* --- our own life ----------------------------------------------------------------------------- */
 
 static void tell(const struct vb_qp1 *qp1, uint32_t number, bool is_new)
 {
@@ -70,7 +73,7 @@ void vb_qp1_end_life(struct vb_qp1 *qp1)
 	qp1->life.own_end = qp1->life.others_end = -1;
 }
 
-/* The message that waits at the others' end. */
+/* Leaves the message that waits at the others' end. */
 static bool leave_message(const struct vb_qp1_life *life, int rows_fd)
 {
 	struct vb_qp1_rows_of rows = { VB_QP1_ROWS_OF, sizeof(struct vb_cm_row), VB_QP1_ROWS };
@@ -88,7 +91,7 @@ static bool map_rows(struct vb_qp1_life *life, int rows_fd)
 	return life->rows;
 }
 
-/* Files may not be that large: nobody else has the rows. */
+/* Files may not be that large: no other process has the rows. */
 static bool keep_rows_to_ourselves(struct vb_qp1_life *life)
 {
 	char limits[VB_LIMIT_TEXT_MAX];
@@ -120,7 +123,10 @@ vb_err vb_qp1_open_rows(struct vb_qp1 *qp1)
 	return VB_ENOMEM;
 }
 
-/* Those who have the message already, because the program has closed our end, find nothing in the rows. */
+/*
+ * Processes that already have the message, because the program has closed our end, find nothing in
+ * the rows.
+ */
 void vb_qp1_close_rows(struct vb_qp1 *qp1)
 {
 	struct vb_qp1_life *life = &qp1->life;
@@ -148,7 +154,7 @@ void vb_qp1_forget_rows(struct vb_qp1 *qp1)
 	life->rows = NULL;
 }
 
-/* --- who else there is -------------------------------------------------------------------------- */
+/* --- other adapters --------------------------------------------------------------------------- */
 
 static bool is_watched(const struct vb_qp1 *qp1, uint64_t token)
 {
@@ -185,7 +191,7 @@ void vb_qp1_forget_watches(struct vb_qp1 *qp1)
 	qp1->farewell_ns = VB_NEVER;
 }
 
-/* There is always something to read at this end: only the closing of the other one counts. */
+/* At this end there is always something to read: only the closing of the other end counts. */
 void vb_qp1_on_lives(struct vb_qp1 *qp1, const void *bytes, struct vb_mail *mail)
 {
 	struct vb_qp1_watch *watch;
@@ -207,7 +213,7 @@ void vb_qp1_on_lives(struct vb_qp1 *qp1, const void *bytes, struct vb_mail *mail
 		end_watch(qp1, watch);
 }
 
-/* --- somebody has died -------------------------------------------------------------------------- */
+/* --- a death ---------------------------------------------------------------------------------- */
 
 static void begin_farewell(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_watch *watch)
 {
@@ -217,7 +223,7 @@ static void begin_farewell(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_wa
 	vb_log(VB_LOG_DEBUG, "a process has died: its connections are ended for it");
 }
 
-/* False if there is no message: another one has it, or the process has left. */
+/* False if there is no message: another process has it, or the user has left. */
 static bool take_message(struct vb_qp1_watch *watch, int *process_fd_out)
 {
 	struct vb_mail mail;
@@ -236,7 +242,10 @@ static bool take_message(struct vb_qp1_watch *watch, int *process_fd_out)
 	return true;
 }
 
-/* The program may have closed the descriptor; and a process that dies closes its descriptors before it is dead. */
+/*
+ * The program may have closed the descriptor. A dying process closes its descriptors before it is
+ * dead.
+ */
 static bool await_death(struct vb_qp1 *qp1, struct vb_qp1_watch *watch, int process_fd)
 {
 	vb_qp1_remove_source(qp1, &watch->source);
@@ -257,9 +266,12 @@ void vb_qp1_on_watch(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_watch *w
 		begin_farewell(qp1, now_ns, watch);
 }
 
-/* --- last words --------------------------------------------------------------------------------- */
+/* --- last messages ---------------------------------------------------------------------------- */
 
-/* Returns how many rows there were. They are read, not mapped: another process may have made the file shorter. */
+/*
+ * Returns the number of rows read. They are read, not mapped: another process may have made the
+ * file shorter.
+ */
 static uint32_t say_some(struct vb_qp1 *qp1, struct vb_qp1_watch *watch, bool *has_spoken)
 {
 	struct vb_cm_row rows[ROWS_AT_ONCE];
@@ -279,7 +291,7 @@ static uint32_t say_some(struct vb_qp1 *qp1, struct vb_qp1_watch *watch, bool *h
 	return count;
 }
 
-/* True when all is said. */
+/* True when all messages are sent. */
 static bool go_on(struct vb_qp1 *qp1, struct vb_qp1_watch *watch)
 {
 	bool has_spoken = false;
@@ -298,21 +310,21 @@ void vb_qp1_say_farewells(struct vb_qp1 *qp1, uint64_t now_ns)
 
 		if (!watch->is_dead)
 			continue;
-		qp1->farewell_ns = now_ns +
-				   FAREWELL_PAUSE_NS; /* for the rest of it, or the next one */
+		/* For the rest of it, or the next one. */
+		qp1->farewell_ns = now_ns + FAREWELL_PAUSE_NS;
 		if (go_on(qp1, watch))
 			end_watch(qp1, watch);
 		return;
 	}
 }
 
-/* At the end of the process we do for ourselves what others would do for us. */
+/* At the end of the process we do for ourselves what other processes would do for us. */
 void vb_qp1_part(struct vb_qp1 *qp1, uint64_t now_ns)
 {
 	struct vb_qp1_watch *watch;
 	int process_fd;
 
-	vb_qp1_forget_user(qp1); /* its functions may have nothing to stand on any more */
+	vb_qp1_forget_user(qp1); /* its functions may no longer be usable */
 	if (!vb_fd_is_ours(qp1->life.others_end))
 		return;
 	watch = add_watch(qp1, qp1->life.others_end);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * To whom a MAD goes that the process which got it does not want. Neighbours in the queue with one destination go together. Who
- * gets one from another process never sends it on: it takes it, refuses it or, if it was for a service that it listens on or did
- * so, holds it for a while.
+ * The dispatch of MADs that the receiving process does not want. MADs next to each other in the
+ * queue with one destination go together. A process that gets a MAD from another process never
+ * forwards it: it takes the MAD, refuses it or, if the MAD was for a service that it listens on or
+ * listened on, holds it for a while.
  */
 #include "host/qp1_priv.h"
 
@@ -32,7 +33,7 @@ static void try_next(struct vb_qp1 *qp1, uint64_t time_ns)
 		qp1->dispatch_ns = time_ns;
 }
 
-/* For one that is held, who listens was asked just now. */
+/* For a held MAD, the listener was asked just now. */
 void vb_qp1_enqueue(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letter *letter,
 		    const struct vb_cm_meaning *meant, bool is_held)
 {
@@ -44,13 +45,13 @@ void vb_qp1_enqueue(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_let
 	try_next(qp1, is_held ? now_ns + RETRY_NS : now_ns);
 }
 
-/* --- sending to another process ----------------------------------------------------------------- */
+/* --- sending to another process --------------------------------------------------------------- */
 
 static enum fate fate_of(int result)
 {
 	if (!result)
 		return SENT;
-	/* A socket that is about to be closed takes nothing any more. */
+	/* A socket that is about to be closed takes no more messages. */
 	return result == -ECONNREFUSED || result == -EPIPE ? NOBODY : FULL;
 }
 
@@ -85,7 +86,10 @@ static enum fate send_to_name(struct vb_qp1 *qp1, const struct vb_qp1_name *name
 	return send_letters(qp1, &to, run, count);
 }
 
-/* To who listens on that address, else to who does on any; or to who did so a moment ago. */
+/*
+ * Sends to the process that listens on that address, else to one that listens on any address, else
+ * to one that did so a moment ago.
+ */
 static enum fate send_to_listener(struct vb_qp1 *qp1, const struct vb_qp1_queued *run,
 				  uint32_t count)
 {
@@ -124,7 +128,7 @@ static enum fate send_to_owner(struct vb_qp1 *qp1, const struct vb_qp1_queued *r
 	return send_letters(qp1, &to, run, count);
 }
 
-/* It does not say whom it is for: who knows its sender takes it. */
+/* The MAD does not name its target: the process that knows its sender takes it. */
 static enum fate send_to_all(struct vb_qp1 *qp1, const struct vb_qp1_queued *run, uint32_t count)
 {
 	vb_mail_look(qp1->box.box);
@@ -151,7 +155,7 @@ static enum fate send_run(struct vb_qp1 *qp1, const struct vb_qp1_queued *run, u
 	return send_to_owner(qp1, run, count);
 }
 
-/* --- the queue ---------------------------------------------------------------------------------- */
+/* --- the queue -------------------------------------------------------------------------------- */
 
 static bool has_same_way(const struct vb_qp1_queued *a, const struct vb_qp1_queued *b)
 {
@@ -180,7 +184,10 @@ static void refuse(struct vb_qp1 *qp1, const struct vb_qp1_letter *letter)
 	vb_qp1_stir(qp1);
 }
 
-/* For a service of our own. False if the user does not want it: it listens in a moment, or has just ceased to. */
+/*
+ * Takes a MAD for a service of our own. False if the user does not want it: it will listen in a
+ * moment, or has just ceased to.
+ */
 static bool take_in(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_queued *queued,
 		    enum fate fate)
 {
@@ -189,7 +196,7 @@ static bool take_in(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_queued *q
 	       vb_qp1_offer(qp1, now_ns, &queued->letter, &queued->meant) != VB_CM_NOT_MINE;
 }
 
-/* What was not sent. True if it stays in the queue. */
+/* Decides about a MAD that was not sent. True if it stays in the queue. */
 static bool settle(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_queued *queued,
 		   enum fate fate)
 {
@@ -233,9 +240,9 @@ void vb_qp1_hold_no_more(struct vb_qp1 *qp1)
 		qp1->dispatch_ns = 0;
 }
 
-/* --- what others have sent ---------------------------------------------------------------------- */
+/* --- what other processes have sent ----------------------------------------------------------- */
 
-/* For one of our communication IDs. */
+/* A MAD for one of our communication IDs. */
 static void on_letter(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letter *letter)
 {
 	struct vb_cm_meaning meant;
@@ -245,7 +252,7 @@ static void on_letter(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_l
 		refuse(qp1, letter);
 }
 
-/* For a service. If nobody here listens on it now, somebody may soon. */
+/* A MAD for a service. If no process listens on it now, one may soon. */
 static void on_request(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letter *letter,
 		       const struct vb_qp1_name *name)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names of services. A name is a socket whose address says service, family and IP address; who has it gets the requests. One that is given
- * back is free at once, for any process; the process that had it keeps another name for the same service for a moment, to which
- * requests go while nobody listens: programs close and listen again between connections, and their peers should not hear of it.
+ * The names of services. A name is a socket; its address contains service, family and IP address.
+ * The process that has it gets the requests. A name that is given up is immediately free for any
+ * process. The process that had it keeps another name for the same service for a moment, and gets
+ * the requests while no process listens: programs close and listen again between connections, and
+ * their peers should not notice.
  */
 #include "host/qp1_priv.h"
 
@@ -17,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- descriptors that wake the owner ------------------------------------------------------------ */
+/* --- descriptors that wake the owner ---------------------------------------------------------- */
 
 bool vb_qp1_add_source(struct vb_qp1 *qp1, struct vb_qp1_source *source, uint32_t events)
 {
@@ -26,7 +28,7 @@ bool vb_qp1_add_source(struct vb_qp1 *qp1, struct vb_qp1_source *source, uint32_
 	return vb_sys_epoll_ctl(qp1->epoll, EPOLL_CTL_ADD, source->fd, &event) == 0;
 }
 
-/* Others may have copies of what is behind it: epoll would tell of it on. */
+/* Other processes may hold copies of the open file, and epoll would go on reporting its events. */
 void vb_qp1_remove_source(struct vb_qp1 *qp1, struct vb_qp1_source *source)
 {
 	struct epoll_event unused;
@@ -41,7 +43,7 @@ void vb_qp1_remove_source(struct vb_qp1 *qp1, struct vb_qp1_source *source)
 	source->fd = -1;
 }
 
-/* --- names -------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 static void describe_address(const struct vb_gid *address, char text[33])
 {
@@ -99,7 +101,7 @@ static void close_doors(struct vb_qp1 *qp1, struct vb_qp1_name *name)
 		vb_qp1_remove_source(qp1, &name->doors[i].source);
 }
 
-/* All or none, but those that are open stay. */
+/* Opens all or none, but those that are already open stay. */
 static bool open_doors(struct vb_qp1 *qp1, struct vb_qp1_name *name)
 {
 	for (uint32_t i = 0; i < VB_QP1_FAMILIES; i++) {
@@ -146,11 +148,12 @@ vb_err vb_qp1_listen(struct vb_qp1 *qp1, uint64_t service, const struct vb_gid *
 	return VB_OK;
 }
 
-/* --- giving them back --------------------------------------------------------------------------- */
+/* --- giving names up -------------------------------------------------------------------------- */
 
 /*
- * First the new one, then the old one takes nothing more, and what is in it is held for who listens next. If another process has just closed
- * the same service, it has the new one's name: then it holds the requests.
+ * Opens the new door first. Then the old one takes no more requests, and those in it are held for
+ * the next listener. If another process has just closed the same service, it has the name of the
+ * new door: then that process holds the requests.
  */
 static void exchange_door(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_name *name,
 			  uint32_t index)
@@ -210,7 +213,7 @@ void vb_qp1_end_closed_names(struct vb_qp1 *qp1, uint64_t now_ns)
 	}
 }
 
-/* --- all of them -------------------------------------------------------------------------------- */
+/* --- all of them ------------------------------------------------------------------------------ */
 
 void vb_qp1_open_names(struct vb_qp1 *qp1)
 {

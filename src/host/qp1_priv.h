@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of QP 1, and what its processes send each other. Both ends are this program, of one user on one host, but perhaps of
- * another version: each message begins with its kind, which changes with its layout, and what is not understood is thrown away.
+ * The internals of QP 1, and the messages its processes exchange. Both ends are this program, of
+ * one user on one host, but perhaps in different versions: each message begins with its kind, which
+ * changes with its layout, and unknown messages are discarded.
  */
 #ifndef VB_HOST_QP1_PRIV_H
 #define VB_HOST_QP1_PRIV_H
@@ -18,10 +19,13 @@
 #define VB_QP1_ROWS 65536 /* connections of a process */
 #define VB_QP1_FAMILIES 3 /* VB_CM_IPV4, VB_CM_IPV6, VB_CM_RAW */
 
-/* So long a request waits for somebody to listen again, where somebody did; and any MAD for a process that does not keep up. */
+/*
+ * How long a request waits for a process to listen again, if one did; and how long any MAD waits
+ * for a process that does not keep up.
+ */
 #define VB_QP1_PATIENCE_NS 500000000u
 
-/* A MAD on its way to the process that it is for. */
+/* A MAD on its way to its process. */
 struct vb_qp1_letter {
 	struct vb_flow flow;
 	vb_qpn source;
@@ -29,14 +33,17 @@ struct vb_qp1_letter {
 	uint8_t bytes[VB_MAD_SIZE];
 };
 
-/* --- messages ----------------------------------------------------------------------------------- */
+/* --- messages --------------------------------------------------------------------------------- */
 
 enum vb_qp1_message_kind {
 	VB_QP1_LETTERS = 0x76623201,
-	VB_QP1_ASKS = 0x76623202, /* who else makes connections? */
-	VB_QP1_LIVES =
-		0x76623205, /* the sender: with a descriptor whose other end closes when it dies */
-	VB_QP1_ROWS_OF = 0x76623204, /* what is found at that descriptor */
+	VB_QP1_ASKS = 0x76623202, /* which other processes make connections? */
+	/*
+	 * The sender lives: comes with a descriptor that signals its death, because the other end
+	 * then closes.
+	 */
+	VB_QP1_LIVES = 0x76623205,
+	VB_QP1_ROWS_OF = 0x76623204, /* the message found at that descriptor */
 };
 
 struct vb_qp1_letters {
@@ -47,55 +54,55 @@ struct vb_qp1_letters {
 
 struct vb_qp1_lives {
 	uint32_t kind;
-	uint32_t is_new; /* and wants to hear who else lives */
+	uint32_t is_new; /* and asks which others live */
 	uint32_t number; /* of the sender */
 	uint32_t reserved;
-	uint64_t token; /* another one for each adapter */
+	uint64_t token; /* unique to each adapter */
 };
 
-/* With a descriptor of the rows, and one of the process (pidfd) if the kernel has such. */
+/* Comes with a descriptor of the rows, and one of the process (pidfd) if the kernel provides it. */
 struct vb_qp1_rows_of {
 	uint32_t kind;
 	uint32_t row_size;
 	uint32_t row_count;
 };
 
-/* --- what it consists of ------------------------------------------------------------------------ */
+/* --- the parts -------------------------------------------------------------------------------- */
 
-/* Descriptors that wake its owner. */
+/* Descriptors that wake the owner. */
 enum vb_qp1_source_kind { VB_QP1_BOX, VB_QP1_DOOR, VB_QP1_WATCH };
 
 struct vb_qp1_source {
 	enum vb_qp1_source_kind kind;
 	int fd; /* or negative */
-	struct vb_mail_box *box; /* whose descriptor it is, or NULL */
+	struct vb_mail_box *box; /* the box that has this descriptor, or NULL */
 };
 
 /* A service's name for one family of addresses. */
 struct vb_qp1_door {
 	struct vb_qp1_source source;
-	struct vb_qp1_name *name; /* that it is of */
+	struct vb_qp1_name *name; /* the name it belongs to */
 };
 
-/* A service that this process listens on, or did so a moment ago. */
+/* A service that this process listens on, or listened on a moment ago. */
 struct vb_qp1_name {
 	struct vb_link link;
 	uint64_t service;
 	struct vb_gid address; /* or zero: any */
 	uint32_t families;
-	bool is_closed; /* requests that come are held … */
+	bool is_closed; /* incoming requests are held … */
 	uint64_t closes_ns; /* … until then */
 	struct vb_qp1_door doors[VB_QP1_FAMILIES];
 };
 
-/* A MAD that is to be dispatched. */
+/* A MAD that waits to be dispatched. */
 struct vb_qp1_queued {
 	struct vb_qp1_letter letter;
 	struct vb_cm_meaning meant;
-	bool is_held; /* somebody has listened, and may again */
+	bool is_held; /* a process has listened, and may again */
 };
 
-/* Another adapter: whoever survives it tells its peers. */
+/* Another adapter: a process that survives it notifies its peers. */
 struct vb_qp1_watch {
 	struct vb_qp1_source source;
 	struct vb_link link;
@@ -106,19 +113,24 @@ struct vb_qp1_watch {
 	uint32_t row_next;
 };
 
-/* How others learn of our death. */
+/* How other processes learn of our death. */
 struct vb_qp1_life {
 	uint64_t token;
 	struct vb_cm_row *rows;
 	int own_end; /* closed by the kernel when we die … */
-	int others_end; /* … which is seen here. With a user, it holds a message for the first that takes it */
+	/*
+	 * … which is seen here. With a user, it holds a message for the first process that takes
+	 * it.
+	 */
+	int others_end;
 };
 
 struct vb_qp1 {
 	struct vb_nic *nic;
 	uint32_t number;
 	struct vb_mail_user user_id;
-	struct vb_cm *machine; /* without connections: it refuses, and says last words */
+	/* has no connections: it refuses, and sends last messages */
+	struct vb_cm *machine;
 
 	int epoll;
 	struct vb_qp1_source box;
@@ -126,11 +138,11 @@ struct vb_qp1 {
 	struct vb_link watches;
 	uint64_t closes_ns; /* of the next closed name; or VB_NEVER */
 	bool is_heir;
-	uint64_t claimed_ns; /* when it last wanted the MADs of the host */
-	uint64_t farewell_ns; /* when more last words are due; or VB_NEVER */
+	uint64_t claimed_ns; /* when it last claimed the MADs of the host */
+	uint64_t farewell_ns; /* when more last messages are due; or VB_NEVER */
 
 	bool is_attached;
-	bool has_user; /* and it has a machine: its functions may be called */
+	bool has_user; /* and the user has a machine: its functions may be called */
 	struct vb_gsi_user user;
 	uint64_t user_ns; /* its deadline */
 	struct vb_qp1_life life;
@@ -140,7 +152,7 @@ struct vb_qp1 {
 
 	struct vb_qp1_queued *queue;
 	uint32_t queue_count;
-	uint64_t dispatch_ns; /* when to try next; VB_NEVER: there is nothing */
+	uint64_t dispatch_ns; /* when to try next; VB_NEVER: nothing is queued */
 	struct vb_qp1_letters message; /* sent or received last */
 };
 
@@ -148,29 +160,31 @@ struct vb_qp1 {
 
 /* There may be MADs to send. */
 void vb_qp1_stir(struct vb_qp1 *qp1);
-/* Its functions are not called any more. */
+/* The user's functions are no longer called. */
 void vb_qp1_forget_user(struct vb_qp1 *qp1);
 
-/* What a MAD is for; false if it is none. */
+/* Finds out what a MAD is for; false if it is not a MAD. */
 bool vb_qp1_interpret(struct vb_qp1 *qp1, const struct vb_qp1_letter *letter,
 		      struct vb_cm_meaning *meant);
 
-/* Asks the user's machine. *meant is written if it is not its own. */
+/* Asks the user's machine. Writes *meant if the MAD is not the machine's own. */
 enum vb_cm_verdict vb_qp1_offer(struct vb_qp1 *qp1, uint64_t now_ns,
 				const struct vb_qp1_letter *letter, struct vb_cm_meaning *meant);
 
-/* Takes in some of what is in a box, or at the door of a name. False when there is no more. */
+/* Takes some of the mail in a box, or at the door of a name. False when there is no more. */
 bool vb_qp1_look_into(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_mail_box *box,
 		      const struct vb_qp1_name *name);
 
 /* --- qp1_dispatch.c --- */
 
-/* Puts it into the queue. If that is full, it is dropped. */
+/* Puts a MAD into the queue. If the queue is full, the MAD is dropped. */
 void vb_qp1_enqueue(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letter *letter,
 		    const struct vb_cm_meaning *meant, bool is_held);
-/* Sends what is in the queue to whom it is for, and refuses what is nobody's. */
+/* Sends the MADs in the queue to their processes, and refuses those that belong to no process. */
 void vb_qp1_dispatch(struct vb_qp1 *qp1, uint64_t now_ns);
-/* MADs that another process has sent us: for our communication IDs, or for a service of ours. */
+/*
+ * Takes MADs that another process has sent us: for our communication IDs, or for a service of ours.
+ */
 void vb_qp1_on_letters(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letters *letters,
 		       const struct vb_qp1_name *name);
 
@@ -179,20 +193,20 @@ struct vb_mail_name vb_qp1_box_name(const struct vb_mail_user *user_id, uint32_t
 /* --- qp1_names.c --- */
 
 /*
- * What a closed name is for: a port, in whichever space. Programs that have talked over a port of one space go on in another,
- * and their peers are faster.
+ * The service that a closed name covers: a port, in any space. Programs that have talked over a
+ * port of one space go on in another, and their peers are faster.
  */
 uint64_t vb_qp1_closed_service(uint64_t service);
 struct vb_mail_name vb_qp1_service_name(const struct vb_mail_user *user_id,
 					const struct vb_qp1_name *name, uint32_t family,
 					bool is_closed);
-/* Whether this process has that one: service, address and is_closed count. */
+/* Whether this process has that name; compares service, address and is_closed. */
 bool vb_qp1_has_name(const struct vb_qp1 *qp1, const struct vb_qp1_name *wanted, uint32_t family);
 VB_MUST_USE bool vb_qp1_add_source(struct vb_qp1 *qp1, struct vb_qp1_source *source,
 				   uint32_t events);
-/* Closes what is behind it, too. */
+/* Also closes the descriptor. */
 void vb_qp1_remove_source(struct vb_qp1 *qp1, struct vb_qp1_source *source);
-/* All that have descriptors again, or none any more. */
+/* Opens the descriptors of all names again, or closes them. */
 void vb_qp1_open_names(struct vb_qp1 *qp1);
 void vb_qp1_close_names(struct vb_qp1 *qp1);
 void vb_qp1_free_names(struct vb_qp1 *qp1);
@@ -200,14 +214,14 @@ void vb_qp1_end_closed_names(struct vb_qp1 *qp1, uint64_t now_ns);
 
 /* --- qp1_death.c --- */
 
-/* The others learn that we live, and we of them. */
+/* The other processes learn that we live, and we learn of them. */
 VB_MUST_USE bool vb_qp1_begin_life(struct vb_qp1 *qp1);
 void vb_qp1_end_life(struct vb_qp1 *qp1);
 
-/* Of a user: others read them when we have died. */
+/* The rows of a user: other processes read them when we have died. */
 VB_MUST_USE vb_err vb_qp1_open_rows(struct vb_qp1 *qp1);
 void vb_qp1_close_rows(struct vb_qp1 *qp1);
-/* In a forked child: what it writes there is not seen by others. */
+/* To be called in a forked child: other processes do not see what it writes there. */
 void vb_qp1_forget_rows(struct vb_qp1 *qp1);
 
 void vb_qp1_on_lives(struct vb_qp1 *qp1, const void *bytes, struct vb_mail *mail);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Holding signals back, and swallowing the one that our own call has brought upon this thread. */
+/*
+ * The suppression of signals: it holds them back, and discards the one that our own call has caused
+ * in this thread.
+ */
 #include "host/quiet.h"
 
 #include "link/sys.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * System calls of ours that would end the program by a signal if they fail: SIGPIPE where a reader is gone, SIGXFSZ where a file would be
- * larger than RLIMIT_FSIZE. Between the two calls this thread has neither.
+ * Protection for system calls of ours that would end the program by a signal if they fail: SIGPIPE
+ * if a reader is gone, SIGXFSZ if a file would exceed RLIMIT_FSIZE. Between the two calls this
+ * thread gets neither signal.
  */
 #ifndef VB_HOST_QUIET_H
 #define VB_HOST_QUIET_H
@@ -15,7 +16,10 @@ struct vb_quiet {
 };
 
 void vb_quiet_begin(struct vb_quiet *quiet);
-/* `error` is the errno that our call failed with, or 0. What was pending before, or somebody else sent, stays. */
+/*
+ * `error` is the errno that our call failed with, or 0. A signal that was pending before, or that
+ * another process sent, stays.
+ */
 void vb_quiet_end(const struct vb_quiet *quiet, int error);
 
 /* ftruncate() without the signal: 0, or a negative errno. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table is the process's, like the descriptors in it; adapters of several threads use it, hence the lock. */
+/*
+ * The table of receiving sockets. It belongs to the process, like the descriptors in it. Adapters
+ * of several threads use it, hence the lock.
+ */
 #include "host/receivers.h"
 
 #include "host/log.h"
@@ -14,7 +17,7 @@ static struct {
 	uint32_t user_count;
 	uint32_t count;
 	uint16_t port;
-	int fds[VB_RECEIVERS_MAX]; /* as far as `held` says */
+	int fds[VB_RECEIVERS_MAX]; /* valid if in `held` */
 	struct vb_receivers_set held;
 	bool tells_class;
 } table = { .dropping = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -64,7 +67,7 @@ void vb_receivers_close(void)
 	pthread_mutex_unlock(&table.lock);
 }
 
-/* A program that shows them to somebody shows 0 where this fails; nothing else depends on it. */
+/* If this fails, a program that displays these values shows 0; nothing else depends on it. */
 static void tell_class(int fd)
 {
 	if (vb_udp_receiver_tell_class(fd))
@@ -155,7 +158,7 @@ void vb_receivers_drop(uint32_t number)
 	vb_receivers_keep_no_more();
 }
 
-/* Other threads may have had the locks. */
+/* Other threads may have held the locks. */
 void vb_receivers_forget(void)
 {
 	pthread_mutex_init(&table.dropping, NULL);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The kernel's list of mappings says which file is behind one, by name and inode. A file that has a name is opened by it; one that has none any
- * more, and memfds never had one, is found among the descriptors of the process and opened by way of that. Where neither helps, it is not found.
+ * The search for the file behind a mapping. The kernel's list of mappings names it by path and
+ * inode. A file with a name is opened by the name. A file that has lost its name, or a memfd, which
+ * never had one, is found among the descriptors of the process and opened through that. If neither
+ * helps, the file is not found.
  */
 #include "host/shared.h"
 
@@ -14,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The mapping that an address lies in. The list is the caller's, for the path. */
+/* Finds the mapping that contains an address. The caller owns the list, which holds the path. */
 static bool find_mapping(uint64_t address, struct vb_mapping_list *list, struct vb_mapping *mapping)
 {
 	bool is_found = false;
@@ -40,7 +42,7 @@ static bool is_same_file(int fd, const struct vb_mapping *mapping)
 	       status.st_dev == mapping->device;
 }
 
-/* Among the descriptors of the process: -1 if it is not there. */
+/* Searches the descriptors of the process: -1 if the file is not there. */
 static int find_descriptor(const struct vb_mapping *mapping)
 {
 	struct vb_numbers descriptors;
@@ -64,7 +66,7 @@ static bool keep_by_descriptor(const struct vb_mapping *mapping, struct vb_kept 
 	return fd >= 0 && vb_kept_open(path, mapping, kept);
 }
 
-/* The kernel says so of files without a name; but one may be called that. */
+/* The kernel marks files without a name this way; but a file may really be called that. */
 static bool seems_unlinked(const char *path)
 {
 	static const char suffix[] = " (deleted)";

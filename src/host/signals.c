@@ -74,7 +74,7 @@ static uint64_t mask_holds_ns(void)
 	return mask_changes == &no_changes ? MASK_HOLDS_UNWATCHED_NS : MASK_HOLDS_NS;
 }
 
-/* --- masks ------------------------------------------------------------------------------------- */
+/* --- masks ------------------------------------------------------------------------------------ */
 
 static mask64 load_mask(const sigset_t *set)
 {
@@ -104,7 +104,7 @@ static void fence(void)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-/* --- signals that somebody sends ----------------------------------------------------------------- */
+/* --- signals that somebody sends -------------------------------------------------------------- */
 
 static struct sent *sent_of(int signal)
 {
@@ -178,7 +178,7 @@ void vb_signal_dismiss_faults(void)
 	send_kept(SIGBUS);
 }
 
-/* --- what the program wants -------------------------------------------------------------------- */
+/* --- what the program wants ------------------------------------------------------------------- */
 
 /* With every signal blocked: a handler that meets a fault needs the lock, too. */
 static mask64 lock(void)
@@ -239,7 +239,7 @@ static struct sigaction take_wish(int signal)
 	return action;
 }
 
-/* --- the handler ------------------------------------------------------------------------------- */
+/* --- the handler ------------------------------------------------------------------------------ */
 
 /* A fault, and not sent by somebody or an early warning of the memory's hardware. */
 static bool is_fault(int signal, const siginfo_t *info)
@@ -290,7 +290,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 		pass_on(signal, info, context);
 }
 
-/* --- who has the signals ----------------------------------------------------------------------- */
+/* --- who has the signals ---------------------------------------------------------------------- */
 
 static bool is_ours(const struct sigaction *action)
 {

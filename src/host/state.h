@@ -25,7 +25,7 @@ void vb_state_tell(const struct vb_nic *nic, const struct vb_neighbors *neighbor
 const char *vb_state_path(const struct vb_nic *nic, const struct vb_neighbors *neighbors,
 			  const struct vb_qp *qp);
 
-/* --- asking (state_ask.c) ----------------------------------------------------------------------- */
+/* --- asking (state_ask.c) --------------------------------------------------------------------- */
 
 struct vb_state_answer {
 	uint32_t number; /* of the adapter */

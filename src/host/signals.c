@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Our handlers of SIGSEGV and SIGBUS, and the program's own behind them. A fault that is no copy's reaches the
- * program's handler with the arguments, on the stack and with the mask that it would have had. The program's
- * sigaction() is ours only if the preloaded library is there (src/shim/names_signal.c) and sends it to us.
+ * Our handlers of SIGSEGV and SIGBUS, with the program's own behind them. A fault that does not
+ * belong to a copy reaches the program's handler with the arguments, on the stack and with the mask
+ * that it would have had without us. We see the program's sigaction() only if the preloaded library
+ * is present (src/shim/names_signal.c) and forwards it to us.
  */
 #include "host/signals_priv.h"
 
@@ -21,13 +22,19 @@ typedef uint64_t mask64;
 
 #define BIT(signal) ((mask64)1 << ((signal)-1))
 #define FAULTS (BIT(SIGSEGV) | BIT(SIGBUS))
-/* The C library's own, which it lets nobody block: cancellation, and changes of the user. */
+/*
+ * The C library's own signals, which it lets no program block: cancellation, and changes of the
+ * user.
+ */
 #define RESERVED (BIT(32) | BIT(33))
 
-/* The C library's function, by the name that stays reachable when sigaction() is not its own. */
+/* The C library's function, under the name that stays reachable when sigaction() is replaced. */
 int __sigaction(int signal, const struct sigaction *action, struct sigaction *old);
 
-/* What the program wants to happen. Two, so that a child of fork() never finds half of one. */
+/*
+ * The action that the program wants. There are two slots, so that a child of fork() never finds a
+ * half-written one.
+ */
 struct wish {
 	struct sigaction slots[2];
 	unsigned current;
@@ -36,11 +43,18 @@ struct wish {
 static struct {
 	int locked;
 	bool is_installed;
-	pid_t process; /* whose handlers these are: a child of vfork() shares our memory but not them */
+	/*
+	 * the process that installed the handlers: a child of vfork() shares our memory but not
+	 * them
+	 */
+	pid_t process;
 	struct wish segv, bus;
 } signals;
 
-/* A signal that somebody sent while the program blocks it and we do not: enough to send it again. */
+/*
+ * A signal that another process or thread sent while the program blocks it and we do not: enough to
+ * send it again.
+ */
 struct sent {
 	int code;
 	pid_t sender;
@@ -48,24 +62,25 @@ struct sent {
 	union sigval value;
 };
 
-/* Of this thread, while it copies. */
+/* The state of this thread while it copies. */
 static VB_GUARD_THREAD struct {
 	mask64 held; /* unblocked by us: the program has them blocked */
-	mask64 came; /* of those, the ones in `sent` */
+	mask64 came; /* those of them that are in `sent` */
 	struct sent sent[2]; /* SIGSEGV, SIGBUS */
 	uint64_t now_ns; /* when it began */
 	uint64_t open_ns; /* when both were last found unblocked, or 0 … */
-	unsigned mask_changes; /* … and how many changes of masks there had been */
+	unsigned mask_changes; /* … and the count of mask changes then */
 } own;
 
 /*
- * How long a thread that has none of both blocked is taken not to have blocked them since: for as long as a longjmp() or the
- * like may go unnoticed; and where calls that change masks go unnoticed, too.
+ * How long a thread with both signals unblocked is assumed not to have blocked them since. This is
+ * how long a longjmp() or the like may go unnoticed. The second value applies where calls that
+ * change masks also go unnoticed.
  */
 #define MASK_HOLDS_NS 200000u
 #define MASK_HOLDS_UNWATCHED_NS 20000u
 
-/* Calls of the program that change masks, counted by the preloaded library where it is there. */
+/* Calls of the program that change masks, counted by the preloaded library if it is present. */
 static const unsigned no_changes;
 static const unsigned *mask_changes = &no_changes;
 
@@ -98,13 +113,16 @@ void vb_signal_set_mask(const sigset_t *mask)
 	change_mask(SIG_SETMASK, load_mask(mask), NULL);
 }
 
-/* Compilers must not move this thread's variables across: the handler looks at them. */
+/*
+ * Compilers must not move accesses to this thread's variables across this fence: the handler reads
+ * them.
+ */
 static void fence(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-/* --- signals that somebody sends -------------------------------------------------------------- */
+/* --- signals that were sent ------------------------------------------------------------------- */
 
 static struct sent *sent_of(int signal)
 {
@@ -119,7 +137,10 @@ VB_SELDOM static void send_again(int signal, siginfo_t *info)
 		syscall(SYS_rt_sigqueueinfo, getpid(), signal, info);
 }
 
-/* Until the program's own mask is back. A second one is lost, as the kernel keeps but one, too. */
+/*
+ * Keeps a signal until the program's own mask is restored. A second one is lost; the kernel keeps
+ * only one as well.
+ */
 static void keep(int signal, const siginfo_t *info)
 {
 	*sent_of(signal) =
@@ -157,7 +178,10 @@ void vb_signal_admit_faults(void)
 
 	own.mask_changes = __atomic_load_n(mask_changes, __ATOMIC_ACQUIRE);
 
-	/* One that is pending comes within the call, and only the call says which were blocked. */
+	/*
+	 * A pending signal arrives during the call, and only the call reports which signals were
+	 * blocked.
+	 */
 	own.held = FAULTS;
 	fence();
 	change_mask(SIG_UNBLOCK, FAULTS, &old);
@@ -180,7 +204,7 @@ void vb_signal_dismiss_faults(void)
 
 /* --- what the program wants ------------------------------------------------------------------- */
 
-/* With every signal blocked: a handler that meets a fault needs the lock, too. */
+/* Blocks every signal: a handler that meets a fault also needs the lock. */
 static mask64 lock(void)
 {
 	mask64 old = 0;
@@ -223,7 +247,7 @@ static bool is_handler(const struct sigaction *action)
 	return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
 }
 
-/* What is to happen now; a handler for once is forgotten by that. */
+/* Loads the action for this signal; a one-shot handler is forgotten by that. */
 static struct sigaction take_wish(int signal)
 {
 	mask64 mask = lock();
@@ -241,13 +265,16 @@ static struct sigaction take_wish(int signal)
 
 /* --- the handler ------------------------------------------------------------------------------ */
 
-/* A fault, and not sent by somebody or an early warning of the memory's hardware. */
+/* Whether it is a fault, neither sent by a process nor an early warning of the memory hardware. */
 static bool is_fault(int signal, const siginfo_t *info)
 {
 	return info->si_code > 0 && !(signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
 }
 
-/* When the handler returns the process ends as without us: by the same signal, at the same instruction. */
+/*
+ * When the handler returns, the process ends as it would without us: by the same signal, at the
+ * same instruction.
+ */
 static void die(int signal, siginfo_t *info)
 {
 	struct sigaction action = { .sa_handler = SIG_DFL };
@@ -264,10 +291,10 @@ static void call(const struct sigaction *action, int signal, siginfo_t *info, uc
 	if (!(action->sa_flags & SA_NODEFER))
 		mask |= BIT(signal);
 	change_mask(SIG_SETMASK, mask & ~RESERVED, NULL);
-	action->sa_sigaction(signal, info, context); /* the kernel, too, gives all three */
+	action->sa_sigaction(signal, info, context); /* like the kernel, which passes all three */
 }
 
-/* For the program: what it wants to happen to such a signal happens. */
+/* Passes a signal on to the program: does what the program wants for it. */
 static void pass_on(int signal, siginfo_t *info, ucontext_t *context)
 {
 	struct sigaction action = take_wish(signal);
@@ -290,7 +317,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 		pass_on(signal, info, context);
 }
 
-/* --- who has the signals ---------------------------------------------------------------------- */
+/* --- the owner of the signals ----------------------------------------------------------------- */
 
 static bool is_ours(const struct sigaction *action)
 {
@@ -298,8 +325,8 @@ static bool is_ours(const struct sigaction *action)
 }
 
 /*
- * Our handler, on the stack that the program wants for its own. No other may interrupt it: that one's faults
- * would find these signals blocked.
+ * Installs our handler, on the stack that the program wants for its own. No other handler may
+ * interrupt it: the faults of that handler would find these signals blocked.
  */
 static int set_handler(int signal, const struct sigaction *wanted)
 {
@@ -327,12 +354,12 @@ static int take_over(int signal)
 
 static void on_fork_in_child(void)
 {
-	/* Whoever had it is not in this process. */
+	/* The thread that held the lock is not in this process. */
 	__atomic_store_n(&signals.locked, 0, __ATOMIC_RELEASE);
 	signals.process = getpid();
 }
 
-/* From now on the preloaded library sends the program's sigaction() to us. */
+/* From now on the preloaded library forwards the program's sigaction() to us. */
 static void take_program_calls(void)
 {
 	int (**hook)(int, const struct sigaction *, struct sigaction *) =
@@ -368,7 +395,7 @@ vb_err vb_signal_install(void)
 	return failed ? VB_EOPNOTSUPP : VB_OK;
 }
 
-/* Exchanges what the program wants. Our own handler is what it cannot mean. */
+/* Exchanges the action that the program wants. It cannot mean our own handler. */
 static int exchange_wish(int signal, const struct sigaction *wanted, struct sigaction *before)
 {
 	*before = load_wish(signal);
@@ -387,7 +414,8 @@ int vb_signal_action(int signal, const struct sigaction *action, struct sigactio
 	if (signal != SIGSEGV && signal != SIGBUS)
 		return __sigaction(signal, action, old);
 	if (action)
-		wanted = *action; /* it may be in memory that is not there: not under the lock */
+		/* It may be in unmapped memory: do not read it under the lock. */
+		wanted = *action;
 	mask = lock();
 	if (signals.is_installed && getpid() == signals.process) {
 		result = exchange_wish(signal, action ? &wanted : NULL, &before);

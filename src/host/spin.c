@@ -37,7 +37,10 @@ static uint32_t count_own_cpus(void)
 	return count;
 }
 
-/* The threads of the whole machine that run or could, this one among them. 0: the kernel does not tell. */
+/*
+ * The number of threads of the whole machine that run or could run, including this one. 0: the
+ * kernel does not report it.
+ */
 static uint32_t count_running(void)
 {
 	char text[128];

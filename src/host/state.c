@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Describing an adapter. */
+/* The description of an adapter's state. */
 #include "host/state.h"
 
 #include "base/heap.h"
@@ -30,7 +30,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct text *text, const c
 	va_start(arguments, format);
 	length = vsnprintf(text->bytes + text->length, room, format, arguments);
 	va_end(arguments);
-	if (length > 0 && (uint32_t)length < room) /* else it is cut off here */
+	if (length > 0 && (uint32_t)length < room) /* else the text is truncated here */
 		text->length += (uint32_t)length;
 }
 

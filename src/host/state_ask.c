@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Asking all adapters how they are. */
+/* The query of all adapters for their state. */
 #include "host/state.h"
 
 #include "host/clock.h"
@@ -29,7 +29,7 @@ struct vb_mail_box *vb_state_ask(uint32_t *asked_count_out)
 	return box;
 }
 
-/* A connection that ends wakes us, too. */
+/* A connection that ends also wakes us. */
 static bool await_mail(struct vb_mail_box *box, uint64_t end_ns, void *bytes, size_t size,
 		       struct vb_mail *mail)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From /proc. */
+/* The check for stopped processes, from /proc. */
 #include "host/stopped.h"
 
 #include "host/file.h"
@@ -15,6 +15,6 @@ bool vb_stopped_is(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	if (!vb_file_read(path, text, sizeof(text), NULL))
 		return false;
-	end = strrchr(text, ')'); /* of the program's name, which may hold anything */
+	end = strrchr(text, ')'); /* end of the program's name, which may hold any character */
 	return end && end[1] && (end[2] == 'T' || end[2] == 't');
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whether a process is stopped, by a signal or a debugger: nobody should wait for it. False if that cannot be said. */
+/*
+ * A check whether a process is stopped, by a signal or a debugger: no thread should wait for it.
+ * False if that is unknown.
+ */
 #ifndef VB_HOST_STOPPED_H
 #define VB_HOST_STOPPED_H
 

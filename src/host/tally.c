@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tallies are semaphores of eventfd. */
+/* Event counters, made of semaphore eventfds. */
 #include "host/tally.h"
 
 #include "link/fd.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Starting threads. By default a stack is as large as RLIMIT_STACK: tens of kilobytes where that is tiny, and where all memory is locked
- * (mlockall()) eight megabytes that become resident at once, or are refused.
+ * The start of threads. By default a stack is as large as RLIMIT_STACK: tens of kilobytes where
+ * that is tiny; where all memory is locked (mlockall()), eight megabytes that become resident
+ * immediately, or are refused.
  */
 #include "host/thread.h"
 
@@ -13,9 +14,9 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#define STACK_LENGTH (1u << 20) /* most of it is never touched; sanitizers want that much */
+#define STACK_LENGTH (1u << 20) /* most of it is never used; sanitizers need that much */
 
-/* A page at the low end faults, rather than what lies before it. */
+/* Makes a page at the low end fault, to protect what lies before it. */
 static void guard(void *stack)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -24,7 +25,10 @@ static void guard(void *stack)
 	syscall(SYS_mprotect, begin, page, PROT_NONE);
 }
 
-/* What the program's libraries have for each thread lies in its stack, too: the C library says how much. */
+/*
+ * The thread-local data of the program's libraries also lies in the stack: the C library reports
+ * its size.
+ */
 static int create(struct vb_thread *thread, void *(*function)(void *argument), void *argument)
 {
 	size_t length = STACK_LENGTH + (size_t)sysconf(_SC_THREAD_STACK_MIN);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads of ours in a process that is not ours. They take no signals, and their stacks are small and lie in memory of ours, whatever the limits of the process
- * say: a stack of the C library's could be registered by the program and converted under the thread's feet (docs/adr/0004).
+ * Threads of ours in a process that is not ours. They take no signals. Their stacks are small and
+ * lie in our own memory, whatever the limits of the process are: the program could register a stack
+ * of the C library, and it would be converted while the thread uses it (docs/adr/0004).
  */
 #ifndef VB_HOST_THREAD_H
 #define VB_HOST_THREAD_H
@@ -13,11 +14,14 @@ struct vb_thread {
 	void *stack;
 };
 
-/* 0, or an errno of pthread_create(). The caller ends it by one of the other two, or never. */
+/*
+ * Returns 0, or an errno of pthread_create(). The caller ends the thread by one of the other two,
+ * or never.
+ */
 int vb_thread_start(struct vb_thread *thread, void *(*function)(void *argument), void *argument);
-/* Waits for the end of its function. */
+/* Waits for the end of the thread's function. */
 void vb_thread_join(struct vb_thread *thread);
-/* In a forked child, which does not have the thread. */
+/* To be called in a forked child, which does not have the thread. */
 void vb_thread_forget(struct vb_thread *thread);
 
 #endif

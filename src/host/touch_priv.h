@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Copies to and from application memory that are a few instructions, for which even a guard would cost too much: short ones,
- * and long ones that the CPU's string copy makes. One of the instructions may fault; a row of a table in the
- * executable (struct vb_touch_row) names it and where to go on, and the signal handler looks its own address up
- * there. So a copy that succeeds pays nothing. Only x86-64 has this; elsewhere, and for sanitizers, who must see
- * every access, no copy is of this kind.
+ * Copies to and from application memory that may fault and take only a few instructions, so that
+ * even a guard would cost too much: short ones, and long ones that the CPU's string copy makes. One
+ * of the instructions may fault. A row of a table in the executable (struct vb_touch_row) names
+ * that instruction and where to continue, and the signal handler looks the faulting address up
+ * there. So a copy that succeeds pays nothing. Only x86-64 has this. Elsewhere, and for sanitizers,
+ * which must see every access, no copy is of this kind.
  */
 #ifndef VB_HOST_TOUCH_PRIV_H
 #define VB_HOST_TOUCH_PRIV_H
 
 #include "host/guard_priv.h"
 
-/* Both relative to where they stand, so that the table needs no relocation. */
+/* Both are relative to their own position, so that the table needs no relocation. */
 struct vb_touch_row {
 	int32_t instruction;
 	int32_t landing;
@@ -64,8 +65,8 @@ enum { VB_TOUCH_MAX = 64 };
 	"\n\t.popsection"
 
 /*
- * For each size one load from application memory and its store into ours, and the other way round: the
- * instruction at the label is the one that may fault. They return false if it did.
+ * For each size, one load from application memory and its store into ours, and the reverse. The
+ * instruction at the label is the one that may fault. The functions return false if it did.
  */
 #define VB_TOUCH_SIZE(size, move, via, clobbered)                                                  \
 	static inline bool vb_touch_load_##size(uint8_t *to, const uint8_t *from)                  \
@@ -98,7 +99,7 @@ VB_TOUCH_SIZE(4, "movl", "%%eax", "rax")
 VB_TOUCH_SIZE(8, "movq", "%%rax", "rax")
 VB_TOUCH_SIZE(16, "movups", "%%xmm0", "xmm0")
 
-/* The pieces overlap rather than being counted. */
+/* The pieces overlap, so that they need not be counted. */
 static inline bool vb_touch_read(uint8_t *to, const uint8_t *from, size_t length)
 {
 	if (length >= 16) {
@@ -122,7 +123,7 @@ static inline bool vb_touch_read(uint8_t *to, const uint8_t *from, size_t length
 	return !length || vb_touch_load_1(to, from);
 }
 
-/* In ascending order, without a promise about the last byte. */
+/* Writes in ascending order, without a guarantee about the last byte. */
 static inline bool vb_touch_write_any(uint8_t *to, const uint8_t *from, size_t length)
 {
 	if (length >= 16) {
@@ -146,8 +147,9 @@ static inline bool vb_touch_write_any(uint8_t *to, const uint8_t *from, size_t l
 }
 
 /*
- * The last byte goes with the largest aligned store that ends with it. This CPU shows stores in program
- * order and an aligned one whole, so whoever sees that byte sees the others.
+ * The last byte is written by the largest aligned store that ends with it. This CPU makes stores
+ * visible in program order and an aligned one as a whole, so a thread that sees that byte sees the
+ * others.
  */
 static inline bool vb_touch_write(uint8_t *to, const uint8_t *from, size_t length)
 {
@@ -166,7 +168,10 @@ static inline bool vb_touch_write(uint8_t *to, const uint8_t *from, size_t lengt
 			   vb_touch_store_1(to + length - 1, from + length - 1));
 }
 
-/* From this length on the string copy is ahead of memcpy: it need not read the lines that it overwrites. */
+/*
+ * From this length on, the string copy is faster than memcpy: it need not read the cache lines that
+ * it overwrites.
+ */
 enum { VB_TOUCH_LONG_MIN = 2048 };
 
 static inline bool vb_touch_can_write_long(const uint8_t *to, size_t length)
@@ -174,7 +179,7 @@ static inline bool vb_touch_can_write_long(const uint8_t *to, size_t length)
 	return length >= VB_TOUCH_LONG_MIN && ((uintptr_t)to + length) % 8 == 0 && length % 8 == 0;
 }
 
-/* Its row catches faults at either end. */
+/* The row catches faults at either end. */
 static inline bool vb_touch_copy_words(uint8_t *to, const uint8_t *from, size_t count)
 {
 	__asm__ goto(
@@ -188,14 +193,17 @@ fault:
 	return false;
 }
 
-/* The string copy shows its words in any order, but all of them before the last one, which is stored after it. */
+/*
+ * The string copy makes its words visible in any order, but all of them before the last one, which
+ * is stored after it.
+ */
 static inline bool vb_touch_write_long(uint8_t *to, const uint8_t *from, size_t length)
 {
 	return vb_touch_copy_words(to, from, length / 8 - 1) &&
 	       vb_touch_store_8(to + length - 8, from + length - 8);
 }
 
-/* The same where both are application memory. */
+/* The same if both are application memory. */
 static inline bool vb_touch_copy_long(uint8_t *to, const uint8_t *from, size_t length)
 {
 	uint8_t last[8];

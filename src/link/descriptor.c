@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finding the shim's table, and writing to it. */
+/* The search for the shim's table, and writing to it. */
 #include "link/descriptor.h"
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static _Atomic uint64_t *table; /* NULL: there is no shim */
+static _Atomic uint64_t *table; /* NULL if there is no shim */
 static pthread_once_t table_once = PTHREAD_ONCE_INIT;
 
 static void find_table(void)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Descriptors that are ours and not the program's. Programs close all that they do not know, such as daemons when they
- * start, and adapters of hardware have none to lose. The preload shim has a table of ours, the same for all our
- * libraries in a process, and does not let the program close or replace what is in it. Without the shim nothing is
- * protected. An entry says which file it means: one that was not released in time is not taken for another's.
+ * The protection of descriptors that are ours and not the program's. Programs close all descriptors
+ * that they do not know, as daemons do when they start; hardware adapters have none to lose. The
+ * preload shim has a table of our descriptors, the same for all our libraries in a process, and
+ * does not let the program close or replace them. Without the shim nothing is protected. An entry
+ * names the file it means, so that an entry that was not released in time is not mistaken for
+ * another file.
  */
 #ifndef VB_LINK_DESCRIPTOR_H
 #define VB_LINK_DESCRIPTOR_H
@@ -11,15 +13,20 @@
 #include <stdint.h>
 
 #define VB_DESCRIPTOR_COUNT 16384 /* larger ones are not protected */
-/* The table's name in the shim: an array of identities, 0 for descriptors that are not protected. */
+/*
+ * The table's name in the shim: an array of identities, 0 for descriptors that are not protected.
+ */
 #define VB_DESCRIPTOR_TABLE "vb_shim_descriptors"
 
-/* Which file it is, never 0; files without an inode of their own (eventfd, epoll) are all alike. 0 if there is none. */
+/*
+ * The identity of the file, or 0 if there is none. Files without an inode of their own (eventfd,
+ * epoll) all have the same one.
+ */
 uint64_t vb_descriptor_identity(int fd);
 
-/* Returns the same descriptor, or the negative errno that it was given. */
+/* Returns the same descriptor, or the negative errno that was passed in. */
 int vb_descriptor_protect(int fd);
-/* Before it is closed. */
+/* To be called before it is closed. */
 void vb_descriptor_release(int fd);
 
 #endif

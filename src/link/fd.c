@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A table by number. A row belongs to whoever has the descriptor, so it needs no lock: a number passes from one thread to another by way of the
- * kernel. Rows are looked at together only in a forked child, which has one thread.
+ * The table of our descriptors, indexed by number. A row belongs to the thread that has the
+ * descriptor, so it needs no lock: a number passes from one thread to another through the kernel.
+ * Several rows are read together only in a forked child, which has one thread.
  */
 #include "link/fd.h"
 
@@ -14,7 +15,7 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
-#define ROWS 8192 /* descriptors beyond are not watched over */
+#define ROWS 8192 /* higher descriptors are not tracked */
 #define HIGH_MAX 4096 /* the kernel's own table grows with the highest number */
 
 static struct row {
@@ -34,7 +35,7 @@ static void set_identity(int fd, uint64_t identity)
 	atomic_store_explicit(&rows[fd].identity, identity, memory_order_relaxed);
 }
 
-/* The last quarter of what the process may have. */
+/* The start of the last quarter of the process's descriptor limit. */
 static int high_number(void)
 {
 	struct rlimit limit;
@@ -55,7 +56,10 @@ static void remember(int fd, bool is_known_to_program)
 	vb_descriptor_protect(fd);
 }
 
-/* A number that the program has closed is not used again as long as its owner, who does not know, has it. */
+/*
+ * A number that the program has closed is not used again while its owner, which does not know, has
+ * it.
+ */
 static int copy_high(int fd)
 {
 	int high = high_number() - 1;
@@ -89,7 +93,10 @@ int vb_fd_own(int fd)
 		return fd;
 	high = copy_high(fd);
 	if (high >= 0) {
-		/* A program that closes all numbers may have closed this one already, and have opened its own there. */
+		/*
+		 * A program that closes all numbers may have closed this one already, and opened
+		 * its own file there.
+		 */
 		if (vb_descriptor_identity(fd) == vb_descriptor_identity(high))
 			vb_sys_close(fd);
 		fd = high;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Places count up for ever; a byte lies at its place modulo the size. A record's commit word depends on its place, so that what an earlier round left
- * there is not taken for it; and since old bytes may look like anything, the writer clears the word of the next record before it
- * fills one in. A record does not wrap: one that would begins at the start again, behind a record that only fills the end.
+ * The ring's layout. Places count up for ever; a byte lies at its place modulo the size. A record's
+ * commit word depends on its place, so that the remains of an earlier round are not mistaken for
+ * it. Since old bytes may look like anything, the writer clears the word of the next record before
+ * it fills in one. A record does not wrap: one that would wrap begins at the start again, after a
+ * record that only fills the end.
  */
 #include "link/ring.h"
 
@@ -17,7 +19,7 @@ static struct vb_ring_record *record_at(const struct vb_ring_memory *memory, uin
 	return (struct vb_ring_record *)(uintptr_t)(memory->data + (place & MASK));
 }
 
-/* Never 0, and not the same for places that lie in the ring at once. */
+/* Never 0, and different for all places that lie in the ring at the same time. */
 static uint32_t commit_of(uint64_t place)
 {
 	return (uint32_t)(place / VB_RING_ALIGN) | 0x80000000u;
@@ -44,7 +46,10 @@ void vb_ring_reader_init(struct vb_ring_reader *reader, struct vb_ring_memory *m
 	*reader = (struct vb_ring_reader){ .memory = memory };
 }
 
-/* Behind what is written there is always room for the word of the next record. A reader that says nonsense has room for nothing. */
+/*
+ * After the written bytes there is always room for the word of the next record. A reader that
+ * reports nonsense leaves no room.
+ */
 static uint32_t free_bytes(const struct vb_ring_writer *writer)
 {
 	uint64_t used = writer->produced - writer->consumed;
@@ -65,7 +70,8 @@ uint32_t vb_ring_room(struct vb_ring_writer *writer)
 	uint32_t bytes;
 
 	bytes = free_bytes(writer);
-	if (bytes < VB_RING_SIZE / 2) { /* the reader's word is expensive: he has just written it */
+	/* reading this is expensive: the reader has just written it */
+	if (bytes < VB_RING_SIZE / 2) {
 		look_at_reader(writer);
 		bytes = free_bytes(writer);
 	}
@@ -85,13 +91,17 @@ static void publish(struct vb_ring_writer *writer, uint32_t length, uint32_t siz
 
 	record->length = length;
 	writer->produced += size;
-	/* Pairs with the reader's load: who sees it sees the bytes, and the word behind them cleared. */
+	/*
+	 * Pairs with the reader's load: a reader that sees the word sees the bytes, and the word
+	 * after them cleared.
+	 */
 	atomic_store_explicit(&record->commit, commit, memory_order_release);
 }
 
 /*
- * The cache lines of the next record, if it is as long, except the one that the reader polls: the reader's CPU has them since the last
- * round, and to get them takes longer than to fill them. Now nobody waits for it.
+ * Fetches the cache lines of the next record, if it is as long, except the one that the reader
+ * polls. The reader's CPU has had them since the last round, and fetching them takes longer than
+ * filling them. At this point no thread waits for it.
  */
 static void get_lines_ahead(const struct vb_ring_writer *writer, uint32_t size)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * System calls without the C library's functions of the same names: a preloaded library may have replaced those for the
- * whole process (rsockets do so with all of the socket calls), and our own sockets must not end up there.
- * All return what the kernel does: a negative errno for an error.
+ * System calls without the C library's functions of the same names. A preloaded library may have
+ * replaced those for the whole process (rsockets does so with all socket calls), and our own
+ * sockets must not end up there. All return what the kernel does: a negative errno for an error.
  */
 #ifndef VB_LINK_SYS_H
 #define VB_LINK_SYS_H
@@ -84,7 +84,7 @@ static inline int vb_sys_epoll_ctl(int epoll, int operation, int fd, struct epol
 	return vb_sys_result(syscall(SYS_epoll_ctl, epoll, operation, fd, event));
 }
 
-/* Without waiting: what is ready just now. */
+/* Returns what is ready now, without waiting. */
 static inline int vb_sys_epoll_look(int epoll, struct epoll_event *events, int capacity)
 {
 	return vb_sys_result(syscall(SYS_epoll_pwait, epoll, events, capacity, 0, NULL, 0));
@@ -95,7 +95,10 @@ static inline void vb_sys_close(int fd)
 	(void)syscall(SYS_close, fd);
 }
 
-/* Of our own mappings: the preloaded library's munmap() has all adapters stop, which a thread that owns one must not wait for. */
+/*
+ * For our own mappings only. The preloaded library's munmap() makes all adapters stop, and a thread
+ * that owns one must not wait for that.
+ */
 static inline void vb_sys_munmap(const void *address, size_t length)
 {
 	(void)syscall(SYS_munmap, address, length);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Opening and closing a UDP link, and what it says of itself. */
+/* The opening and closing of a UDP link, and its properties. */
 #include "link/udp_priv.h"
 
 #include "base/heap.h"

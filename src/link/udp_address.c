@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Our addresses and the kernel's socket addresses. */
+/* The conversion between our addresses and the kernel's socket addresses. */
 #include "link/udp_priv.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ bool vb_udp_address_is_multicast(const struct vb_udp_address *address)
 					       : address->ip[0] == 0xff;
 }
 
-/* What is called link-local in IPv4 is routed. */
+/* IPv4's link-local addresses are routed. */
 bool vb_udp_address_has_scope(const struct vb_udp_address *address)
 {
 	return vb_udp_address_is_multicast(address) ||

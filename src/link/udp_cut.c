@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long the segments are that an express's socket cuts messages into without being told each time. To tell the kernel with each message
- * takes as long as half of the cutting. A message that it would cut wrongly must say so.
+ * The default segment size of a connected transmit socket. The socket segments messages at this
+ * size without a control message each time; passing the size to the kernel with each message takes
+ * half as long as the segmentation itself. A message that the default would segment wrongly must
+ * carry its own size.
  */
 #include "link/udp_priv.h"
 
@@ -9,8 +11,8 @@
 
 #include <netinet/udp.h>
 
-#define WORTH_IT 64 /* messages in a row that had to say the same */
-#define NOT_AGAIN_BEFORE 100000 /* of them, where it did not work */
+#define WORTH_IT 64 /* messages in a row that carried the same size */
+#define NOT_AGAIN_BEFORE 100000 /* messages, after a failure */
 
 static size_t length_of(const struct vb_udp_message *message)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ICMP answers to what was sent, from the error queues of the transmit sockets. Two of them matter: the host is there, but nobody has
- * the port; and there is no such host, as this machine's own kernel says when nobody answers for the address. All the
- * others are counted and left to the transport's time-outs.
+ * The handling of ICMP answers to what was sent, from the error queues of the transmit sockets. Two
+ * of them matter: the host exists, but no process has the port; and there is no such host, as this
+ * machine's own kernel reports when no host answers for the address. All others are counted and
+ * left to the transport's time-outs.
  */
 #include "link/udp_priv.h"
 
@@ -13,12 +14,15 @@
 #include <netinet/ip_icmp.h>
 #include <string.h>
 
-/* So many are taken from one socket in a call: a flood of answers must not hold up the traffic. */
+/*
+ * The most that are taken from one socket in a call: a flood of answers must not hold up the
+ * traffic.
+ */
 #define ERRORS_MAX 64
-/* Of so many sockets that are ready one call tells. */
+/* The most ready sockets that one call reports. */
 #define READY_MAX 8
 
-/* What one entry of an error queue says; false if it does not say. */
+/* Loads one entry of an error queue; false if it contains no error. */
 static bool load_error(struct msghdr *header, struct sock_extended_err *error)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
@@ -61,7 +65,7 @@ static uint32_t take_from(struct vb_udp *udp, const struct vb_udp_transmitter *t
 		if (vb_sys_recvmsg(transmitter->fd, &header, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
 			break;
 		if (!load_error(&header, &error) || error.ee_origin == SO_EE_ORIGIN_LOCAL)
-			continue; /* such as a message that was too long: counted when it was sent */
+			continue; /* such as a message that was too long: counted when sent */
 		if (!header.msg_namelen || !is_unreachable(&error)) {
 			udp->counters[VB_UDP_RX_OTHER_ERROR]++;
 			continue;
@@ -72,7 +76,7 @@ static uint32_t take_from(struct vb_udp *udp, const struct vb_udp_transmitter *t
 	return count;
 }
 
-/* The socket's pending error says the same again; it would keep vb_udp_fd() readable. */
+/* The socket's pending error repeats the same; it would keep vb_udp_fd() readable. */
 static void forget_pending(const struct vb_udp_transmitter *transmitter)
 {
 	int error;
@@ -91,8 +95,8 @@ static uint32_t take_all_from(struct vb_udp *udp, const struct vb_udp_transmitte
 }
 
 /*
- * Most often a datagram is what has woken the caller. One question to the set of all sockets spares two to each of them,
- * while that datagram waits. True if the answer may be incomplete.
+ * Most often a datagram has woken the caller. One query of the set of all sockets saves two queries
+ * of each of them, while that datagram waits. True if the answer may be incomplete.
  */
 static bool may_have_errors(const struct vb_udp *udp)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The express: a connected socket beside a transmit socket, with the same port, for the one destination that most goes to. The
- * kernel keeps the route of a connected socket, which saves a twelfth of the latency. But it also numbers its IPv4
- * packets, from a random number on, and the ICRC covers the number. So we must know it: the kernel shows the headers of
- * what was sent to who asks for a time stamp, and a datagram to ourselves is as good as any. Where it does not, or counts in another
- * way, there is no express. Whatever goes wrong with one ends it: the transmit socket can do all that it does.
+ * The connected transmit socket ("express"): it lies beside a transmit socket, with the same port,
+ * for the one destination that most messages go to. The kernel keeps the route of a connected
+ * socket, which saves a twelfth of the latency. But the kernel also numbers its IPv4 packets,
+ * starting at a random number, and the ICRC covers the number. So we must know it. The kernel shows
+ * the headers of what was sent to a program that asks for a time stamp, and a datagram to ourselves
+ * is as good as any. If the kernel does not, or counts in another way, there is no such socket. Any
+ * failure closes it: the transmit socket can do all that it does.
  */
 #include "link/udp_priv.h"
 
@@ -17,17 +19,17 @@
 #include <string.h>
 
 #define WORTH_IT 128 /* messages in a row to one destination */
-#define NOT_AGAIN_BEFORE 100000 /* messages, where it did not work */
-#define CHECKED_AFTER 10000u /* messages: is the number still right? */
-#define QUESTIONS 2 /* that it takes to learn a number; they have numbers, too */
+#define NOT_AGAIN_BEFORE 100000 /* messages, after a failure */
+#define CHECKED_AFTER 10000u /* messages: check whether the number is still right */
+#define QUESTIONS 2 /* needed to learn a number; they are numbered as well */
 #define ERRORS_MAX 64
 #define IPV4_VERSION_AND_LENGTH 0x45
 
-/* --- numbers ------------------------------------------------------------------------------------ */
+/* --- numbers ---------------------------------------------------------------------------------- */
 
 static const uint8_t question[] = "verbatim asks for the IPv4 ID of this";
 
-/* A datagram that ends on this host: nobody reads transmit sockets. */
+/* Sends a datagram that ends on this host: no thread reads transmit sockets. */
 static int send_question(int fd, const union vb_udp_name *self, socklen_t self_length)
 {
 	uint32_t when = SOF_TIMESTAMPING_TX_SCHED;
@@ -50,7 +52,10 @@ static int send_question(int fd, const union vb_udp_name *self, socklen_t self_l
 	return vb_sys_sendmsg(fd, &header, MSG_DONTWAIT);
 }
 
-/* The whole packet comes back, with a link header of some length in front. -ENOMSG: not as we know it. */
+/*
+ * The whole packet comes back, preceded by a link header of some length. -ENOMSG: an unknown
+ * format.
+ */
 static int id_in(const uint8_t *packet, int length)
 {
 	const uint8_t *ip;
@@ -64,7 +69,7 @@ static int id_in(const uint8_t *packet, int length)
 	return load16(ip + 4);
 }
 
-/* Errors of what was sent earlier may lie in front: they are lost with it, and time-outs tell. */
+/* Errors of earlier messages may lie in front: they are lost with it, and time-outs reveal them. */
 static int take_answer(int fd)
 {
 	for (uint32_t i = 0; i < ERRORS_MAX; i++) {
@@ -83,7 +88,7 @@ static int take_answer(int fd)
 	return -ENOMSG;
 }
 
-/* The number that the kernel gave last; a negative errno if it does not say. */
+/* The number that the kernel gave last; a negative errno if it does not report it. */
 static int ask_number(int fd)
 {
 	union vb_udp_name self = { 0 };
@@ -95,7 +100,10 @@ static int ask_number(int fd)
 	return result < 0 ? result : take_answer(fd);
 }
 
-/* A negative errno: it is not known, or the kernel does not number by ones. EAGAIN: there is no room for questions now. */
+/*
+ * Returns a negative errno if the number is unknown, or the kernel does not number by ones. EAGAIN:
+ * there is no room for questions now.
+ */
 static int learn_number(struct vb_udp_express *express)
 {
 	int first = ask_number(express->socket.fd);
@@ -113,7 +121,7 @@ static int learn_number(struct vb_udp_express *express)
 	return 0;
 }
 
-/* --- opening and closing ------------------------------------------------------------------------ */
+/* --- opening and closing ---------------------------------------------------------------------- */
 
 static bool is_way_of(const struct vb_udp_way *way, const struct vb_udp_message *message)
 {
@@ -200,7 +208,7 @@ void vb_udp_express_notice(struct vb_udp *udp, const struct vb_udp_message *mess
 		udp->is_express_work_due = true;
 }
 
-/* --- sending ------------------------------------------------------------------------------------ */
+/* --- sending ---------------------------------------------------------------------------------- */
 
 bool vb_udp_express_takes(const struct vb_udp_express *express,
 			  const struct vb_udp_message *message, uint32_t ahead)
@@ -208,7 +216,7 @@ bool vb_udp_express_takes(const struct vb_udp_express *express,
 	return express->is_open && message->ip_id == (uint16_t)(express->next_ip_id + ahead);
 }
 
-/* What the kernel says counts. */
+/* The number that the kernel reports replaces ours. */
 VB_SELDOM static void count_anew(struct vb_udp *udp, struct vb_udp_source *source)
 {
 	struct vb_udp_express *express = &source->express;
@@ -221,7 +229,7 @@ VB_SELDOM static void count_anew(struct vb_udp *udp, struct vb_udp_source *sourc
 		return;
 	result = learn_number(express);
 	if (result == -EAGAIN)
-		express->sent_since_check = CHECKED_AFTER; /* with the next that is sent */
+		express->sent_since_check = CHECKED_AFTER; /* check again with the next message */
 	else if (result < 0)
 		vb_udp_express_close(udp, source);
 	else if (express->next_ip_id != (uint16_t)(expected + QUESTIONS))
@@ -260,14 +268,17 @@ VB_SELDOM void vb_udp_express_work(struct vb_udp *udp)
 VB_SELDOM void vb_udp_express_on_refused(struct vb_udp *udp, struct vb_udp_source *source,
 					 int error)
 {
-	/* Room is looked for first of all: the number has not moved. But who gave us the messages thinks so. */
+	/*
+	 * The kernel looks for room first, so the number has not moved. But the caller that gave us
+	 * the messages assumes that it has.
+	 */
 	if (error == EAGAIN)
 		udp->has_express_changed = true;
 	else
 		vb_udp_express_close(udp, source);
 }
 
-/* --- for who computes ICRCs --------------------------------------------------------------------- */
+/* --- for the computation of ICRCs ------------------------------------------------------------- */
 
 bool vb_udp_has_express_changed(struct vb_udp *udp)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The flow's own socket: one beside the receiver that is connected to the sender from which most comes. The kernel finds it without
- * asking for a route or running the steering, and need not say with each message where it came from: that saves a tenth to a
- * fifth of the latency. But it takes all that this sender sends to the port, whoever it is for. So there is one only where the link has the
- * port to itself; and while it is opened, for the time of two system calls, it takes what others send, too: what is read until it is
- * empty for the first time may be from anybody.
+ * The connected receive socket: it lies beside the receiver, and is connected to the busiest
+ * sender. The kernel finds it without a route lookup or the steering program, and need not report
+ * the source of each message: that saves a tenth to a fifth of the latency. But it takes all that
+ * this sender sends to the port, for any process. So it exists only if the link has the port to
+ * itself. While it is opened, for the time of two system calls, it also takes what other senders
+ * send: messages that are read until it is first empty may be from any sender.
  */
 #include "link/udp_priv.h"
 
@@ -14,11 +15,11 @@
 #include <string.h>
 
 #define WORTH_IT 256 /* messages in a row from one sender */
-#define BUSIER 16384 /* the same, for it to get the socket that another has */
-#define NOT_AGAIN_BEFORE 100000 /* messages, where it did not work */
-#define BEHIND_MAX 16384u /* messages: more than lie in a receiver */
-#define OTHERS_EVERY \
-	8u /* messages, or looks that found none: so often the other sockets have a look */
+#define BUSIER 16384 /* the same, to take the socket over from another sender */
+#define NOT_AGAIN_BEFORE 100000 /* messages, after a failure */
+#define BEHIND_MAX 16384u /* messages: more than a receiver holds */
+/* messages, or looks that found none, between looks at the other sockets */
+#define OTHERS_EVERY 8u
 
 static bool is_same(const struct vb_udp_datagram *a, const struct vb_udp_datagram *b)
 {
@@ -28,7 +29,7 @@ static bool is_same(const struct vb_udp_datagram *a, const struct vb_udp_datagra
 	       !memcmp(a->destination.ip, b->destination.ip, sizeof(a->destination.ip));
 }
 
-/* --- opening and closing ------------------------------------------------------------------------ */
+/* --- opening and closing ---------------------------------------------------------------------- */
 
 static int connect_to_sender(struct vb_udp *udp, int fd, const struct vb_udp_datagram *datagram)
 {
@@ -74,7 +75,10 @@ VB_SELDOM void vb_udp_flow_close(struct vb_udp *udp)
 	udp->flow.streak = 0;
 }
 
-/* What is in it is read first. What comes between the last look and its end is lost, as on any cable. */
+/*
+ * Its content is read first. What arrives between the last look and its end is lost, as on any
+ * cable.
+ */
 static void leave(struct vb_udp *udp)
 {
 	udp->flow.is_leaving = true;
@@ -119,7 +123,7 @@ void vb_udp_flow_notice(struct vb_udp *udp, const struct vb_udp_datagram *datagr
 		flow->streak = -NOT_AGAIN_BEFORE;
 }
 
-/* --- receiving ---------------------------------------------------------------------------------- */
+/* --- receiving -------------------------------------------------------------------------------- */
 
 void vb_udp_look_everywhere(struct vb_udp *udp)
 {
@@ -148,7 +152,7 @@ void vb_udp_flow_on_look(struct vb_udp *udp, uint32_t message_count)
 
 	flow->taken += message_count ? message_count : 1;
 	if (message_count)
-		flow->streak = flow->streak < 0 ? flow->streak : 0; /* nobody is busier */
+		flow->streak = flow->streak < 0 ? flow->streak : 0; /* no other sender is busier */
 	else
 		flow->is_mixed = false;
 	if (!message_count && flow->is_leaving)

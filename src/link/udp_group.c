@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast groups. Each has a socket that is bound to its address: of unicast datagrams the kernel gives one to one of
- * the sockets that share a port, but of multicast ones a copy to each that is a member and bound to such an
- * address. So every process gets its own, and the socket of the unicast ones gets none.
+ * Multicast groups. Each group has a socket that is bound to its address. The kernel gives a
+ * unicast datagram to one of the sockets that share a port, but a copy of a multicast datagram to
+ * each socket that is in the group and bound to such an address. So every process gets its own
+ * copy, and the socket for unicast gets none.
  */
 #include "link/udp_priv.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether an address is one of this host: the kernel's routing is asked each time, for addresses come and go. Only links that
- * may not send to others need to know. An attempt to bind to the address would not tell where the administrator permits
- * binding to any.
+ * The check whether an address belongs to this host. It asks the kernel's routing each time,
+ * because addresses come and go. Only links that may not send to other hosts need it. An attempt to
+ * bind to the address would not show it if the administrator permits binding to any.
  */
 #include "link/udp_priv.h"
 
@@ -51,7 +51,7 @@ static void fill_question(struct question *question, const struct vb_udp_address
 			   .rtm_dst_len = (unsigned char)(8 * length) },
 	};
 	append(question, RTA_DST, address->ip + sizeof(address->ip) - length, length);
-	/* An address of another interface is one of this host all the same. */
+	/* An address of another interface also belongs to this host. */
 	if (address->scope && vb_udp_address_has_scope(address))
 		append(question, RTA_OIF, &address->scope, sizeof(address->scope));
 }

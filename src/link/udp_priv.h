@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of a UDP link. Its sockets are of one family: IPv6 ones that also carry IPv4, or IPv4 ones where there is
- * no IPv6. What system calls need lies in two boxes that are made once.
+ * The internals of a UDP link. Its sockets are of one family: IPv6 sockets that also carry IPv4, or
+ * IPv4 sockets if there is no IPv6. The arguments of system calls lie in two boxes that are made
+ * once.
  */
 #ifndef VB_LINK_UDP_PRIV_H
 #define VB_LINK_UDP_PRIV_H
@@ -27,14 +28,14 @@ union vb_udp_name {
 
 struct vb_udp_transmitter {
 	int fd;
-	bool is_blocked; /* vb_udp_fd() tells when it is not */
+	bool is_blocked; /* vb_udp_fd() reports when it no longer is */
 };
 
-/* What an express's socket does with messages untold. */
+/* The default segment size of a connected transmit socket. */
 struct vb_udp_cut {
-	uint16_t length; /* of the segments that it cuts them into; 0: none */
-	uint16_t wish; /* what the last ones had to say … */
-	int32_t streak; /* … and how many in a row; below 0 it counts for nothing */
+	uint16_t length; /* of the segments; 0: none */
+	uint16_t wish; /* the size that the last messages carried … */
+	int32_t streak; /* … and how many in a row; ignored below 0 */
 };
 
 struct vb_udp_express {
@@ -51,7 +52,7 @@ struct vb_udp_source {
 	struct vb_udp_transmitter socket;
 	uint16_t port;
 	struct vb_udp_way last_way; /* where the last message went … */
-	int32_t streak; /* … and how many in a row; below 0 it counts for nothing */
+	int32_t streak; /* … and how many in a row; ignored below 0 */
 	struct vb_udp_express express;
 };
 
@@ -64,14 +65,18 @@ struct vb_udp_group {
 struct vb_udp_flow {
 	bool is_allowed;
 	bool is_open;
-	bool is_leaving; /* to be closed when it is empty */
-	bool is_mixed; /* others' messages may be in it, from before it was connected */
+	bool is_leaving; /* to be closed once it is empty */
+	bool is_mixed; /* may hold other senders' messages, from before it was connected */
 	int fd;
-	uint32_t behind; /* what its sender sent before it was there lies in the receiver, so many messages at most */
-	uint32_t taken; /* messages, or looks in vain, since the others had a look */
-	struct vb_udp_datagram sender; /* the addresses of all that comes by it */
-	struct vb_udp_datagram last; /* whose messages came last by other sockets … */
-	int32_t streak; /* … and how many in a row; below 0 it counts for nothing */
+	/*
+	 * The receiver may hold this many messages, at most, that the sender sent before this
+	 * socket existed.
+	 */
+	uint32_t behind;
+	uint32_t taken; /* messages, or looks without result, since the last look at the others */
+	struct vb_udp_datagram sender; /* the addresses of all its messages */
+	struct vb_udp_datagram last; /* the last sender by other sockets … */
+	int32_t streak; /* … and how many in a row; ignored below 0 */
 	uint32_t overflow_count;
 };
 
@@ -79,7 +84,8 @@ struct vb_udp_outbox {
 	struct mmsghdr headers[VB_UDP_TX_BATCH];
 	union vb_udp_name names[VB_UDP_TX_BATCH];
 	alignas(struct cmsghdr) uint8_t control[VB_UDP_TX_BATCH][VB_UDP_TX_CONTROL];
-	struct iovec pieces[VB_UDP_IOVECS_MAX + VB_UDP_SEGMENTS_MAX]; /* of a message that is split */
+	/* pieces of a message that is split */
+	struct iovec pieces[VB_UDP_IOVECS_MAX + VB_UDP_SEGMENTS_MAX];
 };
 
 struct vb_udp_inbox {
@@ -88,23 +94,23 @@ struct vb_udp_inbox {
 	struct iovec iovecs[VB_UDP_RX_BATCH];
 	alignas(struct cmsghdr) uint8_t control[VB_UDP_RX_BATCH][VB_UDP_RX_CONTROL];
 	uint8_t *bytes;
-	uint32_t wish; /* how many to ask the kernel for */
-	bool was_vain; /* the last time it had none */
-	bool is_by_flow; /* what is there came by the flow's own socket … */
-	bool is_named; /* … and who sent it is told all the same */
-	uint32_t count; /* messages that are there … */
-	uint32_t next; /* … and the first that is not cut up completely … */
-	bool is_begun; /* … which has been looked at … */
-	struct vb_udp_datagram datagram; /* … and whose next datagram this is, */
-	uint32_t length_left; /* of so many bytes … */
-	uint32_t segment_length; /* … in segments of this length */
-	uint32_t overflow_count; /* the kernel's count, that wraps */
+	uint32_t wish; /* number to ask the kernel for */
+	bool was_vain; /* the kernel had none the last time */
+	bool is_by_flow; /* the messages came by the connected receive socket … */
+	bool is_named; /* … and still carry their sender */
+	uint32_t count; /* messages present … */
+	uint32_t next; /* … the first that is not completely split … */
+	bool is_begun; /* … which has been examined … */
+	struct vb_udp_datagram datagram; /* … its next datagram, … */
+	uint32_t length_left; /* … its remaining bytes … */
+	uint32_t segment_length; /* … and its segment length */
+	uint32_t overflow_count; /* the kernel's count, which wraps */
 };
 
 struct vb_udp {
 	int family; /* of all sockets */
 	int receiver;
-	bool is_receiver_lent; /* by the caller, who closes it */
+	bool is_receiver_lent; /* by the caller, which closes it */
 	int poller; /* an epoll set of the sockets */
 	uint32_t source_count;
 	struct vb_udp_source sources[VB_UDP_SOURCES_MAX];
@@ -113,7 +119,7 @@ struct vb_udp {
 	struct vb_udp_group groups[VB_UDP_GROUPS_MAX];
 	struct vb_udp_flow flow;
 	uint32_t interface_index;
-	uint32_t receive_buffer_length; /* as was wished */
+	uint32_t receive_buffer_length; /* as requested */
 	uint16_t port;
 	uint16_t destination_port;
 	bool is_segmenting;
@@ -140,25 +146,26 @@ struct vb_udp_address vb_udp_address_load(const union vb_udp_name *name, uint16_
 /* udp_socket.c: sockets with all their options, bound; a negative errno if that fails. */
 int vb_udp_socket_open_receiver(int family, const struct vb_udp_config *config);
 int vb_udp_socket_open_sender(int family, uint16_t port, bool is_host_only);
-/* With the port of a sender, for one way; not yet connected. */
+/* With the port of a sender, for one path; not yet connected. */
 int vb_udp_socket_open_express(int sender, int family, const struct vb_udp_way *way,
 			       uint32_t scope);
-/* For one address, that of a multicast group. */
+/* For the address of a multicast group. */
 int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
 			     uint32_t receive_buffer_length);
-/* For one address of this host; not yet connected, and says nothing of addresses. */
+/* For one address of this host; not yet connected, and reports no addresses. */
 int vb_udp_socket_open_flow(const struct vb_udp_address *address, uint16_t port,
 			    uint32_t receive_buffer_length);
 uint16_t vb_udp_socket_port(int fd);
 void vb_udp_socket_wish_receive_buffer(int fd, uint32_t length); /* 0: none */
 int vb_udp_socket_tell_class(int fd, int family);
-int vb_udp_socket_refuse_input(int fd); /* nobody reads it: the kernel need not keep what comes */
+/* No thread reads the socket: the kernel need not keep what arrives. */
+int vb_udp_socket_refuse_input(int fd);
 
 /* udp_receiver.c */
 int vb_udp_receiver_family(int fd);
 bool vb_udp_receiver_tells_class(int fd);
-uint32_t vb_udp_receiver_overflow_count(
-	int fd); /* datagrams that the kernel had no room for, so far */
+/* Datagrams that the kernel had no room for, so far. */
+uint32_t vb_udp_receiver_overflow_count(int fd);
 
 /* udp_receive.c */
 VB_MUST_USE vb_err vb_udp_inbox_init(struct vb_udp_inbox *inbox, uint32_t datagram_length_max);
@@ -171,41 +178,45 @@ void vb_udp_leave_all(struct vb_udp *udp);
 /* udp_flow.c */
 void vb_udp_flow_close(struct vb_udp *udp);
 void vb_udp_flow_notice(struct vb_udp *udp, const struct vb_udp_datagram *datagram);
-/* Whether the other sockets are to be looked at before the flow's own; and what came of a look at them, or at it. */
+/*
+ * Whether the other sockets come before the connected receive socket; and the result of a look at
+ * them, or at it.
+ */
 bool vb_udp_flow_lets_others_first(const struct vb_udp *udp);
 void vb_udp_flow_on_others(struct vb_udp *udp, uint32_t message_count);
 void vb_udp_flow_on_look(struct vb_udp *udp, uint32_t message_count);
 
 /* udp.c */
-vb_err vb_udp_err_of(int result); /* of a system call that failed */
+vb_err vb_udp_err_of(int result); /* the error of a failed system call */
 int vb_udp_watch(const struct vb_udp *udp, int fd, uint32_t events); /* adds it to the poller */
-/* What the poller waits for on a transmit socket, besides errors. */
+/* Sets what the poller waits for on a transmit socket, besides errors. */
 void vb_udp_watch_room(struct vb_udp *udp, struct vb_udp_transmitter *transmitter, bool is_blocked);
 
-/* udp_send.c: the interface that an address is about; 0: none. */
+/* udp_send.c: the interface that an address refers to; 0: none. */
 uint32_t vb_udp_scope_of(const struct vb_udp *udp, const struct vb_udp_address *address);
 
 /* udp_cut.c */
 
-/* Whether the socket does the right thing with it, untold. */
+/* Whether the socket segments the message correctly by default. */
 bool vb_udp_cut_is_known(const struct vb_udp_cut *cut, const struct vb_udp_message *message);
-/* Of each that is sent. */
+/* To be called for each message that is sent. */
 void vb_udp_cut_notice(struct vb_udp *udp, struct vb_udp_cut *cut,
 		       const struct vb_udp_message *message);
-/* Tells the socket what many have said in a row, if they have. */
+/* Sets the socket's default to the size that many messages in a row carried, if they did. */
 void vb_udp_cut_tell(struct vb_udp *udp, int fd, struct vb_udp_cut *cut);
 
 /* udp_express.c */
 void vb_udp_express_notice(struct vb_udp *udp, const struct vb_udp_message *message);
 void vb_udp_express_close(struct vb_udp *udp, struct vb_udp_source *source);
-/* Whether it may go, so many messages after the next. */
+/* Whether the message may go by this socket, `ahead` messages after the next. */
 bool vb_udp_express_takes(const struct vb_udp_express *express,
 			  const struct vb_udp_message *message, uint32_t ahead);
 void vb_udp_express_on_sent(struct vb_udp *udp, struct vb_udp_source *source, uint32_t sent,
 			    uint32_t handed_over);
 /*
- * Opens expresses and checks their numbers. Behind all messages that have their number already: to ask takes numbers, and nobody says of
- * a message by express which way it is for.
+ * Opens connected transmit sockets and checks their numbers. To be called after all messages that
+ * already have a number: asking takes numbers, and a message by such a socket does not carry its
+ * path.
  */
 void vb_udp_express_work(struct vb_udp *udp);
 void vb_udp_express_on_refused(struct vb_udp *udp, struct vb_udp_source *source, int error);

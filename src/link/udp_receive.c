@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receiving. The kernel may have coalesced datagrams of one flow; they are cut up again here, across
- * calls if the caller has little room. How many messages the kernel is asked for follows how many it had: in a ping-pong
- * asking for one more than there is costs as much as half a receive.
+ * The receiving of datagrams. The kernel may have coalesced datagrams of one flow; they are split
+ * again here, across calls if the caller has little room. The number of messages requested from the
+ * kernel follows the number it had: in a ping-pong, asking for one more than there is costs as much
+ * as half a receive.
  */
 #include "link/udp_priv.h"
 
@@ -14,7 +15,7 @@
 
 #define DATAGRAM_LENGTH_MAX 65535u
 
-/* No power of two, or the beginnings of all buffers would meet in the same few lines of the cache. */
+/* Not a power of two, or the beginnings of all buffers would share the same few cache lines. */
 static uint32_t stride_of(uint32_t length)
 {
 	return (length + 4095) / 4096 * 4096 + 192;
@@ -40,7 +41,7 @@ void vb_udp_inbox_fini(struct vb_udp_inbox *inbox)
 	vb_heap_free(inbox->bytes);
 }
 
-/* Who sends to a flow's own socket is known. */
+/* The sender to a connected receive socket is known. */
 static int ask_kernel(struct vb_udp *udp, int fd, socklen_t name_length)
 {
 	struct vb_udp_inbox *box = &udp->inbox;
@@ -87,7 +88,7 @@ static uint32_t ask_flow(struct vb_udp *udp)
 	return count;
 }
 
-/* As many as we wish for, after nothing, may be chance, as in a ping-pong. */
+/* Getting all that was requested, after nothing, may be chance, as in a ping-pong. */
 static uint32_t next_wish(struct vb_udp_inbox *box, uint32_t count)
 {
 	uint32_t wish = count == box->wish && !box->was_vain ? 2 * count : max32(count, 1);
@@ -147,7 +148,7 @@ static void load_ipv4_level(struct vb_udp_datagram *datagram, const struct cmsgh
 			vb_udp_address_from_ipv4(info.ipi_addr, (uint32_t)info.ipi_ifindex);
 		break;
 	case IP_TOS:
-		datagram->traffic_class = CMSG_DATA(control)[0]; /* here it is a byte */
+		datagram->traffic_class = CMSG_DATA(control)[0]; /* a byte here */
 		break;
 	case IP_TTL:
 		datagram->hop_limit = (uint8_t)load_int(control);
@@ -205,7 +206,7 @@ static void begin_datagram(struct vb_udp *udp)
 			vb_udp_address_load(&box->names[box->next], &box->datagram.source_port);
 }
 
-/* Looks at the next message; false if it is to be dropped. */
+/* Examines the next message; false if it must be dropped. */
 static bool begin_message(struct vb_udp *udp)
 {
 	struct vb_udp_inbox *box = &udp->inbox;
@@ -231,7 +232,7 @@ static bool begin_message(struct vb_udp *udp)
 	return true;
 }
 
-/* The next datagram of a message that was begun; it may be empty, if it is the only one. */
+/* Takes the next datagram of a message that was begun; it may be empty if it is the only one. */
 static struct vb_udp_datagram take_datagram(struct vb_udp *udp)
 {
 	struct vb_udp_inbox *box = &udp->inbox;

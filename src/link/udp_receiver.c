@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receiving sockets as such: they may pass from process to process and outlive the link that used them, because a socket
- * that is closed changes the places of others in its group. Whoever takes one over finds it empty.
+ * Receiving sockets by themselves. They may pass from process to process and outlive the link that
+ * used them, because closing a socket changes the places of others in its group. A process that
+ * takes one over finds it empty.
  */
 #include "link/udp_priv.h"
 
@@ -82,7 +83,7 @@ uint16_t vb_udp_receiver_port(int fd)
 		return 0;
 	address = vb_udp_address_load(&name, &port);
 	if (vb_udp_address_is_ipv4(&address))
-		memset(address.ip + 10, 0, 2); /* what is left is 0 for "any" in both families */
+		memset(address.ip + 10, 0, 2); /* the rest is 0 for "any" in both families */
 	return vb_udp_address_is_zero(&address) ? port : 0;
 }
 
@@ -121,9 +122,12 @@ uint32_t vb_udp_receiver_overflow_count(int fd)
 	return info[SK_MEMINFO_DROPS];
 }
 
-/* --- how many there are ------------------------------------------------------------------------- */
+/* --- how many there are ----------------------------------------------------------------------- */
 
-/* How often the text occurs in the file. Reads piece by piece: the list of a busy machine is long. */
+/*
+ * Counts how often the text occurs in the file. Reads piece by piece: the list of a busy machine is
+ * long.
+ */
 static uint32_t count_in_file(const char *path, const char *text)
 {
 	size_t length = strlen(text);
@@ -147,7 +151,10 @@ static uint32_t count_in_file(const char *path, const char *text)
 			count++;
 			at += length;
 		}
-		/* A text may lie across two pieces; one that was counted is longer than what is kept. */
+		/*
+		 * A text may lie across two pieces. A text that was counted is longer than what is
+		 * kept.
+		 */
 		kept = held < length - 1 ? held : length - 1;
 		memmove(bytes, bytes + held - kept, kept);
 	}
@@ -155,7 +162,7 @@ static uint32_t count_in_file(const char *path, const char *text)
 	return count;
 }
 
-/* The kernel lists an address as hexadecimal digits behind "number: ". */
+/* The kernel lists an address as hexadecimal digits after "number: ". */
 static uint32_t count_listed(int family, uint16_t port)
 {
 	char text[64];
@@ -170,7 +177,10 @@ uint32_t vb_udp_receivers_on(uint16_t port)
 {
 	uint32_t count = 0;
 
-	/* It is read in pieces, between which sockets come and go: believed when seen twice. */
+	/*
+	 * The list is read in pieces, between which sockets come and go: a count is trusted when
+	 * seen twice.
+	 */
 	for (uint32_t i = 0; i < COUNT_TRIES; i++) {
 		uint32_t before = count;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sending. Neighbouring messages of one transmit socket go to the kernel in one call, which stops at the first
- * that it refuses; what to do about that one is decided here. Two surprises: an ICMP error that came for an earlier
- * message makes the kernel refuse the next one, whatever its destination; and only a message itself shows
- * whether its interface segments.
+ * The sending of messages. Consecutive messages of one transmit socket go to the kernel in one
+ * call, which stops at the first that the kernel refuses; what to do about that one is decided
+ * here. There are two surprises. An ICMP error for an earlier message makes the kernel refuse the
+ * next one, whatever its destination. And only sending a message shows whether its interface
+ * segments.
  */
 #include "link/udp_priv.h"
 
@@ -13,7 +14,7 @@
 #include <netinet/udp.h>
 #include <string.h>
 
-/* --- headers ------------------------------------------------------------------------------------ */
+/* --- headers ---------------------------------------------------------------------------------- */
 
 static void append_control(struct msghdr *header, int level, int type, const void *value,
 			   size_t length)
@@ -35,7 +36,7 @@ uint32_t vb_udp_scope_of(const struct vb_udp *udp, const struct vb_udp_address *
 	return address->scope ? address->scope : udp->interface_index;
 }
 
-/* 0: as the sockets do anyway. That is what keeps multicast on this host, if need be. */
+/* 0: the sockets' default. For multicast, the default keeps packets on this host, if need be. */
 static int hop_limit_of(const struct vb_udp *udp, const struct vb_udp_message *message)
 {
 	if (message->hop_limit == VB_UDP_HOP_LIMIT_DEFAULT ||
@@ -44,7 +45,7 @@ static int hop_limit_of(const struct vb_udp *udp, const struct vb_udp_message *m
 	return message->hop_limit;
 }
 
-/* Each that goes along costs time: what the sockets do anyway is left out. */
+/* Each control message costs time: those that match the sockets' defaults are left out. */
 static void append_ipv4(const struct vb_udp *udp, struct msghdr *header,
 			const struct vb_udp_message *message)
 {
@@ -105,7 +106,7 @@ static struct iovec *writable(const struct iovec *iovecs)
 	return (struct iovec *)(uintptr_t)iovecs;
 }
 
-/* A connected socket knows where to. */
+/* A connected socket knows its destination. */
 static void express_header(struct vb_udp *udp, uint32_t index)
 {
 	udp->outbox.headers[index].msg_hdr =
@@ -133,7 +134,7 @@ static bool fill_header(struct vb_udp *udp, uint32_t index, const struct vb_udp_
 	return true;
 }
 
-/* The first messages, as far as they have one socket. Returns how many. */
+/* Fills in the first messages that share one socket. Returns their number. */
 static uint32_t fill_run(struct vb_udp *udp, const struct vb_udp_message *messages, uint32_t count)
 {
 	uint32_t filled = 0;
@@ -146,14 +147,14 @@ static uint32_t fill_run(struct vb_udp *udp, const struct vb_udp_message *messag
 	return filled;
 }
 
-/* --- to the kernel ------------------------------------------------------------------------------ */
+/* --- to the kernel ---------------------------------------------------------------------------- */
 
 static bool is_no_room(int error)
 {
 	return error == EAGAIN || error == ENOBUFS || error == ENOMEM || error == EINTR;
 }
 
-/* One piece with nothing to be said of it: the kernel need not read a header. */
+/* Whether it is one piece without control data: the kernel need not read a header. */
 static bool is_bare(const struct msghdr *header)
 {
 	return !header->msg_namelen && !header->msg_controllen && header->msg_iovlen == 1;
@@ -176,7 +177,7 @@ static int hand_over(const struct vb_udp_transmitter *transmitter, struct mmsghd
 	return 1;
 }
 
-/* Returns how many were sent, at least 1, or a negative errno about the first. */
+/* Returns the number sent, at least 1, or a negative errno about the first. */
 static int transmit_once(struct vb_udp *udp, struct vb_udp_transmitter *transmitter,
 			 struct mmsghdr *headers, uint32_t count)
 {
@@ -192,7 +193,10 @@ static int transmit(struct vb_udp *udp, struct vb_udp_transmitter *transmitter,
 {
 	int result = transmit_once(udp, transmitter, headers, count);
 
-	/* It may have been the answer to an earlier message; asked again, the kernel speaks of this one. */
+	/*
+	 * The error may have belonged to an earlier message; asked again, the kernel reports on
+	 * this one.
+	 */
 	if (result < 0 && result != -EFAULT && !is_no_room(-result))
 		result = transmit_once(udp, transmitter, headers, count);
 	return result;
@@ -237,16 +241,16 @@ VB_SELDOM static void count_drop(struct vb_udp *udp, int error)
 	}
 }
 
-/* --- a message as single datagrams -------------------------------------------------------------- */
+/* --- a message as single datagrams ------------------------------------------------------------ */
 
 struct cut {
 	const struct iovec *iovecs; /* the first that is not used up … */
 	uint32_t iovec_count;
-	size_t offset; /* … and how much of it is */
+	size_t offset; /* … and how much of it is used */
 	struct iovec *piece; /* the next free one */
 };
 
-/* The next segment's bytes, as pieces; false when there are none left. */
+/* Gathers the next segment's bytes as pieces; false when there are none left. */
 static bool cut_segment(struct cut *cut, uint32_t segment_length, struct msghdr *header)
 {
 	size_t left = segment_length;
@@ -272,7 +276,7 @@ static bool cut_segment(struct cut *cut, uint32_t segment_length, struct msghdr 
 	return header->msg_iovlen;
 }
 
-/* Returns how many segments there are in the outbox; 0 if the address cannot be reached. */
+/* Returns the number of segments in the outbox; 0 if the address cannot be reached. */
 static uint32_t fill_segments(struct vb_udp *udp, const struct vb_udp_message *message)
 {
 	struct cut cut = { message->iovecs, message->iovec_count, 0, udp->outbox.pieces };
@@ -294,8 +298,8 @@ static uint32_t fill_segments(struct vb_udp *udp, const struct vb_udp_message *m
 }
 
 /*
- * Returns 1, or 0 if there was no room for its first segment. Once begun, a message is not left over: what finds no room
- * is lost, as on any wire.
+ * Returns 1, or 0 if there was no room for the first segment. Once begun, a message is not left
+ * over: segments that find no room are lost, as on any wire.
  */
 VB_SELDOM static uint32_t send_split(struct vb_udp *udp, const struct vb_udp_message *message)
 {
@@ -329,9 +333,9 @@ VB_SELDOM static uint32_t send_split(struct vb_udp *udp, const struct vb_udp_mes
 	return 1;
 }
 
-/* --- messages ----------------------------------------------------------------------------------- */
+/* --- messages --------------------------------------------------------------------------------- */
 
-/* Returns 1 when the first message is dealt with, 0 when it must wait. */
+/* Returns 1 when the first message is finished, 0 when it must wait. */
 VB_SELDOM static uint32_t on_refused(struct vb_udp *udp, const struct vb_udp_message *message,
 				     int error)
 {
@@ -347,8 +351,9 @@ VB_SELDOM static uint32_t on_refused(struct vb_udp *udp, const struct vb_udp_mes
 		return 1;
 	}
 	/*
-	 * Is it segmentation or something about the message itself? Single datagrams show it. If it was memory that is
-	 * gone, they also keep the harm to its own segments: the others may be of other QPs.
+	 * Either segmentation failed, or something about the message itself: single datagrams show
+	 * which. If it was vanished memory, they also limit the harm to its own segments: the
+	 * others may belong to other QPs.
 	 */
 	taken = send_split(udp, message);
 	if (error != EFAULT && udp->counters[VB_UDP_TX_DATAGRAMS] != sent)
@@ -363,7 +368,7 @@ static void count_run(struct vb_udp *udp, const struct vb_udp_message *messages,
 	udp->counters[VB_UDP_TX_MESSAGES] += count;
 }
 
-/* The first messages, as far as they have one transmit socket. Returns how many were dealt with. */
+/* Sends the first messages that share one transmit socket. Returns the number that is finished. */
 static uint32_t send_run(struct vb_udp *udp, const struct vb_udp_message *messages, uint32_t count)
 {
 	uint32_t filled = fill_run(udp, messages, count);
@@ -381,7 +386,7 @@ static uint32_t send_run(struct vb_udp *udp, const struct vb_udp_message *messag
 	return (uint32_t)result;
 }
 
-/* The same by express. What it refuses is lost: it was numbered. */
+/* The same by the connected transmit socket. What it refuses is lost, because it was numbered. */
 static uint32_t send_express(struct vb_udp *udp, const struct vb_udp_message *messages,
 			     uint32_t count)
 {
@@ -391,7 +396,8 @@ static uint32_t send_express(struct vb_udp *udp, const struct vb_udp_message *me
 
 	if (!filled) {
 		udp->counters[VB_UDP_TX_DROP_NUMBER]++;
-		udp->has_express_changed = true; /* or who numbers them would go on so */
+		/* else the engine would go on with wrong numbers */
+		udp->has_express_changed = true;
 		return 1;
 	}
 	result = transmit_once(udp, &source->express.socket, udp->outbox.headers, filled);
@@ -421,7 +427,10 @@ static bool may_go(const struct vb_udp *udp, const struct vb_udp_message *messag
 	return vb_udp_address_is_multicast(&destination) || vb_udp_address_is_local(&destination);
 }
 
-/* How many of the messages, from the first on, are for where we may send. Neighbours mostly go the same way. */
+/*
+ * The number of messages, from the first on, with a permitted destination. Consecutive ones mostly
+ * take the same path.
+ */
 static uint32_t count_that_may_go(const struct vb_udp *udp, const struct vb_udp_message *messages,
 				  uint32_t count)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sockets and their options. An IPv6 socket that is not restricted to IPv6 carries IPv4 as well, and takes the options of
- * both levels. Transmit sockets are not connected: a connected one numbers its packets, and the ICRC
- * covers the number (udp_express.c).
+ * Sockets and their options. An IPv6 socket that is not restricted to IPv6 also carries IPv4, and
+ * takes the options of both levels. Transmit sockets are not connected: a connected one numbers its
+ * packets, and the ICRC covers the number (udp_express.c).
  */
 #include "link/udp_priv.h"
 
@@ -17,7 +17,7 @@
 #define SOCKET_TYPE (SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC)
 
 struct option {
-	int family; /* of the sockets that have it; 0: all */
+	int family; /* of the sockets that have the option; 0: all */
 	int level;
 	int name;
 	int value;
@@ -28,16 +28,19 @@ struct option {
 static const struct option receiver_options[] = {
 	{ 0,        SOL_SOCKET, SO_REUSEPORT,          1, false },
 	{ AF_INET6, SOL_IPV6,   IPV6_V6ONLY,           0, false },
-	{ AF_INET6, SOL_IPV6,   IPV6_RECVPKTINFO,      1, false },	/* tells the address of IPv4 packets too */
+	/* also reports the address of IPv4 packets */
+	{ AF_INET6, SOL_IPV6,   IPV6_RECVPKTINFO,      1, false },
 	{ AF_INET,  SOL_IP,     IP_PKTINFO,            1, false },
-	{ AF_INET6, SOL_UDP,    UDP_NO_CHECK6_RX,      1, true },	/* the kernel's Soft-RoCE sends without */
+	/* the kernel's Soft-RoCE sends without */
+	{ AF_INET6, SOL_UDP,    UDP_NO_CHECK6_RX,      1, true },
 	{ 0,        SOL_UDP,    UDP_GRO,               1, true },
-	{ 0,        SOL_IP,     IP_MULTICAST_ALL,      0, true },	/* only groups that this socket is in */
+	/* only groups that this socket is in */
+	{ 0,        SOL_IP,     IP_MULTICAST_ALL,      0, true },
 	{ AF_INET6, SOL_IPV6,   IPV6_MULTICAST_ALL,    0, true },
 	{ 0,        SOL_SOCKET, SO_RXQ_OVFL,           1, true },
 };
 
-/* What only some want to know: the two cost a fifth of a microsecond a message. */
+/* What only some callers need: the two cost a fifth of a microsecond per message. */
 static const struct option class_options[] = {
 	{ AF_INET6, SOL_IPV6,   IPV6_RECVTCLASS,       1, false },
 	{ AF_INET6, SOL_IPV6,   IPV6_RECVHOPLIMIT,     1, false },
@@ -47,7 +50,8 @@ static const struct option class_options[] = {
 
 static const struct option sender_options[] = {
 	{ AF_INET6, SOL_IPV6,   IPV6_V6ONLY,           0, false },
-	{ 0,        SOL_IP,     IP_MTU_DISCOVER,       IP_PMTUDISC_PROBE, false },	/* DF and ID 0 */
+	/* DF and ID 0 */
+	{ 0,        SOL_IP,     IP_MTU_DISCOVER,       IP_PMTUDISC_PROBE, false },
 	{ AF_INET6, SOL_IPV6,   IPV6_MTU_DISCOVER,     IPV6_PMTUDISC_PROBE, false },
 	{ AF_INET6, SOL_IPV6,   IPV6_DONTFRAG,         1, false },
 	{ 0,        SOL_IP,     IP_TTL,                VB_UDP_HOP_LIMIT_DEFAULT, false },
@@ -88,8 +92,8 @@ static int bind_to_port(int fd, int family, uint16_t port)
 }
 
 /*
- * One that nobody has. Left to the kernel, a socket that shares its port may get that of another program of this user which
- * does so, too.
+ * Finds a port that no process has. Left to the kernel, a socket that shares its port may get the
+ * port of another program of this user that also does so.
  */
 static uint16_t free_port(int family)
 {
@@ -104,7 +108,7 @@ static uint16_t free_port(int family)
 	return port;
 }
 
-/* Beyond the system's limit where we may; else as far as it goes. */
+/* Exceeds the system's limit if permitted; otherwise goes as far as the limit. */
 void vb_udp_socket_wish_receive_buffer(int fd, uint32_t length)
 {
 	int value = (int)length;
@@ -148,7 +152,10 @@ int vb_udp_socket_refuse_input(int fd)
 	return vb_sys_setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
 }
 
-/* A receiver for one address. An IPv4 one has an IPv4 socket, which takes the address as it is. */
+/*
+ * Opens a receiver for one address. An IPv4 address gets an IPv4 socket, which takes the address as
+ * it is.
+ */
 static int open_at(const struct vb_udp_address *address, uint16_t port,
 		   uint32_t receive_buffer_length, const struct option *more, size_t more_count)
 {
@@ -178,7 +185,7 @@ close_fd:
 int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
 			     uint32_t receive_buffer_length)
 {
-	/* The link's count is that of one socket. */
+	/* The link counts the overflow of one socket only. */
 	static const struct option uncounted = { 0, SOL_SOCKET, SO_RXQ_OVFL, 0, true };
 	int fd = open_at(group, port, receive_buffer_length, &uncounted, 1);
 	int result;
@@ -204,7 +211,7 @@ int vb_udp_socket_open_flow(const struct vb_udp_address *address, uint16_t port,
 		       sizeof(silent) / sizeof(silent[0]));
 }
 
-/* The kernel gives a copy to members on this host all the same. */
+/* The kernel still gives a copy to members on this host. */
 static int keep_multicast_here(int fd, int family)
 {
 	static const struct option options[] = {
@@ -215,7 +222,7 @@ static int keep_multicast_here(int fd, int family)
 	return set_options(fd, family, options, sizeof(options) / sizeof(options[0]));
 }
 
-/* For sending only, not bound to a port yet. */
+/* Opens a socket for sending only, not yet bound to a port. */
 static int open_transmitter(int family, bool is_host_only)
 {
 	int fd = vb_fd_own(vb_sys_socket(family, SOCKET_TYPE, IPPROTO_UDP));
@@ -249,7 +256,7 @@ int vb_udp_socket_open_sender(int family, uint16_t port, bool is_host_only)
 	return result;
 }
 
-/* What other sockets are told with each message. */
+/* Sets what other sockets are passed with each message. */
 static int set_way(int fd, int family, const struct vb_udp_way *way)
 {
 	int hop_limit = way->hop_limit ? way->hop_limit : VB_UDP_HOP_LIMIT_DEFAULT;
@@ -269,7 +276,7 @@ static int share_port(int fd, int is_shared)
 	return vb_sys_setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &is_shared, sizeof(is_shared));
 }
 
-/* Both let others share their port, but only while the second takes it. */
+/* Both sockets let others share their port, but only while the second takes it. */
 static int bind_beside(int sender, int fd, const union vb_udp_name *name, socklen_t length)
 {
 	int result = share_port(sender, 1);

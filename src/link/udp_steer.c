@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which link of a group gets a datagram: a classic BPF program that the kernel runs on the UDP payload. It is
- * the only place of the link that looks into a packet: the destination QPN lies in bytes 5 to 7 of the BTH.
+ * The choice of the link in a group that gets a datagram: a classic BPF program that the kernel
+ * runs on the UDP payload. This is the only place in the link that looks into a packet: the
+ * destination QPN lies in bytes 5 to 7 of the BTH.
  */
 #include "link/udp_priv.h"
 
@@ -9,7 +10,7 @@
 
 #include <linux/filter.h>
 
-#define BTH_QPN_WORD 4 /* the 32 bits at this offset end with the QPN */
+#define BTH_QPN_WORD 4 /* the 32-bit word at this offset ends with the QPN */
 #define QPN_MASK 0xffffff
 #define QPN_SPECIAL_MAX 1
 

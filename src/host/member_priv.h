@@ -53,7 +53,7 @@ struct vb_member_sockets {
 	uint8_t numbers[VB_MAIL_FDS_MAX]; /* of the sockets, in the order of the descriptors */
 };
 
-/* With text behind it. */
+/* Text follows this head. */
 struct vb_member_state {
 	uint32_t kind;
 	uint32_t number; /* of the sender */

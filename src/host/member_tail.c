@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The closing of sockets that no member needs any more. When a socket of a port is closed, the
- * kernel moves the last one to its place. So a member that is gone leaves its socket behind, for
- * the next process that joins. Only the last socket can be closed without moving another: each of
- * the other members closes its copy, and the socket is gone when all have done so. Meanwhile no
- * process can join, and none can take its number.
+ * The closing of sockets that no member needs. When a socket of a port is closed, the kernel moves
+ * the last one to its place. So a member that is gone leaves its socket behind, for the next
+ * process that joins. Only the last socket can be closed without moving another: each of the other
+ * members closes its copy, and the socket is gone when all have done so. Meanwhile no process can
+ * join, and none can take its number.
  */
 #include "host/member_priv.h"
 

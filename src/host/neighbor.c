@@ -109,8 +109,8 @@ vb_err vb_neighbors_plug_in(struct vb_neighbors *neighbors, struct vb_member *me
 }
 
 /*
- * Peers that have the block mapped must not use its rows any more. A forked child has the block of
- * its parent, which goes on using it.
+ * Peers that have the block mapped must stop using its rows. A forked child has the block of its
+ * parent, which goes on using it.
  */
 void vb_neighbors_close_memory(struct vb_neighbors *neighbors)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * QP 1 of an adapter, where management datagrams (MADs) arrive and leave. Any port member of the
- * host may get a MAD. A MAD for a communication ID goes to the member whose number is in the ID's
+ * host may get a MAD. A MAD for a communication ID goes to the member with the number in the ID's
  * upper bits, and a request for a service to the process that holds the service's name. A MAD that
  * belongs to no process is refused, even by a process that makes no connections itself. All names
  * are those of abstract sockets (host/mail.h), which vanish with their process. Like an engine, QP
@@ -53,8 +53,8 @@ void vb_qp1_look(struct vb_qp1 *qp1, uint64_t now_ns);
 bool vb_qp1_is_heir(struct vb_qp1 *qp1);
 
 /*
- * No process has the RoCE port at that address, or there is no such host. vb_qp1_is_waiting() tells
- * whether it matters now.
+ * vb_qp1_on_unreachable(): no process has the RoCE port at that address, or there is no such host.
+ * vb_qp1_is_waiting(): whether that matters now.
  */
 void vb_qp1_on_unreachable(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_gid *address);
 bool vb_qp1_is_waiting(const struct vb_qp1 *qp1);

@@ -19,9 +19,9 @@
 int vb_fd_own(int fd);
 
 /*
- * Whether the kernel had no descriptor left for this thread since the last vb_fd_forget_refusal():
- * functions that report a failure get less detail. Descriptors, and errors as well, are reported to
- * us by vb_fd_own().
+ * Whether the kernel has refused this thread a descriptor since the last vb_fd_forget_refusal().
+ * Code that reports a failed creation does not learn that reason otherwise. We learn of
+ * descriptors, and of errors as well, by vb_fd_own().
  */
 bool vb_fd_was_refused(void);
 void vb_fd_forget_refusal(void);

@@ -13,7 +13,7 @@
 
 /* A mapping and its file. */
 struct vb_shared {
-	/* Ours, of a file that no program has: the caller closes it with vb_fd_close(); or -1 … */
+	/* Ours, of a file that no program has: the caller uses vb_fd_close(); or -1 … */
 	int fd;
 	struct vb_kept kept; /* … if the file is the program's: vb_kept_close() */
 	uint64_t address; /* of the whole mapping */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Addresses. Which of ours leads to a destination is the kernel's to say: a UDP socket that is connected there tells,
- * without a packet.
+ * Socket addresses. The kernel decides which local address leads to a destination: a UDP socket
+ * connected to the destination reveals it without sending a packet.
  */
 #include "cma/address.h"
 
@@ -123,9 +123,12 @@ void vb_cma_address_loopback(struct sockaddr_storage *address, int family, uint1
 	vb_cma_address_set_port((struct sockaddr *)address, port);
 }
 
-/* --- what the kernel knows ---------------------------------------------------------------------- */
+/* --- what the kernel knows -------------------------------------------------------------------- */
 
-/* A UDP socket that is bound to an address, with a port of the kernel's choice; or a negative errno. */
+/*
+ * Opens a UDP socket bound to an address, with a port of the kernel's choice. Returns the
+ * descriptor or a negative errno.
+ */
 static int open_bound(const struct sockaddr *address)
 {
 	struct sockaddr_storage name;
@@ -164,7 +167,7 @@ int vb_cma_address_route(const struct sockaddr *source, const struct sockaddr *d
 	if (fd < 0)
 		return -fd;
 	memcpy(&target, destination, vb_cma_address_length(destination));
-	vb_cma_address_set_port((struct sockaddr *)&target, VB_ROCE_PORT); /* any but 0 */
+	vb_cma_address_set_port((struct sockaddr *)&target, VB_ROCE_PORT); /* any port but 0 */
 	error = vb_sys_connect(fd, &target, vb_cma_address_length(destination));
 	memset(source_out, 0, sizeof(*source_out));
 	if (!error)

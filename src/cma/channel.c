@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Event channels. Events wait in a list; a descriptor is readable as long as it is not empty, and both change together
- * under the lock. Each event is counted by one identifier until it is acknowledged, and rdma_destroy_id() waits for that.
+ * Event channels. Events wait in a list. The descriptor is readable as long as the list is not
+ * empty; both change together under the lock. One identifier counts each event until it is
+ * acknowledged, and rdma_destroy_id() waits for that.
  */
 #include "cma/cma_priv.h"
 
@@ -15,14 +16,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static struct vb_link channels = { &channels, &channels }; /* that are not destroyed */
+static struct vb_link channels = { &channels, &channels }; /* channels that are not destroyed */
 
 static struct vb_cma_channel *channel_of(struct rdma_event_channel *channel)
 {
 	return VB_CONTAINER(channel, struct vb_cma_channel, channel);
 }
 
-/* With the lock. Only compares: a program may ask with one that it destroyed. */
+/* Call with the lock. Only compares: a program may pass a channel that it destroyed. */
 static bool is_there(const struct vb_cma_channel *channel)
 {
 	for (const struct vb_link *link = channels.next; link != &channels; link = link->next)
@@ -31,7 +32,7 @@ static bool is_there(const struct vb_cma_channel *channel)
 	return false;
 }
 
-/* --- making ------------------------------------------------------------------------------------- */
+/* --- making ----------------------------------------------------------------------------------- */
 
 VB_CMA_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 {
@@ -67,7 +68,10 @@ static void free_channel(struct vb_cma_channel *channel)
 	vb_heap_free(channel);
 }
 
-/* Programs do so while a thread of theirs still waits for events. As with the kernel's, it waits for ever. */
+/*
+ * Programs destroy a channel while one of their threads still waits for events. As in the kernel,
+ * that thread waits forever.
+ */
 VB_CMA_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
 	struct vb_cma_channel *own = channel_of(channel);
@@ -82,7 +86,7 @@ VB_CMA_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel
 		free_channel(own);
 }
 
-/* --- what waits --------------------------------------------------------------------------------- */
+/* --- waiting events --------------------------------------------------------------------------- */
 
 static void raise_flag(struct vb_cma_channel *channel)
 {
@@ -91,7 +95,7 @@ static void raise_flag(struct vb_cma_channel *channel)
 	(void)!syscall(SYS_write, channel->channel.fd, &one, sizeof(one));
 }
 
-/* Looks first: a program may have read the descriptor itself, and it may block. */
+/* Polls first: a program may have read the descriptor itself, so the read could block. */
 static void lower_flag(struct vb_cma_channel *channel)
 {
 	struct pollfd look = { .fd = channel->channel.fd, .events = POLLIN };
@@ -159,7 +163,7 @@ static void drop(struct vb_cma_channel *channel, struct vb_cma_event *event)
 	vb_heap_free(event);
 }
 
-/* The first that waits for this identifier, of this group if there is one. */
+/* The first waiting event of this identifier, of this group if one is given. */
 static struct vb_cma_event *find(struct vb_cma_channel *channel, const struct vb_cma_id *id,
 				 const struct vb_cma_group *group)
 {
@@ -220,7 +224,7 @@ void vb_cma_event_move_all(struct vb_cma_id *id, struct rdma_event_channel *to)
 	}
 }
 
-/* --- taking ------------------------------------------------------------------------------------- */
+/* --- taking ----------------------------------------------------------------------------------- */
 
 static struct vb_cma_event *take(struct vb_cma_channel *channel)
 {
@@ -236,7 +240,7 @@ static struct vb_cma_event *take(struct vb_cma_channel *channel)
 	return event;
 }
 
-/* From before a fork. */
+/* True if the channel dates from before a fork. */
 static bool is_inherited(const struct vb_cma_channel *channel)
 {
 	bool is_inherited;
@@ -254,7 +258,10 @@ static bool is_nonblocking(int fd)
 	return flags >= 0 && flags & O_NONBLOCK;
 }
 
-/* Without an adapter there is nothing to drive meanwhile. As with one, the thread may be cancelled in here. */
+/*
+ * Without an adapter there is nothing to drive while waiting. As with one, the thread may be
+ * cancelled here.
+ */
 static int wait_readable(int fd)
 {
 	struct ibv_context *home = vb_cma_machine_home();
@@ -271,7 +278,10 @@ static int wait_readable(int fd)
 	return error;
 }
 
-/* As a thread waits in the kernel whose descriptor was closed meanwhile: until it is cancelled, or the process ends. */
+/*
+ * Imitates a thread that waits in the kernel on a descriptor closed meanwhile: waits until it is
+ * cancelled or the process ends.
+ */
 static void wait_for_ever(void)
 {
 	int type;
@@ -291,7 +301,10 @@ static bool is_abandoned(const struct vb_cma_channel *channel)
 	return is_abandoned;
 }
 
-/* The channel stays until the caller leaves it, even if it is destroyed meanwhile. False if it is no more. */
+/*
+ * Keeps the channel alive until the caller leaves it, even if it is destroyed meanwhile. False if
+ * the channel no longer exists.
+ */
 static bool enter(struct vb_cma_channel *channel)
 {
 	bool is_here;
@@ -331,10 +344,13 @@ static int get_event(struct vb_cma_channel *channel, struct rdma_cm_event **even
 		if (taken)
 			continue;
 		error = wait_readable(channel->channel.fd);
-		/* What woke us may have been for an identifier that was destroyed, and the channel with it. */
+		/*
+		 * The wakeup may have been for an identifier that was destroyed, and the channel
+		 * with it.
+		 */
 		if (error != EAGAIN && is_abandoned(channel))
 			wait_for_ever();
-		/* Something may have come while it looked. */
+		/* An event may have arrived during the check. */
 		if (error == EAGAIN && !was_driven)
 			was_driven = true;
 		else if (error)
@@ -352,7 +368,7 @@ VB_CMA_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
 		return vb_cma_return(vb_cma_refuse(EINVAL, "rdma_get_cm_event: no %s",
 						   channel ? "place for the event" : "channel"));
 	own = channel_of(channel);
-	/* If it cannot be had, there are perhaps identifiers of this process that use the channel. */
+	/* If the takeover fails, identifiers of this process may still use the channel. */
 	if (is_inherited(own))
 		(void)vb_cma_machine_inherit();
 	if (!enter(own))

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of librdmacm share. A process has one connection manager (mgmt/cm.h) with one lock, which also covers
- * channels, ports and the private part of identifiers. Callbacks from QP 1 take it while they own the adapter: so nobody
- * calls verbs or vb_gsi_*, which wait for the adapter, with it held. That is why an event is only queued by the callback,
- * and what it asks of a QP is done by the thread that takes it.
+ * Declarations shared by the files of librdmacm. A process has one connection manager (mgmt/cm.h)
+ * with one lock, which also covers channels, ports and the private part of identifiers. Callbacks
+ * from QP 1 take this lock while they own the adapter. Therefore no thread may call verbs or
+ * vb_gsi_*, which wait for the adapter, while it holds the lock. That is why a callback only queues
+ * an event; the thread that takes the event does the QP work the event needs.
  *
- * Functions return 0 or an errno unless they say otherwise; only the exported ones know errno itself.
+ * Functions return 0 or an errno unless stated otherwise; only the exported functions set errno
+ * itself.
  */
 #ifndef VB_CMA_PRIV_H
 #define VB_CMA_PRIV_H
@@ -24,10 +26,10 @@
 __attribute__((format(printf, 2, 3))) void vb_cma_log(enum vb_log_level level, const char *format,
 						      ...);
 
-/* The value is `error`. The line names the call, the object, and what was wrong with it. */
+/* The value is `error`. The log line names the call, the object and the problem. */
 #define vb_cma_refuse(error, ...) (vb_cma_log(VB_LOG_WARN, __VA_ARGS__), (error))
 
-/* How the exported functions tell that they failed. */
+/* Turns an errno into the return value of an exported function. */
 static inline int vb_cma_return(int error)
 {
 	if (!error)
@@ -36,112 +38,132 @@ static inline int vb_cma_return(int error)
 	return -1;
 }
 
-/* What the layers below answered. */
+/* The errno for an error of the layers below. */
 int vb_cma_errno(vb_err err);
 
-/* --- devices ------------------------------------------------------------------------------------ */
+/* --- devices ---------------------------------------------------------------------------------- */
 
-#define VB_CMA_PORT_NUM 1 /* every device has one */
+#define VB_CMA_PORT_NUM 1 /* every device has one port */
 #define VB_CMA_PKEY 0xffff
 #define VB_CMA_HOP_LIMIT 64
 
-/* Open from its first use to the end of the process, and shared by all identifiers. */
+/* A device is open from its first use to the end of the process. All identifiers share it. */
 struct vb_cma_device {
 	struct vb_link link;
 	struct ibv_context *verbs;
-	struct ibv_pd *pd; /* for programs that bring none */
-	struct ibv_xrcd *xrcd; /* the same; made when first needed */
+	struct ibv_pd *pd; /* for programs that pass none */
+	struct ibv_xrcd *xrcd; /* likewise; created on first need */
 	uint8_t responder_resources_max;
 	uint8_t initiator_depth_max;
 	uint8_t ack_delay;
 };
 
-/* Where an address of this host is. */
+/* The device and the GID index that own an address of this host. */
 struct vb_cma_place {
 	struct vb_cma_device *device;
 	uint8_t gid_index;
 	uint32_t ifindex;
 };
 
-/* `scope`: the interface, for link-local addresses; 0 if it is not known. ENODEV: no device has it. */
+/*
+ * `scope`: the interface of a link-local address; 0 if unknown. ENODEV: no device has the address.
+ */
 int vb_cma_device_find(const struct vb_gid *gid, uint32_t scope, struct vb_cma_place *place_out);
 int vb_cma_device_count(void);
-/* The one that QP 1 is reached through. */
+/* The device that gives access to QP 1. */
 int vb_cma_device_first(struct vb_cma_device **device_out);
 int vb_cma_device_xrcd(struct vb_cma_device *device, struct ibv_xrcd **xrcd_out);
-/* In a forked child: it opens its own, or takes these back. */
+/* For a forked child, which opens its own devices or takes these back. */
 void vb_cma_device_set_aside(void);
 void vb_cma_device_take_back(void);
 
-/* --- the machine -------------------------------------------------------------------------------- */
+/* --- the machine ------------------------------------------------------------------------------ */
 
 void vb_cma_lock(void);
 void vb_cma_unlock(void);
-/* Waits, with the lock given up meanwhile, until vb_cma_wake_all(). */
+/* Releases the lock and waits for vb_cma_wake_all(). */
 void vb_cma_sleep(void);
 void vb_cma_wake_all(void);
 
-/* Makes it, when it is needed for the first time. */
+/* Creates the connection manager on first need. */
 int vb_cma_machine_start(void);
-/* With the lock; NULL until it was started. */
+/* Call with the lock. NULL before the start. */
 struct vb_cm *vb_cma_machine(void);
-/* NULL until it was started. */
+/* NULL before the start. */
 struct ibv_context *vb_cma_machine_home(void);
-/* Without the lock, after whatever may have made MADs. */
+/* Call without the lock, after anything that may have produced MADs. */
 void vb_cma_machine_kick(void);
-/* Another number in a forked child, and whether what has a number may be used: not what was inherited … */
+/*
+ * The generation number changes in a forked child. Objects of an inherited generation may not be
+ * used …
+ */
 uint32_t vb_cma_generation(void);
 bool vb_cma_is_ours(uint32_t of_generation);
-/* … unless it is taken over from a parent that is gone, or is about to go. EIO: it is not, or there is nothing. */
+/*
+ * … unless the child takes them over from a parent that is gone or about to go. EIO: the parent
+ * stays, or there is nothing to take over.
+ */
 int vb_cma_machine_inherit(void);
-/* The same without waiting for it. False: what was inherited will never be used. */
+/*
+ * The same without waiting for the parent to go. False: the inherited objects will never be used.
+ */
 bool vb_cma_machine_inherit_or_forget(void);
 uint32_t vb_cma_random(void);
 
-/* --- channels and events ------------------------------------------------------------------------ */
+/* --- channels and events ---------------------------------------------------------------------- */
 
 struct vb_cma_id;
 struct vb_cma_group;
 
-/* Its descriptor is readable as long as events wait. */
+/* The descriptor is readable as long as events wait. */
 struct vb_cma_channel {
 	struct rdma_event_channel channel;
-	struct vb_link link; /* among those that are not destroyed */
+	struct vb_link link; /* in the list of channels that are not destroyed */
 	struct vb_link events;
 	uint32_t generation;
 	uint32_t waiter_count; /* threads in rdma_get_cm_event() */
-	bool is_abandoned; /* destroyed: the last of them frees it */
+	bool is_abandoned; /* destroyed: the last waiter frees it */
 };
 
 struct vb_cma_event {
 	struct rdma_cm_event event;
-	struct vb_link link; /* in its channel, until it is taken */
-	struct vb_cma_id *counted; /* who waits for its acknowledgement: for a request the listener */
-	struct vb_cma_group *group; /* MULTICAST_JOIN, until it is taken */
-	struct vb_flow flow; /* CONNECT_REQUEST: to the peer */
+	struct vb_link link; /* in its channel, until a program takes it */
+	/* The identifier that waits for the acknowledgement: for a request, the listener. */
+	struct vb_cma_id *counted;
+	struct vb_cma_group *group; /* MULTICAST_JOIN, until the event is taken */
+	struct vb_flow flow; /* CONNECT_REQUEST: the flow to the peer */
 	uint8_t private_data[VB_MAD_PRIVATE_MAX];
 };
 
-/* For an event of this identifier. NULL: no memory. */
+/* Makes an event of this identifier. NULL: no memory. */
 struct vb_cma_event *vb_cma_event_make(struct vb_cma_id *id, enum rdma_cm_event_type type,
 				       int status);
-/* With the lock: into the channel of who waits for it. */
+/* Call with the lock. Queues the event in the channel of the identifier that counts it. */
 void vb_cma_event_queue(struct vb_cma_event *event);
-/* Both in one, for events without more to tell. */
+/* Makes and queues an event that has no parameters. */
 int vb_cma_event_tell(struct vb_cma_id *id, enum rdma_cm_event_type type, int status);
-/* With the lock: those of this identifier that wait. Requests among them are refused. */
+/*
+ * Call with the lock. Drops the waiting events of this identifier and refuses the requests among
+ * them.
+ */
 void vb_cma_event_drop_all(struct vb_cma_id *id);
 void vb_cma_event_drop_group(struct vb_cma_id *id, const struct vb_cma_group *group);
 bool vb_cma_event_is_waiting(const struct vb_cma_id *id, enum rdma_cm_event_type type);
-/* With the lock: those that wait go to the new channel, and with requests the identifiers that they bring. */
+/*
+ * Call with the lock. Moves waiting events to the new channel, and the identifiers of requests with
+ * them.
+ */
 void vb_cma_event_move_all(struct vb_cma_id *id, struct rdma_event_channel *to);
-/* Does what is left to do. False: there is nothing to tell any more, and it was freed. */
+/*
+ * Does the work that is left for the taker. False: nothing remains to report, and the event was
+ * freed.
+ */
 bool vb_cma_event_complete(struct vb_cma_event *event);
 
-/* With the lock: takes events out of the machine. */
+/* Call with the lock. Takes events out of the connection manager. */
 void vb_cma_deliver(void);
 
-/* --- identifiers -------------------------------------------------------------------------------- */
+/* --- identifiers ------------------------------------------------------------------------------ */
 
 enum vb_cma_state {
 	VB_CMA_IDLE,
@@ -149,17 +171,17 @@ enum vb_cma_state {
 	VB_CMA_ADDRESS_RESOLVED,
 	VB_CMA_ROUTE_RESOLVED,
 	VB_CMA_LISTENING,
-	VB_CMA_TALKING, /* has a connection, and its state is what counts */
+	VB_CMA_TALKING, /* has a connection, whose state is the one that counts */
 };
 
 struct vb_cma_id {
-	struct rdma_cm_id id; /* what programs see */
+	struct rdma_cm_id id; /* the part that programs see */
 	enum vb_cma_state state;
 	uint32_t generation;
-	bool is_sync; /* the channel is its own, and calls wait */
-	struct vb_cma_place place; /* device NULL: not bound to one */
-	struct vb_link placed; /* among those that are */
-	uint32_t events_taken; /* and not acknowledged */
+	bool is_sync; /* has a private channel, and calls wait */
+	struct vb_cma_place place; /* device NULL: not bound to a device */
+	struct vb_link placed; /* in the list of identifiers that have a device */
+	uint32_t events_taken; /* taken and not yet acknowledged */
 	struct ibv_sa_path_rec path;
 
 	/* options */
@@ -167,15 +189,15 @@ struct vb_cma_id {
 	bool is_reusing, is_afonly;
 	uint8_t tos, ack_timeout;
 
-	/* its port */
-	struct vb_link bound; /* among those that have one */
-	bool is_for_all; /* of this host's addresses: it is bound to none of them */
-	struct vb_gsi_name *name; /* that requests find this process by */
+	/* port */
+	struct vb_link bound; /* in the list of identifiers that have a port */
+	bool is_for_all; /* bound to no single address: covers all addresses of this host */
+	struct vb_gsi_name *name; /* the name by which requests find this process */
 	struct vb_cm_listener *listener;
 
-	/* its connection */
+	/* connection */
 	struct vb_cm_connection *connection;
-	vb_psn psn; /* that the peer begins with */
+	vb_psn psn; /* the first PSN that the peer sends */
 	uint32_t qp_num;
 	bool has_srq;
 	uint8_t responder_resources, initiator_depth;
@@ -189,58 +211,67 @@ struct vb_cma_id {
 };
 
 struct vb_cma_id *vb_cma_id_of(struct rdma_cm_id *id);
-/* EINVAL, EIO in a forked child; else 0. */
+/* Returns 0, EINVAL, or EIO in a forked child. */
 int vb_cma_id_check(const struct rdma_cm_id *id, const char *call);
-/* With or without the lock; NULL: no memory. */
+/* Call with or without the lock. NULL: no memory. */
 struct vb_cma_id *vb_cma_id_make(struct rdma_event_channel *channel, void *context,
 				 enum rdma_port_space space, enum ibv_qp_type type);
 void vb_cma_id_free(struct vb_cma_id *id);
-/* The program has never seen it, or not yet: refuses the request that it stands for. With the lock. */
+/*
+ * Call with the lock. For an identifier that the program has not seen: refuses the request it
+ * stands for.
+ */
 void vb_cma_id_discard(struct vb_cma_id *id);
-/* Makes an identifier with a channel synchronous, or the other way round (as rdma_migrate_id()). */
+/*
+ * Makes an identifier synchronous (`channel` NULL) or gives it a channel, as rdma_migrate_id()
+ * does.
+ */
 int vb_cma_id_migrate(struct vb_cma_id *id, struct rdma_event_channel *channel);
 int vb_cma_id_create(struct rdma_event_channel *channel, struct rdma_cm_id **id_out, void *context,
 		     enum rdma_port_space space, enum ibv_qp_type type);
 bool vb_cma_is_datagram(const struct vb_cma_id *id);
-/* What the program sees of the device and the GIDs. */
+/* Sets the device and the GIDs that the program sees. */
 void vb_cma_id_set_place(struct vb_cma_id *id, const struct vb_cma_place *place);
-/* With the lock: all that are there are told. */
+/* Call with the lock. Notifies all identifiers of the device. */
 void vb_cma_id_on_removal(const struct ibv_device *device);
-/* Its route, as programs may read it. */
+/* Sets the route that programs may read. */
 void vb_cma_id_set_path(struct vb_cma_id *id, const struct vb_flow *flow, uint8_t mtu);
-/* A synchronous call: waits for the event and returns what it says. Others: 0 at once. */
+/*
+ * In a synchronous call, waits for the event and returns its result. Otherwise returns 0
+ * immediately.
+ */
 int vb_cma_wait(struct vb_cma_id *id);
-/* Binds to an address and a port. `is_server`: requests for the port shall come to this process. */
+/* Binds to an address and a port. `is_server`: requests for the port must come to this process. */
 int vb_cma_bind(struct vb_cma_id *id, const struct sockaddr *address, bool is_server);
 
-/* --- ports -------------------------------------------------------------------------------------- */
+/* --- ports ------------------------------------------------------------------------------------ */
 
-/* For the source address of the identifier, which gets the port if it had none. */
+/* Claims a port for the source address of the identifier, and sets the port if it had none. */
 int vb_cma_port_claim(struct vb_cma_id *id, bool is_server);
 void vb_cma_port_release(struct vb_cma_id *id);
-/* The name of its service, unless it has it. */
+/* Takes the name of the service unless the identifier already has it. */
 int vb_cma_port_take_name(struct vb_cma_id *id);
 struct vb_cm_service vb_cma_port_service(const struct vb_cma_id *id);
-/* In a forked child: they are its parent's, until it takes them back. */
+/* For a forked child: the ports belong to its parent until the child takes them back. */
 void vb_cma_port_set_aside(void);
 void vb_cma_port_take_back(void);
 
-/* --- queue pairs -------------------------------------------------------------------------------- */
+/* --- queue pairs ------------------------------------------------------------------------------ */
 
-/* As the connection demands. The QP must be the identifier's own. */
+/* Connects the QP as the connection demands. The QP must belong to the identifier. */
 int vb_cma_qp_connect(struct vb_cma_id *id);
 void vb_cma_qp_fail(struct vb_cma_id *id);
 int vb_cma_qp_attr(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask);
-/* The way to a GID from this identifier. */
+/* The path to a GID from this identifier. */
 struct ibv_ah_attr vb_cma_ah_attr(const struct vb_cma_id *id, const struct vb_flow *flow);
 
-/* Those that the program did not bring; 0: it has one. */
+/* Creates the CQs that the program did not pass. A count of 0: the program has one. */
 int vb_cma_cqs_create(struct rdma_cm_id *id, uint32_t send_count, uint32_t receive_count);
 void vb_cma_cqs_destroy(struct rdma_cm_id *id);
 
-/* --- groups ------------------------------------------------------------------------------------- */
+/* --- groups ----------------------------------------------------------------------------------- */
 
-/* When the event of a join is taken. */
+/* Completes a join when its event is taken. */
 int vb_cma_group_complete(struct vb_cma_id *id, struct vb_cma_group *group);
 void vb_cma_group_leave_all(struct vb_cma_id *id);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an event still needs when a program takes it: verbs, which the thread that queued it could not call. A request is
- * bound to its device, the answer to a connect brings the QP to RTS and is confirmed, a group gets its QP.
+ * The work left to do when a program takes an event: verbs, which the thread that queued the event
+ * could not call. A request is bound to its device; the answer to a connect brings the QP to RTS
+ * and is confirmed; a group gets its QP.
  */
 #include "cma/cma_priv.h"
 
@@ -17,7 +18,7 @@ static bool drop(struct vb_cma_event *event)
 	return false;
 }
 
-/* --- a request ---------------------------------------------------------------------------------- */
+/* --- a request -------------------------------------------------------------------------------- */
 
 static uint8_t mtu_of(struct vb_cma_id *id)
 {
@@ -66,7 +67,7 @@ static bool complete_request(struct vb_cma_event *event)
 	return true;
 }
 
-/* --- an answer ---------------------------------------------------------------------------------- */
+/* --- an answer -------------------------------------------------------------------------------- */
 
 static vb_err establish(struct vb_cma_id *id)
 {
@@ -107,10 +108,10 @@ static bool complete_response(struct vb_cma_event *event)
 	int error;
 
 	if (!id->id.qp)
-		return true; /* the program has one, and calls rdma_establish() */
+		return true; /* the program has its own QP and calls rdma_establish() */
 	error = vb_cma_qp_connect(id);
 	if (error && !is_answered(id))
-		return drop(event); /* the next event says so */
+		return drop(event); /* the next event reports the withdrawal */
 	if (error) {
 		vb_cma_log(VB_LOG_WARN, "rdma_connect: QP 0x%06x cannot be connected (errno %d)",
 			   id->id.qp->qp_num, error);
@@ -167,7 +168,7 @@ bool vb_cma_event_complete(struct vb_cma_event *event)
 	return true;
 }
 
-/* --- waiting ------------------------------------------------------------------------------------ */
+/* --- waiting ---------------------------------------------------------------------------------- */
 
 static int errno_of(const struct rdma_cm_event *event)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events of the machine become events of identifiers, with the numbers that the kernel's rdma_cm would tell. All of this
- * is under the lock and, mostly, in a thread that owns the adapter: nothing here touches a QP.
+ * Turns events of the connection manager into events of identifiers, with the numbers that the
+ * kernel's rdma_cm reports. All of this runs under the lock and mostly in a thread that owns the
+ * adapter: nothing here touches a QP.
  */
 #include "cma/cma_priv.h"
 
@@ -9,7 +10,7 @@
 
 #include <string.h>
 
-/* What a message carries is always told whole, with the zeros behind it. */
+/* The private data is always reported whole, with its trailing zeros. */
 static const void *copy_private(struct vb_cma_event *event, const struct vb_cm_event *from)
 {
 	if (!from->has_message || !from->private_length)
@@ -39,9 +40,9 @@ static struct vb_cm_ece ece_of(const uint8_t vendor[3], uint32_t options)
 	return (struct vb_cm_ece){ .vendor = load24(vendor), .options = options };
 }
 
-/* --- requests ----------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
-/* What the peer initiates is what we respond to, and the other way round. */
+/* The peer's initiator depth is our responder resources, and the other way round. */
 static void describe_req(struct vb_cma_event *event, const struct vb_cm_event *from)
 {
 	const struct vb_mad_req *req = &from->message.req;
@@ -132,7 +133,7 @@ static void on_request(const struct vb_cm_event *from)
 	vb_cma_event_queue(event);
 }
 
-/* --- the others --------------------------------------------------------------------------------- */
+/* --- other events ----------------------------------------------------------------------------- */
 
 static void describe_rep(struct vb_cma_event *event, const struct vb_cm_event *from)
 {

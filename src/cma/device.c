@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Devices. One is opened when an address is looked for that no open one has, in the order of the list, so that a
- * program that uses one interface opens no other if it can be helped. They stay open to the end of the process. The lock here is
- * held during verbs, and never together with the machine's.
+ * The open devices. A lookup for an address that no open device has opens devices in the order of
+ * the list, so that a program that uses one interface opens as few others as possible. Devices stay
+ * open to the end of the process. The lock of this file is held during verbs, and never together
+ * with the lock of the connection manager.
  */
 #include "cma/cma_priv.h"
 
@@ -69,7 +70,7 @@ static struct vb_cma_device *find_open(const struct ibv_device *device)
 	return NULL;
 }
 
-/* --- where an address is -------------------------------------------------------------------------- */
+/* --- where an address is ---------------------------------------------------------------------- */
 
 static bool is_meant(const struct ibv_gid_entry *entry, const struct vb_gid *gid, uint32_t scope)
 {
@@ -143,7 +144,7 @@ int vb_cma_device_count(void)
 	return count;
 }
 
-/* --- the others ----------------------------------------------------------------------------------- */
+/* --- other functions -------------------------------------------------------------------------- */
 
 static int open_first(struct vb_cma_device **device_out)
 {
@@ -202,7 +203,7 @@ void vb_cma_device_take_back(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Opens all, or those that can be. The order is that of the list. */
+/* Opens all devices that can be opened, in the order of the list. */
 static struct ibv_context **open_all(struct ibv_device **list, int count, int *opened_count)
 {
 	struct ibv_context **contexts = vb_heap_alloc((size_t)count + 1, sizeof(*contexts));

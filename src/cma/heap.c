@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One heap for both libraries of a process: libibverbs'. */
+/* The heap of librdmacm: that of libibverbs, so that a process has one heap for both libraries. */
 #include "base/heap.h"
 
 #include "host/gsi.h"

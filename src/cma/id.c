@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Identifiers. One that is made without a channel gets its own and is synchronous: its calls wait for what comes of them.
+ * Identifiers. An identifier made without a channel gets its own and is synchronous: its calls wait
+ * for their results.
  */
 #include "cma/cma_priv.h"
 
@@ -9,7 +10,10 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-/* All that have a device; in a forked child also those of its parent, which does no harm. */
+/*
+ * All identifiers that have a device. In a forked child also those of its parent, which does no
+ * harm.
+ */
 static struct vb_link placed_ids = { &placed_ids, &placed_ids };
 
 struct vb_cma_id *vb_cma_id_of(struct rdma_cm_id *id)
@@ -34,7 +38,7 @@ bool vb_cma_is_datagram(const struct vb_cma_id *id)
 	return id->id.qp_type == IBV_QPT_UD;
 }
 
-/* --- making ------------------------------------------------------------------------------------- */
+/* --- making ----------------------------------------------------------------------------------- */
 
 struct vb_cma_id *vb_cma_id_make(struct rdma_event_channel *channel, void *context,
 				 enum rdma_port_space space, enum ibv_qp_type type)
@@ -109,7 +113,7 @@ VB_CMA_EXPORT int rdma_create_id(struct rdma_event_channel *channel, struct rdma
 		vb_cma_id_create(channel, id, context, ps, is_datagram ? IBV_QPT_UD : IBV_QPT_RC));
 }
 
-/* --- what programs see -------------------------------------------------------------------------- */
+/* --- what programs see ------------------------------------------------------------------------ */
 
 void vb_cma_id_set_place(struct vb_cma_id *id, const struct vb_cma_place *place)
 {
@@ -125,7 +129,10 @@ void vb_cma_id_set_place(struct vb_cma_id *id, const struct vb_cma_place *place)
 		id->id.pd = place->device->pd;
 }
 
-/* As in the kernel: what is bound to no device hears nothing, and it is up to the program to destroy the others. */
+/*
+ * As in the kernel, identifiers bound to no device are not notified, and the program must destroy
+ * the others.
+ */
 void vb_cma_id_on_removal(const struct ibv_device *device)
 {
 	for (struct vb_link *link = placed_ids.next; link != &placed_ids; link = link->next) {
@@ -165,7 +172,7 @@ void vb_cma_id_set_path(struct vb_cma_id *id, const struct vb_flow *flow, uint8_
 	id->id.route.num_paths = 1;
 }
 
-/* --- moving ------------------------------------------------------------------------------------- */
+/* --- moving ----------------------------------------------------------------------------------- */
 
 int vb_cma_id_migrate(struct vb_cma_id *id, struct rdma_event_channel *channel)
 {
@@ -198,9 +205,9 @@ VB_CMA_EXPORT int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_chann
 	return vb_cma_return(error ? error : vb_cma_id_migrate(vb_cma_id_of(id), channel));
 }
 
-/* --- destroying --------------------------------------------------------------------------------- */
+/* --- destroying ------------------------------------------------------------------------------- */
 
-/* The peer is told what it must know, and no event comes any more. */
+/* Sends the peer what it must know. No event arrives after this. */
 static void end(struct vb_cma_id *id)
 {
 	vb_cma_lock();

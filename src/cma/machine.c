@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The connection manager of this process, its lock, and its way to QP 1. The functions that QP 1 calls run in a thread
- * that owns the adapter; each takes the lock, tells the machine and queues the events that come of it. A forked child begins
- * anew: what it inherited belongs to its parent. But if that is gone, as in a program that becomes a daemon, it takes all of
- * it over, with the adapter.
+ * The connection manager of this process, its lock, and its access to QP 1. The functions that QP 1
+ * calls run in a thread that owns the adapter. Each takes the lock, drives the connection manager
+ * and queues the resulting events. A forked child starts from scratch: what it inherited belongs to
+ * its parent. If the parent is gone, as in a program that becomes a daemon, the child takes over
+ * everything, the adapter included.
  */
 #include "cma/cma_priv.h"
 
@@ -17,7 +18,7 @@
 
 #define LISTENERS_MAX 65536
 
-/* That a thread has it already, and forks in a signal handler, is an error. */
+/* Error-checking: a thread that holds the lock and forks in a signal handler gets an error. */
 static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
@@ -30,11 +31,11 @@ static bool is_seeded;
 /* What a forked child may take over. */
 static struct {
 	struct vb_cm *machine;
-	struct ibv_context *home; /* NULL: there is nothing */
+	struct ibv_context *home; /* NULL: nothing to take over */
 	uint32_t generation_first;
 	pid_t owner;
 } inherited;
-static bool is_torn; /* the fork was in the middle of a change */
+static bool is_torn; /* the fork happened in the middle of a change */
 
 int vb_cma_errno(vb_err err)
 {
@@ -110,7 +111,7 @@ static uint64_t seed(void)
 	return value;
 }
 
-/* With the lock. */
+/* Call with the lock. */
 static uint64_t next_random(void)
 {
 	if (!is_seeded) {
@@ -130,7 +131,7 @@ uint32_t vb_cma_random(void)
 	return value;
 }
 
-/* --- what QP 1 calls ------------------------------------------------------------------------------ */
+/* --- what QP 1 calls -------------------------------------------------------------------------- */
 
 static enum vb_cm_verdict receive(void *owner, const struct vb_flow *flow, vb_qpn source,
 				  const uint8_t *bytes, uint32_t length, uint64_t now_ns,
@@ -203,7 +204,7 @@ static const struct vb_gsi_user user = {
 	.on_removal = on_removal,
 };
 
-/* --- beginning ------------------------------------------------------------------------------------ */
+/* --- beginning -------------------------------------------------------------------------------- */
 
 static void init_locks(void)
 {
@@ -228,7 +229,7 @@ static void after_fork_in_parent(void)
 		pthread_mutex_unlock(&lock);
 }
 
-/* A child of a child that used nothing inherits what that one did. */
+/* A grandchild inherits from its grandparent if its parent used nothing. */
 static void after_fork_in_child(void)
 {
 	init_locks();
@@ -246,7 +247,10 @@ static void after_fork_in_child(void)
 	generation_first = ++generation;
 }
 
-/* Before any device is opened: so our lock is taken after, and given back before, those of the adapters. */
+/*
+ * Runs before any device is opened. Thus a fork takes this lock after the adapters' locks are
+ * released, …
+ */
 static __attribute__((constructor)) void watch_forks(void)
 {
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
@@ -272,7 +276,7 @@ static int make(const struct vb_gsi_place *place, uint8_t ack_delay)
 	return vb_cma_errno(err);
 }
 
-/* With the lock `starting`. EIO: the adapter is the parent's. */
+/* Call with the lock `starting`. EIO: the adapter belongs to the parent. */
 static int take_over(void)
 {
 	struct vb_gsi_place place;
@@ -305,7 +309,10 @@ int vb_cma_machine_inherit(void)
 	return error;
 }
 
-/* With the lock `starting`. Who begins anew while the owner lives never takes over. */
+/*
+ * Call with the lock `starting`. A child that starts from scratch while the owner lives never takes
+ * over.
+ */
 static bool is_left_to_us(void)
 {
 	bool is_orphaned = inherited.home && kill(inherited.owner, 0) && errno == ESRCH;
@@ -344,7 +351,7 @@ static int start(void)
 		vb_gsi_detach(device->verbs);
 		return error;
 	}
-	vb_gsi_kick(device->verbs); /* from now on it calls us */
+	vb_gsi_kick(device->verbs); /* from now on QP 1 calls the functions above */
 	__atomic_store_n(&home, device->verbs, __ATOMIC_RELEASE);
 	return 0;
 }

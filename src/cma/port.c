@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ports. Those of this process are in a list. Against other processes a port is held by the name of its service
- * (host/gsi.h), from binding on, so that the second one is refused where the kernel would refuse it. A port that was only
- * chosen to connect from needs no name: nobody asks for it.
+ * Ports. The ports of this process are in a list. Against other processes the name of its service
+ * (host/gsi.h) holds a port, from the bind on, so that a second process is refused where the kernel
+ * would refuse it. A port chosen only to connect from needs no name: no request asks for it.
  */
 #include "cma/cma_priv.h"
 
@@ -38,7 +38,7 @@ struct vb_cm_service vb_cma_port_service(const struct vb_cma_id *id)
 	return service;
 }
 
-/* May the two have the same port? As the kernel answers it. */
+/* Checks whether two identifiers may have the same port, by the kernel's rules. */
 static int check_pair(const struct vb_cma_id *id, const struct vb_cma_id *other)
 {
 	const struct sockaddr *mine = source_of(id);
@@ -55,7 +55,7 @@ static int check_pair(const struct vb_cma_id *id, const struct vb_cma_id *other)
 	return vb_cma_address_equal(mine, theirs) ? EADDRINUSE : 0;
 }
 
-/* With the lock. */
+/* Call with the lock. */
 static int add(struct vb_cma_id *id)
 {
 	int error = 0;
@@ -92,7 +92,7 @@ static int claim(struct vb_cma_id *id, bool is_server)
 	if (error || !is_server)
 		return error;
 	error = vb_cma_port_take_name(id);
-	/* Who shares the port tries again when it listens. */
+	/* An identifier that shares the port tries again when it listens. */
 	if (error == EADDRINUSE && id->is_reusing)
 		return 0;
 	if (error)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names to addresses: getaddrinfo() of the C library, and what it does not know of RDMA: port space, type of QP, and the
- * source that leads to a destination. Errors are numbers of getaddrinfo(), as the manual has it. All of a result is made by malloc(): programs, libfabric
- * among them, replace its addresses by their own before they have it freed.
+ * Names to addresses: getaddrinfo() of the C library, plus what it does not know about RDMA: port
+ * space, QP type, and the source address that leads to a destination. Errors are numbers of
+ * getaddrinfo(), as the manual page specifies. malloc() makes all of a result: programs, libfabric
+ * among them, replace its addresses by their own before they free it.
  */
 #include "cma/cma_priv.h"
 
@@ -39,7 +40,7 @@ static struct sockaddr *copy_of(const struct sockaddr *address, socklen_t length
 	return copy;
 }
 
-/* Into one of the two ends. */
+/* Sets one of the two ends. */
 static int set_end(struct sockaddr **end, socklen_t *end_length, const struct sockaddr *address,
 		   socklen_t length)
 {
@@ -48,7 +49,7 @@ static int set_end(struct sockaddr **end, socklen_t *end_length, const struct so
 	return *end ? 0 : EAI_MEMORY;
 }
 
-/* --- port space and type ---------------------------------------------------------------------------- */
+/* --- port space and type ---------------------------------------------------------------------- */
 
 static bool is_datagram(int type)
 {
@@ -85,7 +86,7 @@ static int check_hints(const struct rdma_addrinfo *hints)
 	return 0;
 }
 
-/* --- looking up -------------------------------------------------------------------------------------- */
+/* --- looking up ------------------------------------------------------------------------------- */
 
 static int look_up(const char *node, const char *service, const struct rdma_addrinfo *hints,
 		   struct addrinfo **found)
@@ -100,7 +101,7 @@ static int look_up(const char *node, const char *service, const struct rdma_addr
 	return getaddrinfo(node, service, &wanted, found);
 }
 
-/* The first one is the best. */
+/* Uses the first result, which is the best. */
 static int set_by_name(struct rdma_addrinfo *info, const char *node, const char *service,
 		       const struct rdma_addrinfo *hints)
 {
@@ -118,7 +119,7 @@ static int set_by_name(struct rdma_addrinfo *info, const char *node, const char 
 	return error;
 }
 
-/* What the hints bring, where the name has not told it. */
+/* Takes from the hints what the name did not provide. */
 static int set_by_hints(struct rdma_addrinfo *info, const struct rdma_addrinfo *hints)
 {
 	int error = 0;
@@ -136,7 +137,10 @@ static int set_by_hints(struct rdma_addrinfo *info, const struct rdma_addrinfo *
 	return error;
 }
 
-/* Which of our addresses leads there. It need not be known yet: resolving will tell. */
+/*
+ * Sets the local address that leads to the destination. It may stay unknown: resolving finds it
+ * later.
+ */
 static int set_source(struct rdma_addrinfo *info)
 {
 	struct sockaddr_storage source;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connecting, accepting, rejecting, disconnecting. The QP moves before the message goes out that tells the peer to begin.
+ * Connecting, accepting, rejecting and disconnecting. The QP changes its state before the message
+ * goes out that lets the peer begin.
  */
 #include "cma/cma_priv.h"
 
@@ -48,7 +49,7 @@ static struct vb_cm_private private_of(const struct rdma_conn_param *param)
 				       .length = param->private_data_len };
 }
 
-/* --- what both sides say of their QP ------------------------------------------------------------ */
+/* --- parameters that both sides send about their QP ------------------------------------------- */
 
 static int check_param(const struct vb_cma_id *id, const struct rdma_conn_param *param,
 		       const char *call)
@@ -78,7 +79,10 @@ static void set_qp(struct vb_cma_id *id, const struct rdma_conn_param *param)
 	id->has_srq = qp ? qp->srq != NULL : param->srq;
 }
 
-/* Where the program names no number, the most that the device, and for an answer the peer, can do. */
+/*
+ * If the program names no number, chooses the most that the device supports and, for an answer, the
+ * peer supports.
+ */
 static uint8_t choose(uint8_t asked, uint8_t automatic, uint32_t most)
 {
 	return asked == automatic ? (uint8_t)most : asked;
@@ -102,7 +106,7 @@ static uint8_t rnr_retries(const struct rdma_conn_param *param)
 	return (uint8_t)min32(param ? param->rnr_retry_count : RETRIES_MAX, RETRIES_MAX);
 }
 
-/* --- connecting --------------------------------------------------------------------------------- */
+/* --- connecting ------------------------------------------------------------------------------- */
 
 static enum vb_cm_transport transport_of(const struct vb_cma_id *id)
 {
@@ -164,7 +168,7 @@ static vb_err send_sidr_req(struct vb_cma_id *id, const struct rdma_conn_param *
 	return vb_cm_resolve(id->connection, &resolution, vb_clock_now());
 }
 
-/* With the lock. */
+/* Call with the lock. */
 static vb_err begin(struct vb_cma_id *id, const struct rdma_conn_param *param)
 {
 	vb_err err = vb_cm_connection_create(vb_cma_machine(), id, &id->connection);
@@ -243,7 +247,7 @@ VB_CMA_EXPORT int rdma_establish(struct rdma_cm_id *id)
 	return vb_cma_return(error ? error : establish(vb_cma_id_of(id)));
 }
 
-/* --- accepting ---------------------------------------------------------------------------------- */
+/* --- accepting -------------------------------------------------------------------------------- */
 
 static vb_err send_rep(struct vb_cma_id *id, const struct rdma_conn_param *param)
 {
@@ -316,7 +320,7 @@ VB_CMA_EXPORT int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *con
 	return vb_cma_return(vb_cma_wait(vb_cma_id_of(id)));
 }
 
-/* --- rejecting ---------------------------------------------------------------------------------- */
+/* --- rejecting -------------------------------------------------------------------------------- */
 
 static vb_err send_rej(struct vb_cma_id *id, uint16_t reason, struct vb_cm_private private_data)
 {
@@ -362,9 +366,9 @@ VB_CMA_EXPORT int rdma_reject_ece(struct rdma_cm_id *id, const void *private_dat
 				    private_data, private_data_len));
 }
 
-/* --- ending ------------------------------------------------------------------------------------- */
+/* --- ending ----------------------------------------------------------------------------------- */
 
-/* As the kernel: it is no mistake to end what is over. True: an event is due. */
+/* As in the kernel, ending a connection that is over is no error. True: an event is due. */
 static bool hang_up(struct vb_cma_id *id)
 {
 	bool was_connected, is_event_due;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Endpoints: an identifier, its addresses, its route and its QP in one call, from what rdma_getaddrinfo() has found. */
+/*
+ * Endpoints: an identifier, its addresses, its route and its QP in one call, made from the result
+ * of rdma_getaddrinfo().
+ */
 #include "cma/cma_priv.h"
 
 #include "base/heap.h"

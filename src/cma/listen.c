@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Listening, and taking a request the synchronous way. */
+/* Listening, and taking a request synchronously. */
 #include "cma/cma_priv.h"
 
 #define BACKLOG_MAX 1024
@@ -60,7 +60,7 @@ VB_CMA_EXPORT int rdma_listen(struct rdma_cm_id *id, int backlog)
 	return vb_cma_return(error ? error : listen_on(vb_cma_id_of(id), backlog));
 }
 
-/* --- taking a request --------------------------------------------------------------------------- */
+/* --- taking a request ------------------------------------------------------------------------- */
 
 static int take_event(struct vb_cma_id *listener, struct rdma_cm_event **event)
 {

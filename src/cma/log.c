@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages to the user go into the log of libibverbs, which knows where that is and what the user wants to read. */
+/*
+ * Messages to the user. They go into the log of libibverbs, which knows its destination and the log
+ * level.
+ */
 #include "cma/cma_priv.h"
 
 #include <stdarg.h>

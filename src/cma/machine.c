@@ -248,8 +248,8 @@ static void after_fork_in_child(void)
 }
 
 /*
- * Runs before any device is opened. Thus a fork takes this lock after the adapters' locks are
- * released, …
+ * Registered before any device is opened: a fork takes this lock after the adapters' locks and
+ * releases it before them.
  */
 static __attribute__((constructor)) void watch_forks(void)
 {

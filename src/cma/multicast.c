@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Groups. On Ethernet there is nobody to ask: the GID of a group is its IP address, and the adapter joins it (IGMP, MLD)
- * when a QP is attached. That is done by the thread that takes the event.
+ * Multicast groups. Ethernet has no subnet manager to ask: the GID of a group is its IP address,
+ * and the adapter joins it (IGMP, MLD) when a QP is attached. The thread that takes the event
+ * attaches the QP.
  */
 #include "cma/cma_priv.h"
 
@@ -42,7 +43,7 @@ int vb_cma_group_complete(struct vb_cma_id *id, struct vb_cma_group *group)
 	return error;
 }
 
-/* --- joining ------------------------------------------------------------------------------------ */
+/* --- joining ---------------------------------------------------------------------------------- */
 
 static struct vb_cma_event *make_event(struct vb_cma_id *id, struct vb_cma_group *group,
 				       const void *context)
@@ -137,9 +138,9 @@ VB_CMA_EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *id,
 	return vb_cma_return(error ? error : vb_cma_wait(vb_cma_id_of(id)));
 }
 
-/* --- leaving ------------------------------------------------------------------------------------ */
+/* --- leaving ---------------------------------------------------------------------------------- */
 
-/* With the lock. */
+/* Call with the lock. */
 static struct vb_cma_group *find(struct vb_cma_id *id, const struct sockaddr *address)
 {
 	for (struct vb_link *link = id->groups.next; link != &id->groups; link = link->next) {
@@ -151,7 +152,7 @@ static struct vb_cma_group *find(struct vb_cma_id *id, const struct sockaddr *ad
 	return NULL;
 }
 
-/* One of these; NULL: any. ENOENT if there is none. */
+/* Leaves one group with this address; NULL: any group. ENOENT if there is none. */
 static int leave(struct vb_cma_id *id, const struct sockaddr *address)
 {
 	struct vb_cma_group *group;

@@ -73,7 +73,7 @@ static int set_id_option(struct vb_cma_id *id, int name, const void *value, size
 	}
 }
 
-/* --- a path of the program's ---------------------------------------------------------------------- */
+/* --- a path set by the program ---------------------------------------------------------------- */
 
 static const struct ibv_path_data *primary_of(const void *value, size_t length)
 {
@@ -135,7 +135,7 @@ VB_CMA_EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int optname,
 				   : set_option(vb_cma_id_of(id), level, optname, optval, optlen));
 }
 
-/* --- ports ------------------------------------------------------------------------------------------ */
+/* --- ports ------------------------------------------------------------------------------------ */
 
 static __be16 port_of(const struct sockaddr *address)
 {
@@ -152,7 +152,7 @@ VB_CMA_EXPORT __be16 rdma_get_dst_port(struct rdma_cm_id *id)
 	return port_of(&id->route.addr.dst_addr);
 }
 
-/* --- enhanced connection establishment -------------------------------------------------------------- */
+/* --- enhanced connection establishment -------------------------------------------------------- */
 
 static int check_ece(const struct rdma_cm_id *id, const struct ibv_ece *ece, const char *call)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs that belong to an identifier. One for datagrams is ready at once; one for a connection waits in INIT, where
- * receives can be posted.
+ * Queue pairs that belong to an identifier. A datagram QP is ready immediately; the QP of a
+ * connection waits in INIT, where receives can be posted.
  */
 #include "cma/cma_priv.h"
 
@@ -16,7 +16,7 @@ static int move_to(struct vb_cma_id *id, struct ibv_qp *qp, enum ibv_qp_state st
 	return error ? error : ibv_modify_qp(qp, &attr, mask);
 }
 
-/* INIT once more: who may write and read is known only now. */
+/* Sets INIT a second time: the access rights are known only now. */
 int vb_cma_qp_connect(struct vb_cma_id *id)
 {
 	int error = move_to(id, id->id.qp, IBV_QPS_INIT);
@@ -44,9 +44,9 @@ static int make_ready(struct vb_cma_id *id, struct ibv_qp *qp)
 	return error ? error : move_to(id, qp, IBV_QPS_RTS);
 }
 
-/* --- making ------------------------------------------------------------------------------------- */
+/* --- making ----------------------------------------------------------------------------------- */
 
-/* What the program has left to us. */
+/* Fills in the attributes that the program left out. */
 static int complete_attr(struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
@@ -129,7 +129,8 @@ VB_CMA_EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 
 	if (!qp_init_attr)
 		return rdma_create_qp_ex(id, NULL);
-	memcpy(&attr, qp_init_attr, sizeof(*qp_init_attr)); /* it begins alike */
+	/* the extended struct begins with the same members */
+	memcpy(&attr, qp_init_attr, sizeof(*qp_init_attr));
 	attr.comp_mask = IBV_QP_INIT_ATTR_PD;
 	attr.pd = pd;
 	result = rdma_create_qp_ex(id, &attr);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a QP of a connection is to be set: what librdmacm does with its own QPs, and tells programs that bring theirs
- * (rdma_init_qp_attr()). Attributes and masks are those of the kernel's rdma_cm.
+ * The QP attributes of a connection. librdmacm uses them for its own QPs and reports them to
+ * programs that bring their own (rdma_init_qp_attr()). Attributes and masks are those of the
+ * kernel's rdma_cm.
  */
 #include "cma/cma_priv.h"
 
@@ -24,7 +25,7 @@ struct ibv_ah_attr vb_cma_ah_attr(const struct vb_cma_id *id, const struct vb_fl
 	return attr;
 }
 
-/* --- datagrams, and connections to be ------------------------------------------------------------ */
+/* --- datagrams, and connections before they exist --------------------------------------------- */
 
 static int set_datagram(struct ibv_qp_attr *attr, int *mask)
 {
@@ -52,9 +53,9 @@ static void set_init(struct ibv_qp_attr *attr, int *mask, unsigned access)
 	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
 }
 
-/* --- connections -------------------------------------------------------------------------------- */
+/* --- connections ------------------------------------------------------------------------------ */
 
-/* Has the peer told what is needed? */
+/* True if the peer has sent the needed attributes. */
 static bool is_known(enum vb_cm_state state)
 {
 	switch (state) {

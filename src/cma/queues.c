@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion queues for programs that bring none, each with a channel, as the inline functions of rdma_verbs.h use them;
- * shared receive queues.
+ * Completion queues for programs that pass none, each with a channel, as the inline functions of
+ * rdma_verbs.h use them; and shared receive queues.
  */
 #include "cma/cma_priv.h"
 
@@ -50,13 +50,13 @@ static void destroy_cq(struct ibv_comp_channel **channel, struct ibv_cq **cq)
 
 void vb_cma_cqs_destroy(struct rdma_cm_id *id)
 {
-	/* An SRQ of its own may still use it. */
+	/* An SRQ of the identifier may still use this CQ. */
 	if (!id->srq)
 		destroy_cq(&id->recv_cq_channel, &id->recv_cq);
 	destroy_cq(&id->send_cq_channel, &id->send_cq);
 }
 
-/* --- shared receive queues ---------------------------------------------------------------------- */
+/* --- shared receive queues -------------------------------------------------------------------- */
 
 static int complete_xrc(struct vb_cma_id *id, struct ibv_srq_init_attr_ex *attr)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Binding to an address of this host, and finding the way to another one. The kernel's routing table decides; there is
- * nothing to wait for, so the events are there when the calls return.
+ * Binding to an address of this host, and finding the path to another host. The kernel's routing
+ * table decides; there is nothing to wait for, so the events are queued before the calls return.
  */
 #include "cma/cma_priv.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* --- binding ------------------------------------------------------------------------------------ */
+/* --- binding ---------------------------------------------------------------------------------- */
 
 static int check_family(const struct sockaddr *address, const char *call)
 {
@@ -16,7 +16,10 @@ static int check_family(const struct sockaddr *address, const char *call)
 		return vb_cma_refuse(EINVAL, "%s: no address", call);
 	if (vb_cma_address_length(address))
 		return 0;
-	/* InfiniBand's own addresses: programs ask whether there are any, and go on without. */
+	/*
+	 * InfiniBand's own addresses: programs ask whether there are any, and continue without
+	 * them.
+	 */
 	return vb_cma_refuse(address->sa_family == AF_IB ? EINVAL : EAFNOSUPPORT,
 			     "%s: an address of family %u; there are IPv4 and IPv6", call,
 			     address->sa_family);
@@ -39,8 +42,8 @@ static int find_place(const struct sockaddr *address, struct vb_cma_place *place
 
 /*
  * As in the kernel's rdma_cm, a loopback address names no device: programs bind to it to learn
- * whether there are devices, and then choose one. Where the loopback device is the only one, it is
- * meant. Where there is none, the address stands for all.
+ * whether there are devices, and then choose one. If the loopback device is the only device, the
+ * address means that device. If there is no loopback device, the address stands for all addresses.
  */
 static bool find_loopback(const struct sockaddr *address, struct vb_cma_place *place)
 {
@@ -52,7 +55,7 @@ static bool find_loopback(const struct sockaddr *address, struct vb_cma_place *p
 	return is_found;
 }
 
-/* Where an address that a program binds to is at home, if anywhere. */
+/* Finds the device of an address that a program binds to, if there is one. */
 static int find_home(const struct sockaddr *address, struct vb_cma_place *place,
 		     bool *stands_for_all)
 {
@@ -110,7 +113,7 @@ VB_CMA_EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	return vb_cma_return(error ? error : vb_cma_bind(vb_cma_id_of(id), addr, true));
 }
 
-/* --- the destination ---------------------------------------------------------------------------- */
+/* --- the destination -------------------------------------------------------------------------- */
 
 static int bind_for(struct vb_cma_id *id, const struct sockaddr *source,
 		    const struct sockaddr *destination)
@@ -130,7 +133,7 @@ static const struct sockaddr *demanded_source(const struct vb_cma_id *id)
 	return vb_cma_address_is_any(source) ? NULL : source;
 }
 
-/* Sets source, place and destination. ENODEV: the way leads over an interface that is no device. */
+/* Sets source, place and destination. ENODEV: the route uses an interface that has no device. */
 static int find_way(struct vb_cma_id *id, const struct sockaddr *destination)
 {
 	struct rdma_addr *addr = &id->id.route.addr;
@@ -199,7 +202,7 @@ VB_CMA_EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_
 	return vb_cma_return(error ? error : vb_cma_wait(vb_cma_id_of(id)));
 }
 
-/* --- the route ---------------------------------------------------------------------------------- */
+/* --- the route -------------------------------------------------------------------------------- */
 
 static int find_route(struct vb_cma_id *id)
 {

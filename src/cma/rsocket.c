@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sockets over RDMA. Programs that link librdmacm find the names; there is nothing behind them yet. */
+/*
+ * Sockets over RDMA. Programs that link librdmacm find the names; no function behind them works
+ * yet.
+ */
 #include "cma/cma_priv.h"
 
 #include <rdma/rsocket.h>
 
-/* The parameters have no names: nobody reads them. */
+/* The functions read none of their parameters. */
 #define REFUSE(type, name, ...)              \
 	VB_CMA_EXPORT type name(__VA_ARGS__) \
 	{                                    \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The machine and its connections: making, freeing, MADs and events going out, time. A communication ID
- * is the prefix of the process and a number that counts up from a random one and is then scrambled: so IDs come back
- * late, if ever, also after the process was started anew, and who is told one of them does not know the next.
+ * The machine and its connections: creation, destruction, outgoing MADs and events, time. A
+ * communication ID consists of the prefix of the process and a number that counts up from a random
+ * start and is then scrambled. Thus IDs recur late, if ever, even after a restart of the process,
+ * and a peer that knows one ID does not know the next.
  */
 #include "mgmt/cm_priv.h"
 
@@ -87,7 +88,7 @@ static uint32_t mix(uint64_t value)
 	return (uint32_t)(value >> 32);
 }
 
-/* A Feistel network over the low `bits`: for each value another one. */
+/* A Feistel network over the low `bits`: a permutation. */
 static uint32_t scramble(const struct vb_cm *cm, uint32_t value, uint32_t bits)
 {
 	uint32_t low_bits = bits / 2;
@@ -115,7 +116,7 @@ static uint32_t claim_id(struct vb_cm *cm)
 	return key.number;
 }
 
-/* There is a free one: fewer connections than slots. */
+/* A free slot exists: there are fewer connections than slots. */
 static uint32_t claim_slot(struct vb_cm *cm)
 {
 	while (cm->slots[cm->next_slot])
@@ -225,7 +226,7 @@ static bool take_refusal(struct vb_cm *cm, struct vb_cm_mad *mad)
 	return true;
 }
 
-/* The answer first: it is about something older. */
+/* Sends the answer first: it is about something older. */
 static void take_from(struct vb_cm_connection *connection, struct vb_cm_mad *mad)
 {
 	struct vb_cm *cm = connection->cm;
@@ -271,7 +272,7 @@ static bool has_message(const struct vb_cm_connection *connection, enum vb_cm_ev
 	return is_opening(kind);
 }
 
-/* The addresses are taken off the front of a request's private data. */
+/* Removes the addresses from the front of a request's private data. */
 static void split_private_data(struct vb_cm_event *event)
 {
 	struct vb_mad *mad = &event->message;

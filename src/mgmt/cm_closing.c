@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The messages that end a connection, or keep it from beginning: REJ, DREQ, DREP. */
+/* The messages that end a connection or prevent it: REJ, DREQ, DREP. */
 #include "mgmt/cm_priv.h"
 
 #include "base/bytes.h"
@@ -13,9 +13,9 @@ static void keep_closing(struct vb_cm_connection *connection, const struct vb_cm
 /* --- REJ -------------------------------------------------------------------------------------- */
 
 /*
- * As long as our REQ is not answered, whoever names our ID speaks of it, be it that its REJ has
- * overtaken its REP. After that a REJ must name both IDs, or it is about an older try. One for a
- * time-out comes from somebody who may not know ours.
+ * As long as our REQ is unanswered, any REJ that names our ID is about it, even a REJ that has
+ * overtaken its REP. After that a REJ must name both IDs; otherwise it is about an older try. The
+ * sender of a REJ for a timeout may not know our ID.
  */
 static struct vb_cm_connection *find_rejected(const struct vb_cm *cm,
 					      const struct vb_cm_arrival *arrival, bool *is_known)
@@ -36,7 +36,7 @@ static struct vb_cm_connection *find_rejected(const struct vb_cm *cm,
 	return is_pair ? connection : NULL;
 }
 
-/* The request of a program that has not even seen it. */
+/* Withdraws a request that the program has not seen. */
 static void withdraw(struct vb_cm_connection *connection)
 {
 	vb_cm_close(connection);
@@ -147,7 +147,7 @@ bool vb_cm_on_dreq(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 		on_disconnect(connection, arrival);
 		break;
 	case VB_CM_DREQ_SENT:
-		/* Both at once: this program has said its word already. */
+		/* Both sides disconnect at the same time: this program has already asked to. */
 		on_disconnect(connection, arrival);
 		vb_cm_enter_timewait(connection, arrival->now_ns);
 		send_drep(connection, arrival->mad->transaction);

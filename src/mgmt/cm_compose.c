@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages from what a connection knows, with the fields as the kernel's ib_cm fills them for RoCE. */
+/*
+ * Messages composed from the state of a connection, with the fields as the kernel's ib_cm fills
+ * them for RoCE.
+ */
 #include "mgmt/cm_priv.h"
 
 #include "base/bytes.h"
@@ -50,9 +53,12 @@ struct vb_mad vb_cm_compose_rej(const struct vb_cm *cm, const struct vb_cm_row *
 	mad.rej.reason = reason;
 	mad.rej.about = (uint8_t)about_of((enum vb_cm_state)row->state);
 	if (row->state == VB_CM_REQ_RCVD)
-		mad.local_id = 0; /* the peer has never heard of it */
+		mad.local_id = 0; /* the peer does not know it */
 	if (reason == VB_MAD_TIMEOUT) {
-		/* The peer may not have told its ID: it finds the connection by ours and our GUID. */
+		/*
+		 * The peer may not have sent its ID: it finds the connection by our ID and our
+		 * GUID.
+		 */
 		mad.rej.info_length = 8;
 		store64(mad.rej.info, cm->config.ca_guid);
 	}
@@ -72,7 +78,7 @@ struct vb_mad vb_cm_compose_dreq(const struct vb_cm *cm, const struct vb_cm_row 
 {
 	struct vb_mad mad = vb_cm_compose(row, VB_MAD_DREQ);
 
-	mad.transaction = cm->transaction_base | row->local_id; /* an exchange of its own */
+	mad.transaction = cm->transaction_base | row->local_id; /* a separate exchange */
 	mad.dreq.remote_qpn = row->remote_qpn;
 	return mad;
 }
@@ -129,8 +135,8 @@ vb_err vb_cm_put_private_ip(struct vb_mad *mad, const struct vb_service_ip *ip,
 }
 
 /*
- * The exponent for 2^ack_delay + 2 * 2^packet_life_time: that of the greater term, and one more if the
- * other one is at least half as great.
+ * The exponent for 2^ack_delay + 2 * 2^packet_life_time: that of the greater term, plus one if the
+ * other term is at least half as great.
  */
 uint8_t vb_cm_ack_timeout(uint8_t ack_delay, uint8_t packet_life_time)
 {

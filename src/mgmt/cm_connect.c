@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a program does with a connection: connect, accept, reject, establish, disconnect, destroy. */
+/* Calls of a program on a connection: connect, accept, reject, establish, disconnect, destroy. */
 #include "mgmt/cm_priv.h"
 
 #include "base/bytes.h"
@@ -58,7 +58,7 @@ static void compose_req(const struct vb_cm *cm, const struct vb_cm_request *requ
 		mad->req.extended_transport = VB_MAD_EXTENDED_XRC;
 		return;
 	}
-	/* An XRC initiator answers nothing: it has none of these. */
+	/* An XRC initiator answers nothing, so it has none of these. */
 	mad->req.transport = request->transport == VB_CM_UC ? VB_MAD_TRANSPORT_UC
 							    : VB_MAD_TRANSPORT_RC;
 	mad->req.responder_resources = request->responder_resources;
@@ -186,7 +186,7 @@ void vb_cm_on_communication(struct vb_cm_connection *connection, uint64_t now_ns
 /* Sends the REJ and leaves the state that it belongs to. */
 static void reject(struct vb_cm_connection *connection, const struct vb_mad *mad, uint64_t now_ns)
 {
-	/* The peer may have taken our REP for good already, and its packets are on their way. */
+	/* The peer may already have accepted our REP, and its packets may be under way. */
 	if (is_in(connection, VB_CM_REP_SENT, VB_CM_MRA_REP_RCVD))
 		vb_cm_enter_timewait(connection, now_ns);
 	else
@@ -262,7 +262,7 @@ static void part(struct vb_cm_connection *connection, uint64_t now_ns)
 	struct vb_mad mad;
 
 	if (connection->self.state == VB_CM_DREQ_SENT)
-		return; /* goes on until the DREP */
+		return; /* continues until the DREP */
 	if (vb_cm_compose_parting(connection->cm, &connection->self, &mad)) {
 		if (mad.kind == VB_MAD_REJ)
 			reject(connection, &mad, now_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finding connections by numbers of ours and of the peer: chained hash tables whose links are in the
- * connections. The hash is salted, so that a stranger cannot choose numbers that all fall into one
+ * Lookup of connections by our numbers and the peer's: chained hash tables whose links are in the
+ * connections. The hash is salted, so that an attacker cannot choose numbers that all fall into one
  * chain.
  */
 #include "mgmt/cm_priv.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Listeners: which one a request is for, and how many of its requests wait. A program has a few of them,
- * so they are a list.
+ * Listeners: the one that a request is for, and the number of its requests that wait. A program has
+ * only a few listeners, so a list holds them.
  */
 #include "mgmt/cm_priv.h"
 

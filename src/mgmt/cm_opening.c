@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The messages that open a connection: REQ, MRA, REP, RTU. Every one of them may come twice, late, or
- * for a connection that is over; each case is a row of the switch over the state it meets.
+ * The messages that open a connection: REQ, MRA, REP, RTU. Each may arrive twice, late, or for a
+ * connection that is over; each case is a row of the switch over the current state.
  */
 #include "mgmt/cm_priv.h"
 
@@ -96,8 +96,9 @@ static void begin_passive(struct vb_cm *cm, const struct vb_cm_arrival *arrival,
 }
 
 /*
- * It was over before the peer heard of our REP. It knows no ID of ours yet, so whatever was said then is
- * said again about the REQ. (A time-out is found by an ID that it does not know.)
+ * The connection was over before the peer received our REP. The peer does not know our ID yet, so
+ * the earlier answer is repeated as an answer to the REQ. (A REJ for a timeout is found by an ID
+ * that the peer does not know.)
  */
 static void reject_late_req(struct vb_cm_connection *connection,
 			    const struct vb_cm_arrival *arrival)
@@ -128,7 +129,7 @@ static void on_duplicate_req(struct vb_cm_connection *connection,
 		vb_cm_send_answer(connection, &mra);
 		break;
 	case VB_CM_REP_SENT:
-		/* The REP was lost, or is late: no need to wait for its retry. */
+		/* The REP was lost or is late: there is no need to wait for its retry. */
 		vb_cm_send_request_again(connection);
 		break;
 	case VB_CM_TIMEWAIT:
@@ -151,9 +152,11 @@ static void on_duplicate_req(struct vb_cm_connection *connection,
 }
 
 /*
- * The peer's QP is in a connection of ours, of which the peer knows nothing any more. The new one is
- * refused, the old one ended, and the peer may try again. It must be the peer itself that says so: GUID and QPN are no secrets. Who names them from
- * another address is somebody else, and gets a connection of his own, if any: refused, he could still keep the peer from its next one.
+ * The peer's QP is in one of our connections that the peer no longer knows. The new connection is
+ * refused, the old one ended, and the peer may try again. Only the peer itself may cause this: GUID
+ * and QPN are no secrets. A sender that names them from another address is not the peer and gets
+ * its own connection, if any: if it were refused, it could still keep the peer from its next
+ * connection.
  */
 static void on_stale(struct vb_cm_connection *old, const struct vb_cm_arrival *arrival)
 {
@@ -192,7 +195,7 @@ bool vb_cm_on_req(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 
 /* --- MRA -------------------------------------------------------------------------------------- */
 
-/* The remaining retries come after the peer's own estimate. */
+/* The remaining retries wait for the peer's own estimate. */
 static void wait_longer(struct vb_cm_connection *connection, const struct vb_cm_arrival *arrival,
 			enum vb_cm_state state)
 {
@@ -242,7 +245,9 @@ static void learn_from_rep(struct vb_cm_connection *connection, const struct vb_
 	qp->ack_timeout = vb_cm_ack_timeout(rep->target_ack_delay, qp->ack_timeout - 1);
 }
 
-/* The one that answered has another connection of ours with the same QP, and must have forgotten it. */
+/*
+ * The peer that answered has another connection with us on the same QP, and must have forgotten it.
+ */
 static void on_stale_rep(struct vb_cm_connection *connection, struct vb_cm_connection *old,
 			 const struct vb_cm_arrival *arrival)
 {
@@ -293,7 +298,7 @@ static void on_duplicate_rep(struct vb_cm_connection *connection)
 		vb_cm_send_answer(connection, &mra);
 	} else if (connection->has_answer && (connection->answer_kind == VB_MAD_RTU ||
 					      connection->answer_kind == VB_MAD_REJ)) {
-		vb_cm_send_again(connection); /* it was lost */
+		vb_cm_send_again(connection); /* the RTU was lost */
 	}
 }
 
@@ -309,8 +314,9 @@ bool vb_cm_on_rep(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 		on_first_rep(connection, arrival);
 	else if (is_pair)
 		on_duplicate_rep(connection);
+	/* too late: given up, or another peer answered */
 	else
-		vb_cm_refuse_arrival(cm, arrival); /* too late: given up, or answered by another */
+		vb_cm_refuse_arrival(cm, arrival);
 	return true;
 }
 
@@ -330,7 +336,7 @@ bool vb_cm_on_rtu(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 		vb_cm_on_communication(connection, arrival->now_ns);
 	} else {
 		cm->counters.duplicates++;
-		/* It was given up here: the peer must not believe that it is connected. */
+		/* This side gave up: the peer must not believe that it is connected. */
 		if (connection->has_answer && connection->answer_kind == VB_MAD_REJ)
 			vb_cm_send_again(connection);
 	}

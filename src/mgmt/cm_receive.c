@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A MAD that has arrived: whether it is one, whom it is for, and who deals with it. */
+/* Arriving MADs: the check of their format, the connection they are for, and the handler. */
 #include "mgmt/cm_priv.h"
 
 #include "base/bytes.h"
@@ -45,7 +45,10 @@ void vb_cm_meaning_of(const struct vb_mad *mad, struct vb_cm_meaning *meaning)
 	}
 }
 
-/* Whoever guesses an ID from elsewhere learns nothing: the answer is the same as if there were no such connection. */
+/*
+ * A sender elsewhere that guesses an ID learns nothing: the answer is the same as if there were no
+ * such connection.
+ */
 static bool is_from_peer(const struct vb_cm_connection *connection,
 			 const struct vb_cm_arrival *arrival)
 {
@@ -65,7 +68,7 @@ struct vb_cm_connection *vb_cm_find_receiver(const struct vb_cm *cm,
 	return connection;
 }
 
-/* Alternate paths do not exist on RoCE: the kernel does not answer these either. */
+/* RoCE has no alternate paths: the kernel does not answer these messages either. */
 static bool on_alternate_path(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 {
 	bool is_pair;

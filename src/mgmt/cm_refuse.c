@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Answers for messages that belong to no connection, and the last words for connections of a process
- * that is gone. They wait in a ring of fixed size: under a flood the oldest questions are answered and
- * the others ask again.
+ * Answers to messages that belong to no connection, and the farewells for connections of a dead
+ * process. They wait in a ring of fixed size: under a flood the oldest messages are answered, and
+ * the other senders ask again.
  */
 #include "mgmt/cm_priv.h"
 
@@ -21,7 +21,7 @@ void vb_cm_send_refusal(struct vb_cm *cm, const struct vb_flow *flow, vb_qpn qpn
 	vb_mad_store(slot->bytes, mad);
 }
 
-/* With the IDs of the message that it is about, seen from here. */
+/* Composes an answer with the IDs of the message it is about, as seen from here. */
 static struct vb_mad compose_answer(const struct vb_mad *about, enum vb_mad_kind kind)
 {
 	return (struct vb_mad){

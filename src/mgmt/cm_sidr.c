@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Service ID resolution for UD: one question, one answer, nothing that stays. */
+/* Service ID resolution for UD: one question, one answer, no lasting state. */
 #include "mgmt/cm_priv.h"
 
 #include "base/bytes.h"

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What every change of a connection consists of: its state with the row that others see, messages that
- * become due, events, and time. A request is sent retries_max + 1 times; then the connection gives up
- * and tells the peer so, in case that only one direction is broken.
+ * The parts of every change of a connection: its state with the published row, due messages,
+ * events, and time. A request is sent retries_max + 1 times; then the connection gives up and
+ * notifies the peer, in case only one direction is broken.
  */
 #include "mgmt/cm_priv.h"
 
-/* For readers of other processes: odd while it is being written, and never even with half of it. */
+/*
+ * Publishes the row for readers in other processes. The generation is odd during the write, so a
+ * half-written row never has an even one.
+ */
 static void publish(const struct vb_cm_connection *connection)
 {
 	struct vb_cm_row *row = connection->cm->config.rows;
@@ -17,7 +20,7 @@ static void publish(const struct vb_cm_connection *connection)
 	row += connection->slot;
 	content.generation = row->generation + 1;
 	if (content.state == VB_CM_TIMEWAIT || content.state == VB_CM_CLOSED)
-		content.state = VB_CM_IDLE; /* its peer needs no word any more */
+		content.state = VB_CM_IDLE; /* its peer needs no notice any more */
 	__atomic_store_n(&row->generation, content.generation, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	*row = content;
@@ -97,7 +100,7 @@ void vb_cm_note_event(struct vb_cm_connection *connection, enum vb_cm_event_kind
 {
 	if (connection->is_orphan)
 		return;
-	/* What was withdrawn before the program saw it is as if it had never come. */
+	/* A response withdrawn before the program saw it counts as never received. */
 	if (kind == VB_CM_REJECTED)
 		connection->events &= ~(1u << VB_CM_RESPONSE);
 	connection->events |= 1u << kind;
@@ -105,7 +108,9 @@ void vb_cm_note_event(struct vb_cm_connection *connection, enum vb_cm_event_kind
 		vb_link_append(&connection->cm->talking, &connection->talking);
 }
 
-/* Nobody may take a new connection with the peer's QP, or a REQ with its ID, for this one. */
+/*
+ * A new connection with the peer's QP, or a REQ with its ID, must not be taken for this connection.
+ */
 static void forget_peer_qp(struct vb_cm_connection *connection)
 {
 	vb_cm_index_remove(connection, VB_CM_BY_REMOTE_QPN);

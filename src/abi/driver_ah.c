@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Addresses as programs write them, and address handles. */
+/* Addresses as programs specify them, and address handles. */
 #include "abi/refuse_priv.h"
 
 #include "base/heap.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Opening, importing and closing devices. The cmd_fd of a context is an empty file without a name: a program may pass
- * copies of it around, and whoever imports one is recognised by the file. Only within a process does that lead anywhere.
+ * Opening, importing and closing devices. The cmd_fd of a context is an empty file without a name:
+ * a program may pass copies of it around, and the file identifies the device at an import. This
+ * works only within one process.
  */
 #include "abi/refuse_priv.h"
 #include "base/heap.h"
@@ -22,7 +23,7 @@ static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_link all_opened = { &all_opened, &all_opened };
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
-/* In a forked child, which may open devices too. */
+/* Runs in a forked child, which may also open devices. */
 static void renew_lock(void)
 {
 	pthread_mutex_init(&all_lock, NULL);
@@ -117,7 +118,7 @@ static void end_shared(struct vb_abi_opened *opened)
 	vb_heap_free(opened);
 }
 
-/* What the program made and did not destroy. */
+/* Counts the objects that the program made and did not destroy. */
 static uint32_t count_left(struct vb_abi_opened *opened)
 {
 	uint32_t left;
@@ -131,8 +132,8 @@ static uint32_t count_left(struct vb_abi_opened *opened)
 }
 
 /*
- * One context less. Objects refer to their context, and some programs destroy them after they have closed it: then all
- * stays as it is, until the process ends.
+ * Drops one context. Objects refer to their context, and some programs destroy them after closing
+ * the context: then everything stays until the process ends.
  */
 static void close_shared(struct vb_abi_opened *opened)
 {
@@ -152,7 +153,7 @@ static void close_shared(struct vb_abi_opened *opened)
 		       opened->device.name, left);
 }
 
-/* The device that was opened with this file, with one more context on it, or NULL. */
+/* The device that was opened with this file, with its context count increased, or NULL. */
 static struct vb_abi_opened *find_shared(const struct stat *file)
 {
 	struct vb_abi_opened *found = NULL;
@@ -174,7 +175,7 @@ static struct vb_abi_opened *find_shared(const struct stat *file)
 
 /* --- contexts --- */
 
-/* Takes over `opened` and cmd_fd if it succeeds. */
+/* On success takes over `opened` and cmd_fd. */
 static int make_context(struct vb_abi_opened *opened, int cmd_fd, struct ibv_context **context_out)
 {
 	struct vb_abi_context *context = vb_heap_alloc(1, sizeof(*context));
@@ -262,7 +263,7 @@ int vb_abi_context_close(struct ibv_context *context)
 	pthread_mutex_lock(&own->events_lock);
 	vb_fd_close(context->cmd_fd);
 	vb_tally_close(context->async_fd);
-	context->cmd_fd = context->async_fd = -1; /* events of what is left go nowhere */
+	context->cmd_fd = context->async_fd = -1; /* events of remaining objects are dropped */
 	pthread_mutex_unlock(&own->events_lock);
 	close_shared(own->opened);
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion queues: polling in both styles, arming, resizing. */
+/* Completion queues: both ways of polling, arming, resizing. */
 #include "abi/refuse_priv.h"
 
 #include <endian.h>
@@ -28,7 +28,10 @@ static void fill_wc(struct ibv_wc *wc, const struct vb_completion *completion)
 		wc->imm_data = htobe32(completion->imm);
 }
 
-/* Whether there is something, or comes when the engine is driven a little. Who looks in vain takes no lock of the CQ. */
+/*
+ * True if completions wait, or arrive after driving the engine once. A poll without result takes no
+ * lock of the CQ.
+ */
 static bool look(const struct vb_abi_cq *cq, struct vb_adapter *adapter)
 {
 	if (vb_cq_waiting(cq->cq)) {
@@ -67,14 +70,14 @@ int vb_abi_cq_arm(struct ibv_cq *cq, int solicited_only)
 	if (!vb_adapter_is_usable(adapter))
 		return EIO;
 	vb_cq_arm(own->cq, solicited_only);
-	/* Where the program waits by poll() or the like, nobody but the helper drives meanwhile. */
+	/* If the program waits by poll() or the like, only the helper thread drives meanwhile. */
 	if (own->channel &&
 	    !atomic_load_explicit(&own->channel->is_waited_on, memory_order_relaxed))
 		vb_adapter_expect_sleep(adapter);
 	return 0;
 }
 
-/* --- the extended poll: start takes the lock, end gives it back --- */
+/* --- the extended poll: start takes the lock, end releases it --- */
 
 static struct vb_abi_cq *extended(struct ibv_cq_ex *cq)
 {
@@ -107,8 +110,9 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 		return ENOENT;
 	vb_lock_take(&own->lock);
 	err = next(own, vb_cq_poll(own->cq, &own->current, 1));
+	/* without a completion the program does not call end_poll */
 	if (err)
-		vb_lock_give(&own->lock); /* without a completion there is no end_poll */
+		vb_lock_give(&own->lock);
 	return err;
 }
 
@@ -143,7 +147,7 @@ static __be32 read_imm_data(struct ibv_cq_ex *cq)
 {
 	const struct vb_completion *completion = &extended(cq)->current;
 
-	/* The field is shared with the invalidated key, which is in the CPU's order. */
+	/* The field is shared with the invalidated key, which is in the CPU's byte order. */
 	return completion->flags & VB_COMPLETION_HAS_INV ? completion->imm
 							 : htobe32(completion->imm);
 }
@@ -193,7 +197,7 @@ static uint64_t nanoseconds(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The engine counts with the clock that is never set; how far apart the two are now is what counts. */
+/* The engine uses the monotonic clock: adds the current difference between the two clocks. */
 static uint64_t read_wallclock(struct ibv_cq_ex *cq)
 {
 	return extended(cq)->current.timestamp_ns + nanoseconds(CLOCK_REALTIME) -
@@ -228,7 +232,7 @@ static void set_readers(struct ibv_cq_ex *cq, uint64_t flags)
 		cq->read_completion_wallclock_ns = read_wallclock;
 }
 
-/* The others are of raw packets and tag matching. */
+/* All other flags are for raw packets and tag matching. */
 #define FLAGS_KNOWN                                                              \
 	((uint64_t)IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
 	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
@@ -257,7 +261,7 @@ int vb_abi_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_
 			     sizeof(*cq), offsetof(struct vb_abi_cq, memory), VB_ABI_CQ);
 	if (!cq)
 		return ENOMEM;
-	cq->verbs.context = context; /* events look for it */
+	cq->verbs.context = context; /* event delivery reads it */
 	vb_adapter_enter(adapter);
 	err = vb_cq_create(vb_adapter_nic(adapter), attr->cqe, cq, &cq->cq);
 	if (!err && !attr->channel)

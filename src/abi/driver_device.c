@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The devices as programs list them, and what they say of themselves. */
+/* The devices as programs list them, and their attributes. */
 #include "abi/refuse_priv.h"
 
 #include "abi/returns.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-/* From the range that the IEEE keeps for nobody; neither 0 nor 0xffffff, which mean something to some programs. */
+/* From an unassigned IEEE range; neither 0 nor 0xffffff, which have a meaning to some programs. */
 #define VENDOR_ID 0x02f5d0
 #define VENDOR_PART_ID 1
 
@@ -24,11 +24,11 @@ struct listed {
 	struct listed *next;
 };
 
-/* Every device that was ever listed: they stay, so that programs may compare pointers. */
+/* Every device ever listed. They stay, so that programs may compare pointers. */
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct listed *all_listed;
 
-/* Read once; also tells the log where to write. */
+/* Read once; also sets the destination of the log. */
 static struct vb_config config;
 static pthread_once_t config_once = PTHREAD_ONCE_INIT;
 
@@ -42,7 +42,7 @@ static void unlock_list(void)
 	pthread_mutex_unlock(&list_lock);
 }
 
-/* A forked child lists devices too. */
+/* A forked child also lists devices. */
 static void load_config(void)
 {
 	vb_config_load(&config);

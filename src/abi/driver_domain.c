@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Protection, parent, thread and XRC domains: what other objects are made in. */
+/* Protection, parent, thread and XRC domains, in which other objects are made. */
 #include "abi/refuse_priv.h"
 
 #include "base/heap.h"
@@ -106,7 +106,10 @@ int vb_abi_td_alloc(struct ibv_context *context, struct ibv_td **td_out)
 	return 0;
 }
 
-/* A thread domain promises that one thread uses its objects; there is nothing to gain from it here. */
+/*
+ * A thread domain promises that only one thread uses its objects; this adapter gains nothing from
+ * it.
+ */
 int vb_abi_td_dealloc(struct ibv_td *td)
 {
 	struct vb_abi_td *own = VB_CONTAINER(td, struct vb_abi_td, verbs);
@@ -123,7 +126,7 @@ int vb_abi_td_dealloc(struct ibv_td *td)
 	return 0;
 }
 
-/* The domain that the same file stands for on this device, or NULL. Under the adapter's ownership. */
+/* The domain that this file identifies on the device, or NULL. Under the adapter's ownership. */
 static struct vb_abi_xrc_domain *find_domain(struct vb_abi_opened *opened, const struct stat *file)
 {
 	for (struct vb_link *link = opened->xrc_domains.next; link != &opened->xrc_domains;
@@ -183,7 +186,7 @@ static int open_domain(struct vb_abi_opened *opened, const struct stat *file, in
 	return 0;
 }
 
-/* A file stands for a domain within this process; other processes that open it get their own. */
+/* A file identifies a domain within this process; other processes that open it get their own. */
 int vb_abi_xrcd_open(struct ibv_context *context, const struct ibv_xrcd_init_attr *attr,
 		     struct ibv_xrcd **xrcd_out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion channels and async events. A descriptor counts, as a semaphore, the events that wait in its list, so that
- * programs can poll it; both change together under one lock.
+ * Completion channels and asynchronous events. A descriptor counts, as a semaphore, the events that
+ * wait in its list, so that programs can poll it; both change together under one lock.
  */
 #include "abi/objects_priv.h"
 
@@ -116,7 +116,7 @@ static void add_async(struct vb_abi_context *context, const struct ibv_async_eve
 	struct vb_abi_async_event *entry = vb_heap_alloc(1, sizeof(*entry));
 
 	if (!entry)
-		return; /* the object's state tells the same */
+		return; /* the object's state shows the same */
 	entry->event = *event;
 	pthread_mutex_lock(&context->events_lock);
 	vb_link_append(&context->events, &entry->link);
@@ -147,14 +147,14 @@ void vb_abi_on_event(void *owner, const struct vb_event *event)
 	add_async(vb_abi_context_of(context), &async);
 }
 
-/* Nobody needs to hear twice in a row that the same is so now. */
+/* True if the newest waiting event already reports this. Repeating an event adds nothing. */
 static bool is_told(struct vb_abi_context *context, enum ibv_event_type type)
 {
 	bool is_same = false;
 
 	pthread_mutex_lock(&context->events_lock);
 	if (context->verbs.context.async_fd < 0)
-		is_same = true; /* it is closed: nobody asks */
+		is_same = true; /* closed: no program asks */
 	else if (vb_link_is_linked(&context->events))
 		is_same = VB_CONTAINER(context->events.prev, struct vb_abi_async_event, link)
 				  ->event.event_type == type;
@@ -194,7 +194,7 @@ void vb_abi_on_change(void *owner, uint32_t what)
 		vb_abi_tell_removal(opened->verbs);
 }
 
-/* Which object's taken events count up. */
+/* The counter of taken events of the object that an event names. */
 static uint32_t *taken_by(struct ibv_async_event *event)
 {
 	switch (event->event_type) {
@@ -213,7 +213,7 @@ static uint32_t *taken_by(struct ibv_async_event *event)
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		return &vb_abi_srq_of(event->element.srq)->async_taken;
 	default:
-		return NULL; /* the port's */
+		return NULL; /* an event of the port */
 	}
 }
 
@@ -254,7 +254,10 @@ int vb_abi_context_take_event(struct ibv_context *context, struct ibv_async_even
 	return 0;
 }
 
-/* Any event of the object that is still in the list. Elements are pointers, whatever they point to. */
+/*
+ * Removes the object's events that are still in the list. Elements are compared as pointers,
+ * whatever their type.
+ */
 static void forget_async(struct vb_abi_context *context, const void *object)
 {
 	struct vb_link *next;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Objects that are reached through more than one context of an open device. An import is a second public struct for the
- * same object of the engine. Whoever holds one may destroy the object, and the others may then only let go of theirs.
+ * Objects accessible through more than one context of an open device. An import is a second public
+ * struct for the same object of the engine. Any holder may destroy the object; the other holders
+ * may then only unimport theirs.
  */
 #include "abi/refuse_priv.h"
 
@@ -37,7 +38,7 @@ void vb_abi_handle_remove(struct vb_link *list, struct vb_abi_handle *handle)
 		vb_link_remove(&other->link);
 }
 
-/* One more of the same number. */
+/* Adds an import with the same number. */
 static void add_import(struct vb_link *list, struct vb_abi_handle *original,
 		       struct vb_abi_handle *import)
 {
@@ -45,7 +46,7 @@ static void add_import(struct vb_link *list, struct vb_abi_handle *original,
 	original->is_shared = import->is_shared = true;
 }
 
-/* Lets go of a public struct: the object stays, for as long as another has it. */
+/* Releases a public struct. The object stays as long as another struct refers to it. */
 static void unimport(struct ibv_context *context, struct vb_abi_handle *handle)
 {
 	struct vb_adapter *adapter = vb_abi_context_of(context)->adapter;
@@ -87,7 +88,7 @@ void vb_abi_pd_unimport(struct ibv_pd *pd)
 	vb_heap_free(own);
 }
 
-/* The address is not told: it may mean nothing to the one who imports. */
+/* Does not report the address: it may mean nothing to the importer. */
 int vb_abi_mr_import(struct ibv_pd *pd, uint32_t handle, struct ibv_mr **mr_out)
 {
 	struct vb_abi_opened *opened = vb_abi_context_of(pd->context)->opened;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Regions, windows and device memory: what peers reach, and the keys for it. */
+/* Regions, windows and device memory: the memory that peers access, and its keys. */
 #include "abi/refuse_priv.h"
 
 #include "base/heap.h"
@@ -20,7 +20,7 @@ static struct vb_mr_init init_of(const struct vb_abi_range *range)
 	};
 }
 
-/* On-demand regions may be mapped later; the others must be there now, or EFAULT. */
+/* On-demand regions may be mapped later; all others must be mapped now, otherwise EFAULT. */
 static int check_reachable(const char *verb, const struct vb_abi_range *range)
 {
 	bool for_writing = range->access & IBV_ACCESS_LOCAL_WRITE;
@@ -32,7 +32,7 @@ static int check_reachable(const char *verb, const struct vb_abi_range *range)
 			     range->length, range->address, for_writing ? "written" : "read");
 }
 
-/* Under the adapter's ownership, which it gives back. */
+/* Called under the adapter's ownership, and releases it. */
 static int finish_mr(struct ibv_pd *pd, struct vb_abi_mr *mr, vb_err err, struct ibv_mr **mr_out)
 {
 	if (!err) {
@@ -48,7 +48,7 @@ static int finish_mr(struct ibv_pd *pd, struct vb_abi_mr *mr, vb_err err, struct
 	return vb_abi_errno(err);
 }
 
-/* Only peers have a use for it. */
+/* Shares only regions with remote access: only peers use the segment. */
 static uint32_t share(struct vb_adapter *adapter, const struct vb_abi_range *range)
 {
 	const unsigned remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -86,7 +86,7 @@ int vb_abi_mr_register_dm(struct ibv_pd *pd, struct ibv_dm *dm, const struct vb_
 {
 	struct vb_adapter *adapter = vb_abi_context_of(pd->context)->adapter;
 	struct vb_mr_init init = {
-		.address = range->iova, /* the offset */
+		.address = range->iova, /* an offset */
 		.length = range->length,
 		.access = range->access,
 	};
@@ -137,7 +137,7 @@ int vb_abi_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 	vb_adapter_enter(adapter);
 	err = vb_mr_reregister(own->mr, (uint32_t)flags, pd ? vb_abi_pd_of(pd) : NULL, &init);
 	vb_adapter_await_neighbors(adapter);
-	if (!err && flags & IBV_REREG_MR_CHANGE_TRANSLATION) { /* the new range is in none */
+	if (!err && flags & IBV_REREG_MR_CHANGE_TRANSLATION) { /* the new range is in no segment */
 		vb_registration_remove(&own->registration);
 		vb_registration_add(&own->registration, (uintptr_t)range->address, range->length);
 		vb_adapter_unshare(adapter, own->segment);
@@ -154,7 +154,10 @@ int vb_abi_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 	return 0;
 }
 
-/* Nobody finds it any more; but what is behind it stays, until no neighbor is in the middle of an access. */
+/*
+ * Removes the region from every lookup, but keeps its memory until no local peer is in the middle
+ * of an access.
+ */
 static void close_region(struct vb_abi_mr *own, struct vb_adapter *adapter)
 {
 	vb_abi_handle_remove(&vb_abi_context_of(own->verbs.context)->opened->mrs, &own->handle);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Verbs that need little or nothing from the engine, and those that this adapter does not have. */
+/* Verbs that need little or nothing from the engine, and verbs that this adapter does not have. */
 #include "abi/refuse_priv.h"
 
 #include "base/heap.h"
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Of madvise(2), since Linux 5.14. */
+/* From madvise(2), since Linux 5.14. */
 #define POPULATE_READ 22
 #define POPULATE_WRITE 23
 
@@ -38,7 +38,7 @@ void *vb_abi_allocate(struct ibv_pd *pd, size_t size, size_t memory_offset,
 {
 	struct vb_abi_pd *own = pd ? VB_CONTAINER(pd, struct vb_abi_pd, verbs) : NULL;
 	const uint64_t resource = (uint64_t)UINT32_MAX << 32 |
-				  kind; /* no driver of the kernel's has this number */
+				  kind; /* no kernel driver has this number */
 	void *object = IBV_ALLOCATOR_USE_DEFAULT;
 
 	if (own && own->inner && own->parent.comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS)
@@ -102,7 +102,7 @@ static int refuse_range(const struct ibv_sge *range, enum vb_mr_use use)
 			     range->lkey, range->length, range->addr, why);
 }
 
-/* Asks the kernel for the pages; one that is too old to do so brings them when they are touched. */
+/* Asks the kernel for the pages. A kernel too old for that brings them in on the first access. */
 static int prefetch(const struct ibv_sge *range, vb_dma_addr address, bool is_write)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -119,7 +119,7 @@ static int prefetch(const struct ibv_sge *range, vb_dma_addr address, bool is_wr
 			     range->lkey, range->length, range->addr);
 }
 
-/* Without IBV_ADVISE_MR_FLAG_FLUSH nobody asks how it went. */
+/* Without IBV_ADVISE_MR_FLAG_FLUSH the program does not ask for the result. */
 int vb_abi_mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		     struct ibv_sge *ranges, uint32_t count)
 {
@@ -147,7 +147,7 @@ int vb_abi_mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32
 	return error;
 }
 
-/* --- what there is not --- */
+/* --- verbs that do not exist here --- */
 
 int vb_abi_mr_register_dmabuf(struct ibv_pd *pd, int fd, const struct vb_abi_range *range,
 			      struct ibv_mr **mr_out)

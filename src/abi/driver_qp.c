@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs: making, modifying, querying, ending; posting lists of requests. */
+/* Queue pairs: creating, modifying, querying, destroying; posting lists of requests. */
 #include "abi/refuse_priv.h"
 #include "abi/wr_priv.h"
 #include "host/group.h"
@@ -16,7 +16,7 @@ static struct vb_cq *engine_cq(struct ibv_cq *cq)
 
 #define FREE_INLINE_MAX 128
 
-/* Where SGEs would lie there is room for inline data: hardware gives it away, and programs have come to expect it. */
+/* Offers the room of the SGEs for inline data: hardware gives it away, and programs expect it. */
 static uint32_t inline_of(const struct ibv_qp_cap *cap)
 {
 	uint32_t room = min32(cap->max_send_sge, FREE_INLINE_MAX / sizeof(struct vb_sge)) *
@@ -61,7 +61,10 @@ static void report_capacity(const struct vb_qp *qp, struct ibv_qp_cap *cap)
 	};
 }
 
-/* An XRC_RECV QP has no PD of its own: any will do, for its requests reach the memory of their SRQ's. */
+/*
+ * An XRC_RECV QP has no PD of its own. Any PD works, because its requests access memory through the
+ * PD of their SRQ.
+ */
 static struct vb_pd *pd_for(const struct ibv_qp_init_attr_ex *attr, struct vb_pd *spare)
 {
 	return attr->comp_mask & IBV_QP_INIT_ATTR_PD && attr->pd ? vb_abi_pd_of(attr->pd) : spare;
@@ -75,7 +78,7 @@ static int refuse_capacity(const char *name, const char *what, uint32_t value, u
 			     what, value, limit);
 }
 
-/* The engine has refused it: says what was too much. */
+/* Logs which capacity the engine refused as too large. */
 static int refuse_qp(struct ibv_context *context, const struct vb_qp_init *init, vb_err err)
 {
 	const struct vb_nic *nic = vb_adapter_nic(vb_abi_context_of(context)->adapter);
@@ -124,7 +127,7 @@ int vb_abi_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 			     offsetof(struct vb_abi_qp, memory), VB_ABI_QP);
 	if (!qp)
 		return ENOMEM;
-	qp->verbs.context = context; /* events look for it */
+	qp->verbs.context = context; /* event delivery reads it */
 	init = init_of(attr, qp);
 	if (init.type == VB_QP_UD)
 		vb_adapter_tell_class(own->adapter); /* its receives begin with the IP header */
@@ -155,7 +158,7 @@ struct ibv_qp_ex *vb_abi_qp_extended(struct ibv_qp *qp)
 	return own->has_send_ops ? &own->extended : NULL;
 }
 
-/* Purging completions and resetting rings need all the locks of the queues that the QP touches. */
+/* Purging completions and resetting rings needs the locks of all queues that the QP uses. */
 static void lock_queues(struct vb_abi_qp *qp)
 {
 	vb_lock_take(&qp->send_lock);
@@ -206,7 +209,10 @@ static int attr_of(const struct ibv_qp_attr *attr, int mask, struct vb_qp_attr *
 	return mask & IBV_QP_AV ? vb_abi_address(&attr->ah_attr, &out->address) : 0;
 }
 
-/* Programs treat both ends of XRC as they do RC: attributes of the half that a QP lacks are ignored, as the kernel does. */
+/*
+ * Programs treat both ends of XRC as RC: like the kernel, ignores attributes of the half that a QP
+ * lacks.
+ */
 static int meaningful(enum ibv_qp_type type, int mask)
 {
 	if (type == IBV_QPT_XRC_SEND)
@@ -216,7 +222,10 @@ static int meaningful(enum ibv_qp_type type, int mask)
 	return mask;
 }
 
-/* A QP that is connected has its way from now on; one that was closed is reached by no peer any more. */
+/*
+ * Chooses the path of a QP that was connected. After a QP was closed, waits until no local peer can
+ * access it.
+ */
 static void settle_path(struct vb_adapter *adapter, struct vb_qp *qp, int mask)
 {
 	if (mask & IBV_QP_AV && mask & IBV_QP_DEST_QPN)
@@ -283,7 +292,7 @@ int vb_abi_qp_query(struct ibv_qp *qp, struct ibv_qp_attr *attr_out, int mask,
 
 	if (!vb_adapter_is_usable(adapter))
 		return EIO;
-	(void)mask; /* more than was asked for does no harm */
+	(void)mask; /* returning more than requested does no harm */
 	vb_adapter_enter(adapter);
 	vb_qp_query(own->qp, &attr);
 	vb_qp_capacity(own->qp, &capacity);
@@ -387,7 +396,10 @@ int vb_abi_qp_detach(struct ibv_qp *qp, const union ibv_gid *group, uint16_t lid
 
 /* --- posting --- */
 
-/* Only what its opcode needs, and the QP's type: to clear the rest would take longer than all else. */
+/*
+ * Fills only what the opcode and the QP type need: clearing the rest would take longer than
+ * everything else.
+ */
 static void fill_request(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
 			 struct vb_send_request *request)
 {
@@ -440,7 +452,10 @@ static void fill_request(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
 	}
 }
 
-/* It is filled in anew: one that is shown to others cannot stay in the CPU's registers. */
+/*
+ * Fills in the request again: a request whose address is passed on cannot stay in the CPU's
+ * registers.
+ */
 static int refuse_send(struct vb_abi_qp *qp, const struct ibv_send_wr *wr, vb_err err)
 {
 	struct vb_send_request request;
@@ -475,7 +490,7 @@ int vb_abi_qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 			break;
 		}
 	}
-	has_posted = vb_qp_show_send(own->qp); /* those before a bad one */
+	has_posted = vb_qp_show_send(own->qp); /* the requests before a bad one */
 	vb_lock_give(&own->send_lock);
 	if (error)
 		*bad_wr = wr;
@@ -517,7 +532,10 @@ int vb_abi_qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_re
 	return error;
 }
 
-/* ibv_bind_mw(): a type 1 window gets a new key with each binding, which the program finds in the window. */
+/*
+ * ibv_bind_mw(): a type 1 window gets a new key with each binding. The program finds the key in the
+ * window.
+ */
 int vb_abi_mw_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
 	struct vb_abi_qp *own = vb_abi_qp_of(qp);

@@ -49,7 +49,7 @@ int vb_abi_srq_create(struct ibv_context *context, struct ibv_srq_init_attr_ex *
 			      VB_ABI_SRQ);
 	if (!srq)
 		return ENOMEM;
-	srq->verbs.context = context; /* events look for it */
+	srq->verbs.context = context; /* event delivery reads it */
 	init = init_of(attr, srq);
 	vb_adapter_enter(adapter);
 	err = vb_srq_create(vb_abi_pd_of(attr->pd), &init, &srq->srq);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_wr_*: a request is put together by several calls between ibv_wr_start(), which takes the send queue's lock, and
- * ibv_wr_complete() or ibv_wr_abort(), which give it back. Each operation's call ends the request before it; the first
- * error is kept and makes ibv_wr_complete() take all of them back.
+ * ibv_wr_*: several calls build a request between ibv_wr_start(), which takes the send queue's
+ * lock, and ibv_wr_complete() or ibv_wr_abort(), which release it. Each operation's call ends the
+ * request before it; the first error is kept and makes ibv_wr_complete() withdraw all requests.
  */
 #include "abi/wr_priv.h"
 
@@ -22,7 +22,7 @@ static void fail(struct vb_abi_qp *qp, int error)
 		qp->error = error;
 }
 
-/* The request that was being put together is complete. */
+/* Completes the request under construction. */
 static void finish_request(struct vb_abi_qp *qp)
 {
 	vb_err err;
@@ -209,7 +209,7 @@ static void wr_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t address, ui
 	wr_set_sge_list(qp, 1, &(struct ibv_sge){ address, length, lkey });
 }
 
-/* Copied now: the program may reuse its buffer at once. */
+/* Copies now: the program may reuse its buffer immediately. */
 static void wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t count,
 				    const struct ibv_data_buf *buffers)
 {

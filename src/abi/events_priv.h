@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Acknowledging events. Each object that events name counts its acknowledgements under its public
- * mutex; destroying it waits until as many are there as were reported.
+ * Acknowledgement of events. Each object that events name counts its acknowledgements under its
+ * public mutex; its destruction waits until the count equals the number of reported events.
  */
 #ifndef VB_ABI_EVENTS_PRIV_H
 #define VB_ABI_EVENTS_PRIV_H
@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* The three fields of an object that belong together. */
+/* The three fields of an object that count its acknowledgements. */
 struct vb_abi_acks {
 	pthread_mutex_t *mutex;
 	pthread_cond_t *cond;

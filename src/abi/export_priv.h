@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a function leaves the library. Everything is hidden unless it is marked here and stands in
- * libibverbs.map. At the end are the prototypes of what libibverbs.so.1 exports but no installed
- * header declares: providers and librdmacm know them from rdma-core's own tree.
+ * Exports of the library. Every function is hidden unless it is marked here and listed in
+ * libibverbs.map. At the end are the prototypes of functions that libibverbs.so.1 exports but no
+ * installed header declares: providers and librdmacm know them from rdma-core's own tree.
  */
 #ifndef VB_ABI_EXPORT_PRIV_H
 #define VB_ABI_EXPORT_PRIV_H
@@ -17,13 +17,13 @@
 #define VB_ABI_EXPORT __attribute__((visibility("default")))
 
 /*
- * Binds a function of this file to a node of the map: "name@NODE" is found only by programs that
- * were linked with that version; "name@@@NODE" renames the function to the default version. The
- * files that use it are compiled without link-time optimisation, which loses such directives.
+ * Binds a function of this file to a node of the map. Only programs linked with that version find
+ * "name@NODE"; "name@@@NODE" renames the function to the default version. The files that use it are
+ * compiled without link-time optimisation, which loses such directives.
  */
 #define VB_ABI_VERSION(function, name_and_node) __asm__(".symver " #function ", " name_and_node)
 
-/* Private parts of rdma-core, never looked into here. */
+/* Private parts of rdma-core; their contents are never accessed here. */
 struct ibv_command_buffer;
 struct verbs_context_ops;
 struct verbs_cq;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The driver's objects: each begins with the public struct that programs hold, and has the engine's object behind it. The
- * lock of a queue is what nic/rings.h asks of its callers.
+ * The driver's objects: each begins with the public struct that programs hold, followed by the
+ * engine's object. nic/rings.h requires its callers to hold the lock of a queue.
  *
- * Order of locks: the engine (vb_adapter_enter), then queues and CQs, then channels. A thread that holds a queue's lock
- * only tries to drive the engine, never waits for it.
+ * Order of locks: the engine (vb_adapter_enter), then queues and CQs, then channels. A thread that
+ * holds a queue's lock only tries to drive the engine and never waits for it.
  */
 #ifndef VB_ABI_OBJECTS_PRIV_H
 #define VB_ABI_OBJECTS_PRIV_H
@@ -29,46 +29,48 @@
 #include <sys/types.h>
 
 /*
- * An open device. Contexts that were imported from each other share it: it is found by the file behind their cmd_fd, and
- * is closed with the last of them. The lists are under the adapter's ownership.
+ * An open device. Contexts imported from each other share it: the file behind their cmd_fd
+ * identifies it, and it is closed with the last of them. The adapter's ownership protects the
+ * lists.
  */
 struct vb_abi_opened {
-	/* Under the lock of the list of all. */
+	/* Under the lock of the list of all open devices. */
 	struct vb_link link;
-	uint32_t context_count; /* that are not closed */
+	uint32_t context_count; /* contexts that are not closed */
 
 	pthread_mutex_t contexts_lock;
-	struct vb_link contexts; /* the closed ones too: what was made there refers to them */
+	struct vb_link contexts; /* including closed ones: objects made there refer to them */
 
 	struct vb_adapter *adapter;
-	struct vb_device device; /* as it was when it was opened */
+	struct vb_device device; /* as it was at the open */
 	struct ibv_device *verbs;
-	struct vb_pd *spare_pd; /* of XRC_RECV QPs, which have none */
+	struct vb_pd *spare_pd; /* for XRC_RECV QPs, which have none */
 	struct vb_link xrc_domains;
-	struct vb_link pds; /* struct vb_abi_handle: what can be imported */
+	struct vb_link pds; /* struct vb_abi_handle: objects that can be imported */
 	struct vb_link mrs;
 	struct vb_link dms;
-	uint32_t handle_next; /* the last one of a PD or device memory; a region has its key */
-	pid_t process; /* a forked child cannot share it */
+	/* the last handle of a PD or device memory; the handle of a region is its key */
+	uint32_t handle_next;
+	pid_t process; /* a forked child cannot share the device */
 	dev_t file_device;
 	ino_t file_inode;
 };
 
-/* Events that wait for the program, and the descriptor that says so. */
+/* A context: the events that wait for the program, and the descriptor that signals them. */
 struct vb_abi_context {
 	struct verbs_context verbs; /* ends with the ibv_context */
 	struct vb_link link; /* in opened->contexts */
 	struct vb_abi_opened *opened;
-	struct vb_adapter *adapter; /* its */
+	struct vb_adapter *adapter; /* that of `opened` */
 	pthread_mutex_t events_lock;
 	struct vb_link events; /* struct vb_abi_async_event */
 };
 
-/* By which number an object is imported, see driver_import.c. */
+/* The number by which an object is imported, see driver_import.c. */
 struct vb_abi_handle {
 	struct vb_link link;
 	uint32_t number;
-	bool is_shared; /* there was an import: others may have the same number */
+	bool is_shared; /* was imported: others may have the same number */
 };
 
 struct vb_abi_async_event {
@@ -80,9 +82,12 @@ struct vb_abi_pd {
 	struct ibv_pd verbs;
 	struct vb_pd *pd;
 	struct vb_abi_handle handle;
-	/* Parent domains that have this PD, or what was made in this parent domain; under the adapter's ownership. */
+	/*
+	 * The number of parent domains with this PD, or of objects made in this parent domain;
+	 * under the adapter's ownership.
+	 */
 	uint32_t user_count;
-	/* Of a parent domain: the engine's object is that of the PD in it. */
+	/* For a parent domain: the engine's object is that of the inner PD. */
 	struct vb_abi_pd *inner;
 	struct vb_abi_td *td; /* or NULL */
 	struct ibv_parent_domain_init_attr parent;
@@ -94,11 +99,11 @@ struct vb_abi_td {
 };
 
 /*
- * Memory for an object, and at memory_offset in it who gave it. In a parent domain that has an allocator the program gives it.
- * All of it is zero. NULL if there is none.
+ * Memory for an object, with a record of its allocator at memory_offset. In a parent domain that
+ * has an allocator, the program provides the memory. All of it is zero. NULL: no memory.
  */
 struct vb_abi_memory {
-	struct vb_abi_pd *parent; /* or NULL: not the program */
+	struct vb_abi_pd *parent; /* NULL: not allocated by the program */
 	uint64_t resource;
 };
 enum vb_abi_resource { VB_ABI_QP, VB_ABI_CQ, VB_ABI_SRQ };
@@ -106,7 +111,7 @@ void *vb_abi_allocate(struct ibv_pd *pd, size_t size, size_t memory_offset,
 		      enum vb_abi_resource kind);
 void vb_abi_release(void *object, size_t memory_offset);
 
-/* An XRC domain may be opened several times, by the file that stands for it. */
+/* An XRC domain may be opened several times, through the file that identifies it. */
 struct vb_abi_xrc_domain {
 	struct vb_link link;
 	struct vb_xrcd *xrcd;
@@ -125,7 +130,7 @@ struct vb_abi_mr {
 	struct ibv_mr verbs;
 	struct vb_mr *mr;
 	uint32_t segment; /* see vb_adapter_share(); 0: none */
-	struct vb_registration registration; /* of a region in the program's memory */
+	struct vb_registration registration; /* for a region in the program's memory */
 	struct vb_abi_handle handle;
 };
 
@@ -145,8 +150,9 @@ struct vb_abi_channel {
 	struct ibv_comp_channel verbs;
 	struct vb_abi_context *context;
 	pthread_mutex_t lock;
-	struct vb_link waiting; /* CQs with events, each as often as it has them */
-	_Atomic bool is_waited_on; /* by us: the last event was waited for in ibv_get_cq_event() */
+	struct vb_link waiting; /* CQs with events; each counts its own */
+	/* the last event was waited for in ibv_get_cq_event(), which drives the engine */
+	_Atomic bool is_waited_on;
 };
 
 struct vb_abi_cq {
@@ -155,7 +161,7 @@ struct vb_abi_cq {
 	struct vb_cq *cq;
 	struct vb_abi_channel *channel; /* or NULL */
 	struct vb_lock lock;
-	struct vb_completion current; /* of the extended poll */
+	struct vb_completion current; /* the completion of the extended poll */
 	/* Under the channel's lock. */
 	struct vb_link waiting;
 	uint32_t events_waiting;
@@ -182,8 +188,8 @@ struct vb_abi_qp {
 	struct vb_lock recv_lock;
 	bool has_send_ops;
 	uint32_t async_taken;
-	bool is_refused; /* ibv_wr_start() found the adapter unusable, and has no lock */
-	/* The ibv_wr_* request being put together, under send_lock. */
+	bool is_refused; /* ibv_wr_start() found the adapter unusable and holds no lock */
+	/* The ibv_wr_* request under construction, under send_lock. */
 	bool has_request;
 	int error;
 	struct vb_send_request request;
@@ -227,32 +233,41 @@ static inline struct vb_abi_srq *vb_abi_srq_of(struct ibv_srq *srq)
 	return VB_CONTAINER(srq, struct vb_abi_srq, verbs);
 }
 
-/* As it was when the device was last listed. */
+/* The device as it was when last listed. */
 struct vb_device vb_abi_device_describe(const struct ibv_device *device);
 const struct vb_config *vb_abi_config(void);
 
-void vb_abi_dm_init(struct ibv_dm *dm); /* how it is copied to and from */
+void vb_abi_dm_init(struct ibv_dm *dm); /* sets its copy functions */
 
-/* Under the adapter's ownership: an object can be imported from now on; no longer, and neither can its imports. */
+/*
+ * Under the adapter's ownership. The first makes an object importable; the second ends that for the
+ * object and its imports.
+ */
 void vb_abi_handle_add(struct vb_link *list, struct vb_abi_handle *handle, uint32_t number);
 void vb_abi_handle_remove(struct vb_link *list, struct vb_abi_handle *handle);
 
-/* Waits until a descriptor may have something, driving meanwhile. EAGAIN at once if it does not block. */
+/*
+ * Waits until a descriptor may be readable, and drives the engine meanwhile. Returns EAGAIN
+ * immediately if the descriptor is non-blocking.
+ */
 int vb_abi_wait(struct vb_adapter *adapter, int fd);
 
-/* What the adapter calls for each event of the engine; the owner is not needed, for an object knows its context. */
+/*
+ * The adapter calls this for each event of the engine. `owner` is not needed: an object knows its
+ * context.
+ */
 void vb_abi_on_event(void *owner, const struct vb_event *event);
 
-/* What the adapter calls when the interface has changed. */
+/* The adapter calls this when the interface has changed. */
 void vb_abi_on_change(void *owner, uint32_t what);
-/* librdmacm hears that the interface of a device is gone. */
+/* Notifies librdmacm that the interface of a device is gone. */
 void vb_abi_tell_removal(const struct ibv_device *device);
 
-/* Removes the object's events that nobody has taken yet. */
+/* Removes the object's events that were not taken yet. */
 void vb_abi_forget_events(struct vb_abi_context *context, const void *object);
 void vb_abi_forget_completions(struct vb_abi_cq *cq);
 
-/* Fills in the address of an AH or a path. EINVAL without GRH: on Ethernet there is no other address. */
+/* Fills in the address of an AH or a path. EINVAL without GRH: Ethernet has no other address. */
 int vb_abi_address(const struct ibv_ah_attr *attr, struct vb_address *address);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The tables of operations in a context. An entry of the extended table that stays NULL makes its
- * inline function answer EOPNOTSUPP: raw packet work queues, flows, counters, tag matching, rate
- * limits. The old table is called without looking, so all that verbs.h calls there is filled.
+ * inline function return EOPNOTSUPP: raw packet work queues, flows, counters, tag matching, rate
+ * limits. The old table is called without a check, so every entry that verbs.h calls is filled.
  */
 #include "abi/driver_priv.h"
 #include "abi/ops_priv.h"

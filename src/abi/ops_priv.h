@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The verbs that programs do not call by name: the inline functions of verbs.h find them in the
- * tables of the context, which ops.c fills. Conventions of errors are those of the verbs.
+ * tables of the context, which ops.c fills. Error conventions are those of the verbs.
  */
 #ifndef VB_ABI_OPS_PRIV_H
 #define VB_ABI_OPS_PRIV_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the engine refused, in words: the engine says which rule, here are the names and numbers that programs know. */
+/*
+ * Refusals of the engine as log messages: the engine names the violated rule, and this file adds
+ * the names and numbers that programs know.
+ */
 #include "abi/refuse_priv.h"
 
 #include "abi/returns.h"
@@ -166,7 +169,7 @@ static uint64_t length_of(const struct vb_sge *sges, uint32_t count)
 	return length;
 }
 
-/* What holds for both directions. */
+/* The refusals common to both directions. */
 static int refuse_post(const char *verb, const char *object, uint32_t number,
 		       enum vb_post_refusal refusal, uint32_t sge_count, uint32_t sge_max,
 		       int error)

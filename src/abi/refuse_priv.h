@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Refusing a call: the errno for the program, and a line in the log for the person who wonders why. The line names the
- * verb, the object, what was wrong with it, and the limit. Where many verbs share a check, the object must do. What is
- * ordinary, such as a queue that is full, is for VB_LOG_DEBUG.
+ * Refusal of a call: the errno for the program, and a line in the log that explains it to the user.
+ * The line names the verb, the object, the problem and the limit. If many verbs share a check, the
+ * line names only the object. Ordinary refusals, such as a full queue, use VB_LOG_DEBUG.
  */
 #ifndef VB_ABI_REFUSE_PRIV_H
 #define VB_ABI_REFUSE_PRIV_H
@@ -17,8 +17,8 @@
 const char *vb_abi_device_name(const struct ibv_context *context);
 
 /*
- * What the engine refused, and its errno: a transition of a QP (before it was tried, for it may have changed since),
- * a work request. `verb` is who asked.
+ * Log what the engine refused and return the errno: a QP transition (described before the attempt,
+ * because the state may change) or a work request. `verb` is the calling verb.
  */
 int vb_abi_refuse_modify(const struct vb_abi_qp *qp, const struct vb_qp_attr *attr, uint32_t mask);
 int vb_abi_refuse_send(const char *verb, const struct vb_abi_qp *qp,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a verb tells its caller that it failed. The manual pages mix three conventions: the errno
- * number itself, -1 with errno, NULL with errno. Inside src/abi a function returns 0 or an errno
- * number; these helpers turn that into what the verb promises. errno exists nowhere else.
+ * The return values of verbs that fail. The manual pages mix three conventions: the errno number
+ * itself, -1 with errno, NULL with errno. Inside src/abi a function returns 0 or an errno number;
+ * these helpers turn that into what the verb promises. No other file uses errno.
  */
 #ifndef VB_ABI_RETURNS_H
 #define VB_ABI_RETURNS_H
@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stddef.h>
 
-/* What the layers below answered, as an errno number. */
+/* The errno number for an error of the layers below. */
 static inline int vb_abi_errno(vb_err err)
 {
 	switch (err) {
@@ -39,7 +39,10 @@ static inline int vb_abi_errno(vb_err err)
 	return EINVAL;
 }
 
-/* The number is the result. errno is set too: programs print it without having been told to. */
+/*
+ * The number is the result. errno is also set, because programs print it although the manual does
+ * not promise it.
+ */
 static inline int vb_abi_return_errno(int error)
 {
 	if (error)
@@ -55,7 +58,10 @@ static inline int vb_abi_return_minus_one(int error)
 	return -1;
 }
 
-/* A limit of the process may be behind the error: the log names it. Nobody else knows of all that can be short of something. */
+/*
+ * Logs the process limit that may have caused the error. Only this function knows all limits that
+ * can run out.
+ */
 void vb_abi_tell_limit(int error);
 
 static inline void *vb_abi_return_null(int error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Address handles, also those that answer a datagram. The 40 bytes in front of a datagram hold an
- * IPv6 header (or a GRH, which is the same), or 20 undefined bytes and an IPv4 header.
+ * Address handles, including those that answer a datagram. The 40 bytes in front of a datagram hold
+ * an IPv6 header (or a GRH, which is the same), or 20 undefined bytes and an IPv4 header.
  */
 #include "abi/driver_priv.h"
 #include "abi/export_priv.h"
@@ -43,14 +43,17 @@ VB_ABI_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struc
 	return 0;
 }
 
-/* The addresses of a received datagram, whichever kind its header is. */
+/* The addresses of a received datagram, for either kind of header. */
 struct route {
 	union ibv_gid from, to;
 	uint32_t flow_label;
 	uint8_t traffic_class;
 };
 
-/* Undefined bytes may look like IPv6; a right checksum behind them is hardly there by chance. */
+/*
+ * Undefined bytes may look like IPv6, but a correct IPv4 checksum behind them is hardly a
+ * coincidence.
+ */
 static bool is_ipv4(const uint8_t header[IPV4_SIZE])
 {
 	uint32_t sum = 0;
@@ -114,8 +117,8 @@ static bool is_same_family(const union ibv_gid *a, const union ibv_gid *b)
 }
 
 /*
- * Which of our addresses the answer comes from: the one the datagram was sent to. For a group it is
- * our first of the sender's kind.
+ * Finds the local address that the answer comes from: the destination of the datagram. For a group
+ * it is our first address of the sender's family.
  */
 static int find_sgid(struct ibv_context *context, uint8_t port, int table_length,
 		     const struct route *route, uint8_t *index_out)
@@ -162,8 +165,9 @@ VB_ABI_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_
 					  &attr.grh.sgid_index);
 		if (error)
 			return vb_abi_return_minus_one(error);
+		/* the completion's value describes headers (enum vb_headers) */
 		if (port.link_layer == IBV_LINK_LAYER_ETHERNET)
-			attr.sl = 0; /* the completion's tells of headers (enum vb_headers) */
+			attr.sl = 0;
 		attr.is_global = 1;
 		attr.grh.dgid = route.from;
 		attr.grh.flow_label = route.flow_label;

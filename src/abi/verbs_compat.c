@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The first version of the ABI (IBVERBS_1.0, before 2007), whose structs differ from today's. A
- * program of that time starts and finds no device; whatever else it calls says so.
+ * program of that time starts and finds no device; every other call fails.
  */
 #include "abi/export_priv.h"
 #include "abi/returns.h"
@@ -61,7 +61,7 @@ VB_ABI_VERSION(vb_abi_compat_refuse_null, "ibv_create_srq@IBVERBS_1.0");
 VB_ABI_VERSION(vb_abi_compat_refuse_null, "ibv_create_qp@IBVERBS_1.0");
 VB_ABI_VERSION(vb_abi_compat_refuse_null, "ibv_create_ah@IBVERBS_1.0");
 
-/* A GUID of zero is none. */
+/* A GUID of zero means none. */
 VB_ABI_VERSION(vb_abi_compat_refuse_null, "ibv_get_device_guid@IBVERBS_1.0");
 
 VB_ABI_VERSION(vb_abi_compat_refuse_minus_one, "ibv_close_device@IBVERBS_1.0");
@@ -89,5 +89,5 @@ VB_ABI_VERSION(vb_abi_compat_refuse, "ibv_detach_mcast@IBVERBS_1.0");
 VB_ABI_VERSION(vb_abi_compat_ignore, "ibv_ack_async_event@IBVERBS_1.0");
 VB_ABI_VERSION(vb_abi_compat_ignore, "ibv_ack_cq_events@IBVERBS_1.0");
 
-/* How providers announced themselves until rdma-core 14. */
+/* How providers registered themselves until rdma-core 14. */
 VB_ABI_VERSION(vb_abi_compat_ignore, "ibv_register_driver@IBVERBS_1.1");

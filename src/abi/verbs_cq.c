@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion queues. Every CQ is an extended one: ibv_create_cq asks for the standard fields, and
- * a pointer to one kind is a pointer to the other.
+ * Completion queues. Every CQ is an extended one: ibv_create_cq asks for the standard fields, and a
+ * pointer to one kind is a pointer to the other.
  */
 #include "abi/driver_priv.h"
 #include "abi/events_priv.h"

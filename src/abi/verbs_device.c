@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finding devices, opening and closing them, and what they say about themselves. */
+/* Listing devices, opening and closing them, and their attributes. */
 #include "abi/driver_priv.h"
 #include "abi/export_priv.h"
 #include "abi/ops_priv.h"

@@ -74,7 +74,10 @@ VB_ABI_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_as
 	return vb_abi_return_minus_one(vb_abi_context_take_event(context, event));
 }
 
-/* The counter of the object that an event names; false if it names none that could wait for it. */
+/*
+ * The counter of the object that an event names; false if the event names no object that waits for
+ * it.
+ */
 static bool find_acks(const struct ibv_async_event *event, struct vb_abi_acks *acks_out)
 {
 	struct ibv_cq *cq = event->element.cq;

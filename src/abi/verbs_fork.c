@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fork(). Hardware holds physical pages, so copy-on-write may take them away from under it. This
- * adapter reaches memory through virtual addresses: nothing has to be prepared. What a child has of its parent's devices is
- * the driver's business.
+ * Support for fork(). Hardware holds physical pages, which copy-on-write may take away. This
+ * adapter accesses memory through virtual addresses: nothing has to be prepared. The driver handles
+ * the devices that a child inherits from its parent.
  */
 #include "abi/export_priv.h"
 

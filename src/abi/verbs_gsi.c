@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* QP 1 for librdmacm (host/gsi.h): the adapter of a context is entered, asked and left. */
+/*
+ * QP 1 for librdmacm (host/gsi.h): each function enters the adapter of a context, does its work and
+ * leaves.
+ */
 #include "abi/export_priv.h"
 #include "abi/objects_priv.h"
 #include "abi/refuse_priv.h"
@@ -15,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LAST_MADS_NS 200000000u /* so long the last MADs of a user may take */
+#define LAST_MADS_NS 200000000u /* the longest time that the last MADs of a user may take */
 #define PAUSE_NS 100000
 
 struct vb_gsi_name {
@@ -23,7 +26,7 @@ struct vb_gsi_name {
 	struct vb_qp1_name *name;
 };
 
-/* That the user of this process is attached to; or NULL. */
+/* The adapter that the user of this process is attached to, or NULL. */
 static pthread_mutex_t home_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_adapter *home_adapter;
 
@@ -78,7 +81,7 @@ VB_ABI_EXPORT void vb_gsi_kick(struct ibv_context *home)
 	vb_adapter_leave(adapter);
 }
 
-/* False if it has MADs that could not be sent yet. */
+/* False if some MADs could not be sent yet. */
 static bool try_detach(struct vb_adapter *adapter, bool is_patient)
 {
 	struct vb_qp1 *qp1 = vb_adapter_qp1(adapter);

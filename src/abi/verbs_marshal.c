@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Structs as the kernel passes them to librdmacm, and as programs know them. Nothing in this library
- * needs it; a librdmacm from elsewhere calls these.
+ * Conversion between the structs that the kernel passes to librdmacm and the structs that programs
+ * know. Nothing in this library needs it; a foreign librdmacm calls these functions.
  */
 #include "abi/export_priv.h"
 
@@ -24,7 +24,7 @@ VB_ABI_EXPORT void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *to,
 VB_ABI_EXPORT void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *to,
 					      const struct ib_uverbs_qp_attr *from)
 {
-	/* Not qp_state: the caller has written there which state he wants to go to. */
+	/* Not qp_state: the caller has stored its target state there. */
 	to->cur_qp_state = (enum ibv_qp_state)from->cur_qp_state;
 	to->path_mtu = (enum ibv_mtu)from->path_mtu;
 	to->path_mig_state = (enum ibv_mig_state)from->path_mig_state;

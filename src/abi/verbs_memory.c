@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memory regions, windows and device memory. Access flags are checked here, so that every kind of
- * region has the same rules; those of the optional range are requests that may be ignored.
+ * region has the same rules; flags of the optional range are requests that may be ignored.
  */
 #include "abi/driver_priv.h"
 #include "abi/export_priv.h"
@@ -20,7 +20,7 @@ enum {
 		       IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB,
 };
 
-/* Whoever lets others write must be able to write himself. */
+/* A region that lets peers write must also allow local writes. */
 static int check_access(unsigned int access)
 {
 	const unsigned int known = (unsigned int)(KNOWN_ACCESS | IBV_ACCESS_OPTIONAL_RANGE);
@@ -54,7 +54,7 @@ static struct vb_abi_range make_range(void *address, size_t length, uint64_t iov
 	return (struct vb_abi_range){ address, length, iova, access };
 }
 
-/* The public fields that all kinds of regions have. */
+/* Sets the public fields that all kinds of regions have. */
 static struct ibv_mr *finish_mr(struct ibv_mr *mr, struct ibv_pd *pd, void *address, size_t length)
 {
 	mr->context = pd->context;
@@ -175,7 +175,7 @@ static int check_reregister(int flags, const struct ibv_pd *pd, const struct vb_
 	return 0;
 }
 
-/* Does not return an errno number but what is left of the region; errno says why. */
+/* Returns no errno number but the state of the region after the error; errno holds the reason. */
 VB_ABI_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
 			       size_t length, int access)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Numbers of the verbs API as text. Programs print these and scripts compare them, so they are the
- * strings that users of libibverbs know, to the letter; tests/abi holds them against the installed
+ * Numbers of the verbs API as text. Programs print these and scripts compare them, so they are
+ * exactly the strings that users of libibverbs know; tests/abi compares them with the installed
  * library.
  */
 #include "abi/export_priv.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ports, their GID tables and P_Key tables. struct ibv_port_attr grew once: the function
- * ibv_query_port is called by programs that have the shorter one, today's go through the context.
+ * Ports, their GID tables and P_Key tables. struct ibv_port_attr grew once: programs with the
+ * shorter struct call the function ibv_query_port; current programs go through the context.
  */
 #include "abi/driver_priv.h"
 #include "abi/export_priv.h"
@@ -36,7 +36,7 @@ VB_ABI_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port_num,
 				    OLD_PORT_ATTR_SIZE);
 }
 
-/* An empty slot reads as a GID of zero here; only the newer queries can tell. */
+/* An empty slot reads as a GID of zero here; only the newer queries can report it. */
 VB_ABI_VERSION(ibv_query_gid, "ibv_query_gid@@@IBVERBS_1.1");
 VB_ABI_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index,
 				union ibv_gid *gid)
@@ -63,7 +63,7 @@ VB_ABI_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_n
 	return 0;
 }
 
-/* Programs of a later rdma-core may have a longer entry: what we do not know of is zero. */
+/* Programs of a later rdma-core may have a longer entry: fields unknown here are zero. */
 static void store_entry(void *to, const struct ibv_gid_entry *entry, size_t entry_size)
 {
 	memset(to, 0, entry_size);
@@ -92,7 +92,7 @@ VB_ABI_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_n
 	return 0;
 }
 
-/* Adds the entries of a port behind the `count` that are there; the new count, or -errno. */
+/* Appends the entries of a port after the first `count`. Returns the new count or -errno. */
 static ssize_t add_port_entries(struct ibv_context *context, uint32_t port, void *entries,
 				size_t capacity, size_t entry_size, size_t count)
 {

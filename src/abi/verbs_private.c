@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * IBVERBS_PRIVATE_34: what rdma-core's library offers to its providers. Distribution binaries are
- * linked with libmlx5 and libefa, which will not load unless every symbol of theirs is found; they
- * register themselves and are never asked for anything, because no device here is theirs.
+ * IBVERBS_PRIVATE_34: the functions that rdma-core's library offers to its providers. Distribution
+ * binaries are linked with libmlx5 and libefa, which load only if every symbol they use is found;
+ * they register themselves and are never called, because no device here is theirs.
  */
 #include "abi/export_priv.h"
 #include "abi/returns.h"
@@ -64,7 +64,7 @@ VB_ABI_EXPORT void __verbs_log(struct verbs_context *context, uint32_t level, co
 	(void)format;
 }
 
-/* How many attributes a command has with those linked to it: there never are any. */
+/* The number of attributes of a command and those linked to it: none are ever linked. */
 VB_ABI_EXPORT unsigned int __ioctl_final_num_attrs(unsigned int count,
 						   struct ibv_command_buffer *link)
 {
@@ -72,7 +72,10 @@ VB_ABI_EXPORT unsigned int __ioctl_final_num_attrs(unsigned int count,
 	return count;
 }
 
-/* There is no kernel device to command. Arguments do not matter to a function that reads none. */
+/*
+ * There is no kernel device to command. The function reads no arguments, so their types do not
+ * matter.
+ */
 VB_ABI_EXPORT int vb_abi_private_refuse(void)
 {
 	return vb_abi_return_errno(EOPNOTSUPP);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs and their multicast groups. Whether attributes fit the state and the kind of service
- * is the engine's business; here is only what holds for all.
+ * Queue pairs and their multicast groups. The engine checks whether attributes fit the state and
+ * the type of service; this file checks only what holds for all.
  */
 #include "abi/driver_priv.h"
 #include "abi/events_priv.h"
@@ -11,14 +11,14 @@
 #include "abi/returns.h"
 
 enum {
-	/* The others are of raw packets: segmentation, RSS. */
+	/* All others are for raw packets: segmentation, RSS. */
 	KNOWN_INIT_ATTR = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 			  IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 	/* Rate limits are for raw packets. */
 	KNOWN_ATTR = IBV_QP_RATE_LIMIT - 1,
 };
 
-/* Which domain and which queues a QP of this type lives in. */
+/* Checks the domain and the queues that a QP of this type needs. */
 static int check_parents(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
 	if (attr->qp_type == IBV_QPT_XRC_RECV) {
@@ -173,7 +173,7 @@ VB_ABI_EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int 
 	return vb_abi_return_errno(error);
 }
 
-/* The last byte of a message is the last to become visible, but nothing is said of the others. */
+/* The last byte of a message becomes visible last; the order of the others is not guaranteed. */
 VB_ABI_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op,
 					     uint32_t flags)
 {
@@ -230,7 +230,7 @@ VB_ABI_EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, 
 	return vb_abi_return_errno(error ? error : vb_abi_qp_detach(qp, gid, lid));
 }
 
-/* Enhanced connection establishment is how two adapters of one vendor find out about each other. */
+/* Enhanced connection establishment lets two adapters of one vendor learn about each other. */
 VB_ABI_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)ece;

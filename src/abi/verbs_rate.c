@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Static rates: the code of the specification, the same as a multiple of 2.5 Gb/s where it is one,
- * and in Mb/s as the link really signals. One table serves all four directions.
+ * Static rates: the code of the specification, the rate as a multiple of 2.5 Gb/s where it is one,
+ * and the real signalling rate in Mb/s. One table serves all four directions.
  */
 #include "abi/export_priv.h"
 
 struct rate {
 	enum ibv_rate code;
-	int multiple; /* 0: not one that the multiples know */
+	int multiple; /* 0: not a multiple */
 	int mbps;
 };
 

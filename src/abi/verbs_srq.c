@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared receive queues, of the basic kind and for XRC. */
+/* Shared receive queues, basic and XRC. */
 #include "abi/driver_priv.h"
 #include "abi/events_priv.h"
 #include "abi/export_priv.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where sysfs is, and small files from it. Files are read with system calls of our own: an
+ * The location of sysfs, and reading small files from it. Direct system calls read the files: an
  * interposed open() or read() (librspreload has such) must not see them.
  */
 #include "abi/export_priv.h"
@@ -56,7 +56,7 @@ static ssize_t read_whole(int fd, char *buffer, size_t size)
 	return (ssize_t)filled;
 }
 
-/* The text of a file without its line end: the length, or -1 with errno. */
+/* Reads the text of a file without its line end. Returns the length, or -1 with errno. */
 static int read_text(const char *path, char *buffer, size_t size)
 {
 	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
@@ -73,7 +73,7 @@ static int read_text(const char *path, char *buffer, size_t size)
 	if (length > 0 && buffer[length - 1] == '\n')
 		length--;
 	if ((size_t)length >= size)
-		return vb_abi_return_minus_one(EOVERFLOW); /* no room for the end of the text */
+		return vb_abi_return_minus_one(EOVERFLOW); /* no room for the terminating null */
 	buffer[length] = '\0';
 	return (int)length;
 }

@@ -8,29 +8,29 @@
  *
  * A connect, from both sides. The passive program listens:
  *
- * 	struct vb_cm_service service = { .id = vb_service_id(VB_SERVICE_SPACE_TCP, 7471),
- * 					 .takes = VB_CM_IPV4 };
- * 	vb_cm_listen(cm, &service, backlog, owner, &listener);
+ *	struct vb_cm_service service = { .id = vb_service_id(VB_SERVICE_SPACE_TCP, 7471),
+ *					 .takes = VB_CM_IPV4 };
+ *	vb_cm_listen(cm, &service, backlog, owner, &listener);
  *
  * The active program has made a QP and connects. The machine sends the REQ, and repeats it when no
  * answer comes:
  *
- * 	vb_cm_connection_create(cm, owner, &connection);
- * 	vb_cm_connect(connection, &request, now_ns);
- * 	while (vb_cm_take_mad(cm, &out))	after each call, MAD or deadline
- * 		…sends out.bytes by out.flow to QP out.qpn…
+ *	vb_cm_connection_create(cm, owner, &connection);
+ *	vb_cm_connect(connection, &request, now_ns);
+ *	while (vb_cm_take_mad(cm, &out))	after each call, MAD or deadline
+ *		…sends out.bytes by out.flow to QP out.qpn…
  *
  * At the passive side each MAD that arrives at QP 1 goes in, and the resulting events are taken
  * out:
  *
- * 	switch (vb_cm_receive(cm, &flow, source_qpn, bytes, length, now_ns, &meant)) {
- * 	case VB_CM_TAKEN: …
- * 	case VB_CM_NOT_MINE: …asks the other processes for meant.service or meant.comm_id; if no
- * 		process has it: vb_cm_refuse(cm, &flow, source_qpn, bytes, length);
- * 	case VB_CM_MALFORMED: …counts it…
- * 	}
- * 	while (vb_cm_take_event(cm, &event))
- * 		…
+ *	switch (vb_cm_receive(cm, &flow, source_qpn, bytes, length, now_ns, &meant)) {
+ *	case VB_CM_TAKEN: …
+ *	case VB_CM_NOT_MINE: …asks the other processes for meant.service or meant.comm_id; if no
+ *		process has it: vb_cm_refuse(cm, &flow, source_qpn, bytes, length);
+ *	case VB_CM_MALFORMED: …counts it…
+ *	}
+ *	while (vb_cm_take_event(cm, &event))
+ *		…
  *
  * VB_CM_REQUEST brings a new connection, which belongs to the taker from now on. The passive
  * program makes a QP, moves it to RTR with the attributes of vb_cm_connection_qp(), and calls

@@ -298,7 +298,7 @@ static void on_duplicate_rep(struct vb_cm_connection *connection)
 		vb_cm_send_answer(connection, &mra);
 	} else if (connection->has_answer && (connection->answer_kind == VB_MAD_RTU ||
 					      connection->answer_kind == VB_MAD_REJ)) {
-		vb_cm_send_again(connection); /* the RTU was lost */
+		vb_cm_send_again(connection); /* the earlier answer was lost */
 	}
 }
 

@@ -37,8 +37,8 @@ void *vb_abi_allocate(struct ibv_pd *pd, size_t size, size_t memory_offset,
 		      enum vb_abi_resource kind)
 {
 	struct vb_abi_pd *own = pd ? VB_CONTAINER(pd, struct vb_abi_pd, verbs) : NULL;
-	const uint64_t resource = (uint64_t)UINT32_MAX << 32 |
-				  kind; /* no kernel driver has this number */
+	/* No kernel driver has this number. */
+	const uint64_t resource = (uint64_t)UINT32_MAX << 32 | kind;
 	void *object = IBV_ALLOCATOR_USE_DEFAULT;
 
 	if (own && own->inner && own->parent.comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS)

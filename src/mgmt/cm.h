@@ -281,8 +281,8 @@ struct vb_cm_private {
 
 struct vb_cm_request {
 	uint64_t service;
-	const struct vb_service_ip
-		*ip; /* NULL without IP addresses; otherwise takes 36 bytes of the private data */
+	/* NULL without IP addresses; otherwise takes 36 bytes of the private data */
+	const struct vb_service_ip *ip;
 	struct vb_flow flow; /* from us to the peer: GIDs, flow label, traffic class, hop limit */
 	enum vb_cm_transport transport;
 	vb_qpn qpn;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making and recognising them, with bare system calls: other functions of these names may be ours. */
+/*
+ * Making and recognising descriptors of the tree, with bare system calls: the functions with these
+ * names may be our own.
+ */
 #include "shim/handle.h"
 
 #include "host/quiet.h"
@@ -18,7 +21,7 @@
 #define NAME_MAX_OF_KERNEL 249
 #define LINK_PREFIX "/memfd:" NAME_PREFIX
 #define LINK_SUFFIX " (deleted)"
-#define RIGHTS 0444 /* deleted files with these are hardly ever anything else */
+#define RIGHTS 0444 /* deleted files with these rights are hardly ever anything else */
 
 static _Atomic bool exist;
 
@@ -31,7 +34,7 @@ static int check_flags(enum vb_tree_kind kind, int flags)
 	if ((flags & O_CREAT) && (flags & O_EXCL))
 		return EEXIST;
 	if (kind == VB_TREE_LINK && !(flags & O_PATH))
-		return ELOOP; /* O_NOFOLLOW, or it would have been followed */
+		return ELOOP; /* O_NOFOLLOW, otherwise the link would have been followed */
 	if ((flags & O_TMPFILE) == O_TMPFILE)
 		return EOPNOTSUPP;
 	if ((flags & O_DIRECTORY) && kind != VB_TREE_FOLDER)
@@ -43,7 +46,10 @@ static int check_flags(enum vb_tree_kind kind, int flags)
 	return 0;
 }
 
-/* Where files may not be that large (RLIMIT_FSIZE), there is none; but the program does not end by that. */
+/*
+ * If the file size limit (RLIMIT_FSIZE) is too small, the open fails, but the program is not killed
+ * by it.
+ */
 static int write_text(int fd, const char *text, size_t length)
 {
 	struct vb_quiet quiet;

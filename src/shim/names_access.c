@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The names that ask for permissions and extended attributes. Files are there to be read, devices also to be written. */
+/*
+ * The functions that query permissions and extended attributes. Files can be read; devices can also
+ * be written.
+ */
 #include "shim/next.h"
 #include "shim/route.h"
 
@@ -18,7 +21,7 @@ static int check_access(const struct vb_tree_node *node, int mode)
 	return 0;
 }
 
-/* For paths that are worth looking at. */
+/* For paths that need a closer look. */
 static int access_route(int folder_fd, const char *path, int mode, int flags)
 {
 	struct vb_route route;
@@ -76,7 +79,9 @@ VB_EXPORT int eaccess(const char *path, int mode)
 
 /* --- extended attributes ---------------------------------------------------------------------- */
 
-/* The path to ask about instead; NULL with errno for nodes, which have none, and errors. */
+/*
+ * The path to query instead; NULL with errno for nodes, which have no attributes, and for errors.
+ */
 static const char *find_attributed(struct vb_route *route, const char *path, bool follows_last_link)
 {
 	vb_route_init(route, AT_FDCWD, path, follows_last_link);

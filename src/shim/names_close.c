@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The names that close descriptors. Those of the adapter are not the program's (link/descriptor.h): to close one fails as
- * if it were not open, ranges go round them, and nothing can be put in their place.
+ * The functions that close descriptors. Those of the adapter do not belong to the program
+ * (link/descriptor.h): closing one fails as if it were not open, ranges skip them, and nothing can
+ * be put in their place.
  */
 #include "shim/next.h"
 
@@ -12,7 +13,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Our libraries find it by its name. */
+/* Our libraries find this variable by its name. */
 VB_EXPORT extern _Atomic uint64_t vb_shim_descriptors[VB_DESCRIPTOR_COUNT];
 _Atomic uint64_t vb_shim_descriptors[VB_DESCRIPTOR_COUNT];
 
@@ -25,12 +26,15 @@ static bool is_protected(unsigned fd)
 	identity = atomic_load_explicit(&vb_shim_descriptors[fd], memory_order_relaxed);
 	if (!identity || vb_descriptor_identity((int)fd) == identity)
 		return identity;
-	/* Closed without our knowledge, and the program's by now: forget it, unless it has just been set anew. */
+	/*
+	 * Closed without our knowledge, and now a descriptor of the program: forget it, unless it
+	 * has just been set again.
+	 */
 	atomic_compare_exchange_strong(&vb_shim_descriptors[fd], &identity, 0);
 	return false;
 }
 
-/* The first protected one from here on, or UINT_MAX. */
+/* The first protected descriptor from here on, or UINT_MAX. */
 static unsigned find_protected(unsigned from)
 {
 	for (; from < VB_DESCRIPTOR_COUNT; from++)
@@ -47,7 +51,7 @@ VB_EXPORT int close(int fd)
 	return -1;
 }
 
-/* What closes at exec only is as it was: ours do so, too. */
+/* Closing only at exec needs no change: the adapter's descriptors also close at exec. */
 VB_EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
 	if (first > last || flags & (int)CLOSE_RANGE_CLOEXEC)

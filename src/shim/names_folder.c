@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The names that list folders. The C library keeps the inside of a DIR to itself, so those of the tree are objects of our
- * own: a mark in their first bytes, where the C library's has a descriptor and a lock, tells them apart. All functions
- * that take a DIR are here; no other may look into one.
+ * The functions that list folders. The C library hides the contents of a DIR, so streams of the
+ * tree are separate objects: a mark in their first bytes, where the C library's has a descriptor
+ * and a lock, distinguishes them. All functions that take a DIR are here; no other function may
+ * look into one.
  */
 #include "shim/handle.h"
 #include "shim/next.h"
@@ -12,13 +13,13 @@
 
 _Static_assert(sizeof(struct dirent) == sizeof(struct dirent64), "one function fills both");
 
-#define MARK 0xfeed76657262ffffull /* as a descriptor it would be far too large */
+#define MARK 0xfeed76657262ffffull /* far too large for a descriptor */
 
 struct folder {
 	uint64_t mark;
 	int fd;
 	uint32_t position; /* of the next entry: "." and ".." come first */
-	struct vb_route route; /* the folder as it was when it was opened */
+	struct vb_route route; /* the folder as it was at the open */
 	struct dirent64 entry;
 };
 
@@ -29,7 +30,7 @@ static const unsigned char types[] = {
 	[VB_TREE_DEVICE] = DT_CHR,
 };
 
-/* NULL if it is the C library's. */
+/* NULL if the stream belongs to the C library. */
 static struct folder *own(DIR *stream)
 {
 	struct folder *folder = (struct folder *)(void *)stream;
@@ -43,7 +44,7 @@ static struct folder *own(DIR *stream)
 
 /* --- opening and closing ---------------------------------------------------------------------- */
 
-/* The descriptor becomes the stream's, unless this fails. */
+/* The stream takes over the descriptor, unless this fails. */
 static DIR *make_stream(int fd, const char *path)
 {
 	struct folder *folder = calloc(1, sizeof(*folder));
@@ -226,7 +227,7 @@ VB_EXPORT void seekdir(DIR *stream, long position)
 		vb_next()->seekdir(stream, position);
 }
 
-/* --- scandir, which does all of it inside of the C library ------------------------------------ */
+/* --- scandir, which works entirely inside the C library --- */
 
 typedef int chooser(const struct dirent64 *);
 typedef int comparison(const struct dirent64 **, const struct dirent64 **);
@@ -254,8 +255,8 @@ static bool add_entry(struct dirent64 ***list, int count, const struct dirent64 
 
 static int scan(DIR *stream, struct dirent64 ***list_out, chooser *chooses, comparison *compare)
 {
-	struct dirent64 **list =
-		malloc(sizeof(*list)); /* of none, too, there is something to free */
+	/* An empty list must also be freeable. */
+	struct dirent64 **list = malloc(sizeof(*list));
 	const struct dirent64 *entry;
 	int count = 0;
 

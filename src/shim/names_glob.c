@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * glob() asks the kernel without the names that we have taken, but can be given other functions to ask: it gets ours, if
- * the pattern may match something in the tree.
+ * glob() queries the kernel without the interposed names, but accepts other functions to query
+ * with. It gets ours if the pattern may match something in the tree.
  */
 #include "shim/next.h"
 #include "shim/tree_entry_priv.h"
@@ -10,7 +10,7 @@
 
 _Static_assert(sizeof(glob_t) == sizeof(glob64_t), "one function fills both");
 
-/* Up to its first special character, is the pattern the way to a root, or inside of it? */
+/* True if the pattern, up to its first special character, leads to a root or inside one. */
 static bool may_match(const char *pattern)
 {
 	size_t length = strcspn(pattern, "*?[{~\\");

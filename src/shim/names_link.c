@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The names that follow links. realpath() asks the kernel without the names that we have taken: it needs an answer. */
+/*
+ * The functions that follow links. realpath() queries the kernel without the interposed names, so
+ * it needs its own answer.
+ */
 #include "shim/next.h"
 #include "shim/route.h"
 
@@ -22,7 +25,7 @@ static ssize_t read_link(const struct vb_tree_node *node, char *target, size_t s
 	return (ssize_t)(length < size ? length : size);
 }
 
-/* For paths that are worth looking at. */
+/* For paths that need a closer look. */
 static ssize_t readlink_route(int folder_fd, const char *path, char *target, size_t size)
 {
 	struct vb_route route;
@@ -61,7 +64,7 @@ VB_EXPORT ssize_t readlinkat(int folder_fd, const char *path, char *target, size
 	return readlink_route(folder_fd, path, target, size);
 }
 
-/* The checked forms end the program when the buffer is smaller than the program says. */
+/* The checked forms abort the program if the buffer is smaller than the program claims. */
 VB_EXPORT ssize_t __readlink_chk(const char *path, char *target, size_t size, size_t room)
 {
 	if (size > room)
@@ -79,7 +82,7 @@ VB_EXPORT ssize_t __readlinkat_chk(int folder_fd, const char *path, char *target
 
 /* --- realpath --------------------------------------------------------------------------------- */
 
-/* For paths that are worth looking at. */
+/* For paths that need a closer look. */
 static char *realpath_route(const char *path, char *resolved)
 {
 	struct vb_route route;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The names by which a program changes its mappings, or copies itself without fork(), which tells libibverbs by itself. Private memory
- * that libibverbs has converted (docs/adr/0004) is made what it was before such a call sees it. What the C library does by itself does
- * not come here: free(), realloc() and thread stacks.
+ * The functions by which a program changes its mappings, or copies itself without fork(), which
+ * notifies libibverbs by itself. Before such a call sees it, private memory that libibverbs has
+ * converted (docs/adr/0004) is converted back. Calls inside the C library do not come here: free(),
+ * realloc() and thread stacks.
  */
 #include "shim/next.h"
 
@@ -14,13 +15,16 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#define DROPPABLE 8 /* a kind of private mapping, of Linux 6.11 */
+#define DROPPABLE 8 /* a kind of private mapping, since Linux 6.11 */
 
-/* libibverbs finds it by its name and stores its function here. */
+/* libibverbs finds this variable by its name and stores its function here. */
 VB_EXPORT extern vb_conversion_hook *vb_shim_memory;
 vb_conversion_hook *vb_shim_memory;
 
-/* And asks here whether the program has ever made memory special, so that a new mapping in its place would not be the same. */
+/*
+ * libibverbs asks here whether the program has ever made memory special, so that a new mapping in
+ * its place would not be the same.
+ */
 VB_EXPORT extern bool vb_shim_has_special_memory;
 bool vb_shim_has_special_memory;
 
@@ -59,7 +63,7 @@ static void tell_if_fixed(enum vb_conversion_reason reason, const void *address,
 		(void)tell(reason, address, length);
 }
 
-/* What the kernel tells of memory in its short list of mappings is not all: this is not in there. */
+/* Notes the kinds of memory that the kernel's short list of mappings does not show. */
 static void note_kind(int flags)
 {
 	if (flags & MAP_GROWSDOWN || (flags & MAP_TYPE) == DROPPABLE)
@@ -108,7 +112,7 @@ VB_EXPORT void *mremap(void *address, size_t length, size_t new_length, int flag
 	return vb_next()->mremap(address, length, new_length, flags, place);
 }
 
-/* Hints about when memory will be used say nothing about what it is. */
+/* Hints about the use of memory do not change its kind. */
 static bool is_mere_hint(int advice)
 {
 	return advice == MADV_NORMAL || advice == MADV_RANDOM || advice == MADV_SEQUENTIAL ||
@@ -126,7 +130,7 @@ static bool is_at_page(const void *address)
 	return (uintptr_t)address % (uintptr_t)sysconf(_SC_PAGESIZE) == 0;
 }
 
-/* Of advice that is not known here nobody knows what it does. */
+/* Unknown advice counts as special: its effect is not known. */
 static bool is_making_special(int advice)
 {
 	return !is_mere_hint(advice) && !is_emptying(advice) && advice != MADV_REMOVE &&
@@ -175,7 +179,7 @@ VB_EXPORT int mlockall(int flags)
 	return vb_next()->mlockall(flags);
 }
 
-/* Without the handlers that fork() calls. */
+/* Does not run the handlers that fork() calls. */
 VB_EXPORT pid_t _Fork(void)
 {
 	(void)tell(VB_CONVERSION_COPIES, NULL, SIZE_MAX);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The names that open files by path, and those that _FORTIFY_SOURCE puts in their place. */
+/* The functions that open files by path, and those that _FORTIFY_SOURCE puts in their place. */
 #include "shim/handle.h"
 #include "shim/next.h"
 
 #include <errno.h>
 #include <stdarg.h>
 
-/* Is there a third argument? */
+/* True if there is a third argument. */
 static bool has_mode(int flags)
 {
 	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
-/* For paths that are worth looking at. */
+/* For paths that need a closer look. */
 static int open_route(int folder_fd, const char *path, int flags, mode_t mode)
 {
 	bool follows = !(flags & O_NOFOLLOW) && !((flags & O_CREAT) && (flags & O_EXCL));
@@ -31,7 +31,7 @@ static int open_route(int folder_fd, const char *path, int flags, mode_t mode)
 		fd = vb_next()->openat(AT_FDCWD, route.path, flags, mode);
 		break;
 	case VB_ROUTE_ERROR:
-		/* sysfs permits nobody to make files. */
+		/* sysfs does not permit creating files. */
 		errno = route.error == ENOENT && (flags & O_CREAT) ? EACCES : route.error;
 		break;
 	}
@@ -110,7 +110,7 @@ VB_EXPORT int creat64(const char *path, mode_t mode)
 	return open_route(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
 }
 
-/* These have no mode; that it would be needed is a mistake that the plain ones forgive. */
+/* These have no mode. If one is needed, that is a mistake that the plain functions forgive. */
 VB_EXPORT int __open_2(const char *path, int flags)
 {
 	return open(path, flags, 0);

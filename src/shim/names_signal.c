@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The functions of the C library by which a program sets handlers of signals and masks. This library stands before the
- * C library in every process that `verbatim run` started, however libibverbs came into it. Once a program has
- * opened an adapter, what it wants of SIGSEGV and SIGBUS goes to libibverbs, which must have the first handlers of
- * both (docs/adr/0001); everything else goes where it would have gone. siginterrupt() is left as it is. Changes of masks
- * are counted only.
+ * The functions of the C library by which a program sets signal handlers and masks. This library
+ * stands before the C library in every process that `verbatim run` started, however libibverbs came
+ * into it. After a program has opened an adapter, its calls for SIGSEGV and SIGBUS go to
+ * libibverbs, which must have the first handlers of both (docs/adr/0001); everything else goes
+ * where it would have gone. siginterrupt() is left as it is. Changes of masks are only counted.
  */
 #include "shim/next.h"
 
@@ -20,23 +20,23 @@
 typedef int vb_shim_action(int number, const struct sigaction *action, struct sigaction *old);
 typedef __sighandler_t handler_setter(int number, __sighandler_t handler);
 
-/* libibverbs finds it by its name and stores its function here, once. */
+/* libibverbs finds this variable by its name and stores its function here, once. */
 extern vb_shim_action *vb_shim_sigaction;
 vb_shim_action *vb_shim_sigaction;
 
-/* How often the program has set a mask of signals, in any thread. libibverbs looks at it. */
+/* The number of times the program has set a signal mask, in any thread. libibverbs reads it. */
 extern unsigned vb_shim_mask_changes;
 unsigned vb_shim_mask_changes;
 
-/* Old names that headers no longer have. */
+/* Old names that headers no longer declare. */
 __sighandler_t bsd_signal(int number, __sighandler_t handler);
 __sighandler_t sysv_signal(int number, __sighandler_t handler);
 
 #pragma GCC visibility pop
 
-/* --- where a call goes --------------------------------------------------------------------------- */
+/* --- the destination of a call --- */
 
-/* The function that would have been called without us. */
+/* The function that would have been called without this library. */
 static void *find_next(void **found, const char *name)
 {
 	void *next = __atomic_load_n(found, __ATOMIC_RELAXED);
@@ -48,7 +48,7 @@ static void *find_next(void **found, const char *name)
 	return next;
 }
 
-/* libibverbs, if it wants to know of this signal; else NULL. */
+/* The function of libibverbs, if it handles this signal; otherwise NULL. */
 static vb_shim_action *find_taker(int number)
 {
 	if (number != SIGSEGV && number != SIGBUS)
@@ -56,7 +56,7 @@ static vb_shim_action *find_taker(int number)
 	return __atomic_load_n(&vb_shim_sigaction, __ATOMIC_ACQUIRE);
 }
 
-/* Returns the handler before, or SIG_ERR and errno. */
+/* Returns the previous handler, or SIG_ERR and errno. */
 static __sighandler_t exchange(vb_shim_action *take, int number, __sighandler_t handler, int flags,
 			       bool blocks_itself)
 {
@@ -74,7 +74,7 @@ static __sighandler_t exchange(vb_shim_action *take, int number, __sighandler_t 
 	return take(number, &action, &old) ? SIG_ERR : old.sa_handler;
 }
 
-/* --- the names ----------------------------------------------------------------------------------- */
+/* --- the interposed functions --- */
 
 #pragma GCC visibility push(default)
 
@@ -134,8 +134,9 @@ int sigignore(int number)
 }
 
 /*
- * A mask is its thread's own, so that thread sees the count that goes with it. Both functions are called in handlers and between fork
- * and exec, where nothing can be looked up: vb_next() has done so when the process began.
+ * A mask belongs to one thread, so that thread sees the count that goes with it. Both functions are
+ * called in handlers and between fork and exec, where nothing can be looked up: vb_next() did so
+ * when the process began.
  */
 static int count_change(int result)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The names that describe files: stat and the like, their 64-bit forms, which are the same here, and the forms with a
- * version that older programs call. A descriptor of ours says the same as the path that it was opened by.
+ * The functions that describe files: stat and the like, their 64-bit forms, which are the same
+ * here, and the forms with a version that older programs call. A descriptor of the tree reports the
+ * same as the path it was opened by.
  */
 #include "shim/handle.h"
 #include "shim/next.h"
@@ -13,7 +14,7 @@
 
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "one function fills both");
 
-#define DEVICE_ID makedev(0, 0xfb) /* no file system's */
+#define DEVICE_ID makedev(0, 0xfb) /* used by no file system */
 
 /* --- a node's description --------------------------------------------------------------------- */
 
@@ -24,7 +25,7 @@ static const mode_t modes[] = {
 	[VB_TREE_DEVICE] = S_IFCHR | 0666,
 };
 
-/* Folders have a link from themselves, from above, and from each folder in them. */
+/* A folder has one link from itself, one from its parent, and one from each folder in it. */
 static nlink_t count_links(const struct vb_tree *tree, const struct vb_tree_node *node)
 {
 	char name[VB_TREE_NAME_MAX];
@@ -38,7 +39,10 @@ static nlink_t count_links(const struct vb_tree *tree, const struct vb_tree_node
 	return count;
 }
 
-/* sysfs says 4096 of every file, but what is behind our descriptors is no longer than it is: who copies them must know. */
+/*
+ * sysfs reports 4096 for every file, but files behind our descriptors have their real length:
+ * programs that copy them need it.
+ */
 static off_t measure(const struct vb_tree_node *node)
 {
 	char text[VB_TREE_TEXT_MAX];
@@ -55,7 +59,7 @@ static void describe(const struct vb_route *route, struct stat *status)
 	uint64_t number = vb_tree_device_number(node);
 	struct stat above = { 0 };
 
-	/* As old as the system's own. */
+	/* The times of the system's own files. */
 	(void)syscall(SYS_newfstatat, AT_FDCWD, "/sys", &above, 0);
 	memset(status, 0, sizeof(*status));
 	status->st_dev = DEVICE_ID;
@@ -70,7 +74,7 @@ static void describe(const struct vb_route *route, struct stat *status)
 		status->st_rdev = makedev((unsigned)(number >> 32), (unsigned)number);
 }
 
-/* For paths that are worth looking at. */
+/* For paths that need a closer look. */
 static int stat_route(int folder_fd, const char *path, struct stat *status, int flags)
 {
 	struct vb_route route;
@@ -96,7 +100,10 @@ static int stat_route(int folder_fd, const char *path, struct stat *status, int 
 	return result;
 }
 
-/* False if the descriptor is not ours. One whose device is gone shows what is left of it: an empty file. */
+/*
+ * False if the descriptor does not belong to the tree. If its device is gone, describes what is
+ * left: an empty file.
+ */
 static bool stat_handle(int fd, struct stat *status)
 {
 	struct vb_route route;
@@ -186,7 +193,7 @@ VB_EXPORT int fstatat64(int folder_fd, const char *path, struct stat64 *status, 
 	return stat_route(folder_fd, path, plain(status), flags);
 }
 
-/* --- with a version, which is the same for all that still run --------------------------------- */
+/* --- with a version, which is the same for all programs that still run --- */
 
 VB_EXPORT int __xstat(int version, const char *path, struct stat *status)
 {
@@ -264,7 +271,7 @@ static void extend(const struct stat *status, struct statx *extended)
 	};
 }
 
-/* For paths that are worth looking at. */
+/* For paths that need a closer look. */
 static int statx_route(int folder_fd, const char *path, int flags, unsigned mask,
 		       struct statx *extended)
 {
@@ -307,9 +314,9 @@ VB_EXPORT int statx(int folder_fd, const char *path, int flags, unsigned mask,
 	return statx_route(folder_fd, path, flags, mask, extended);
 }
 
-/* --- the file system: that of the folder of the system above ---------------------------------- */
+/* --- the file system: that of the system folder above --- */
 
-/* The path to ask about instead; NULL with errno if there is none. */
+/* The path to query instead; NULL with errno if there is none. */
 static const char *find_ground(struct vb_route *route, const char *path)
 {
 	vb_route_init(route, AT_FDCWD, path, true);

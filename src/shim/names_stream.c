@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The names that open streams. A stream on a node is one on its descriptor; contents are there to be read only. */
+/*
+ * The functions that open streams. A stream on a node is a stream on its descriptor; contents are
+ * read-only.
+ */
 #include "shim/handle.h"
 #include "shim/next.h"
 
@@ -50,7 +53,7 @@ VB_EXPORT FILE *fopen64(const char *path, const char *mode)
 	return open_stream(path, mode);
 }
 
-/* The stream keeps its place: it is opened anew on what our descriptor stands for. */
+/* The stream stays the same object: it is reopened on the file behind our descriptor. */
 static FILE *reopen_stream(const char *path, const char *mode, FILE *stream)
 {
 	int fd = openat(AT_FDCWD, path, flags_of(mode) | O_CLOEXEC, 0666), error;
@@ -58,7 +61,7 @@ static FILE *reopen_stream(const char *path, const char *mode, FILE *stream)
 
 	if (fd < 0) {
 		error = errno;
-		fclose(stream); /* as it does if it fails */
+		fclose(stream); /* as freopen() does when it fails */
 		errno = error;
 		return NULL;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The names that change and show the working folder. The kernel cannot go into the tree: it goes to the folder of the
- * system above, and the rest of the way is kept here. Shells tell the programs that they start by PWD.
+ * The functions that change and report the working folder. The kernel cannot enter the tree: it
+ * enters the system folder above, and the rest of the path is kept here. Shells pass it to the
+ * programs that they start in PWD.
  */
 #include "shim/handle.h"
 #include "shim/next.h"
@@ -21,7 +22,7 @@ static int enter(const struct vb_route *route)
 	return 0;
 }
 
-/* The kernel went somewhere: we are not in the tree any more. */
+/* The kernel changed the folder: the program is no longer in the tree. */
 static int leave(int result)
 {
 	if (!result)
@@ -29,7 +30,7 @@ static int leave(int result)
 	return result;
 }
 
-/* For paths that are worth looking at. */
+/* For paths that need a closer look. */
 static int chdir_route(const char *path)
 {
 	struct vb_route route;
@@ -70,7 +71,7 @@ VB_EXPORT int fchdir(int fd)
 	return leave(vb_next()->fchdir(fd));
 }
 
-/* As getcwd(): a size of 0 without a buffer means any. */
+/* As in getcwd(): a size of 0 without a buffer means any size. */
 static char *copy_working_folder(char *path, size_t size, const char *working)
 {
 	if (!path && !size)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Looking them up. Several threads may do so at once: they find the same. */
+/*
+ * Lookup of the interposed functions. Several threads may look them up at the same time: they find
+ * the same functions.
+ */
 #include "shim/next.h"
 
 #include <dlfcn.h>
@@ -10,7 +13,7 @@
 static struct vb_next found;
 static _Atomic bool is_found;
 
-/* A data pointer from dlsym() into a function pointer, which C has no cast for. */
+/* Stores a data pointer from dlsym() in a function pointer, for which C has no cast. */
 static void look_up(void *field, const char *name)
 {
 	__atomic_store_n((void **)field, dlsym(RTLD_NEXT, name), __ATOMIC_RELAXED);

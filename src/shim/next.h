@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The functions that ours stand in front of: the C library's, or those of another preloaded library that has taken the
- * same names. All are looked up when the shim is loaded, or when the first of them is needed earlier: constructors of
- * other libraries may run before ours.
+ * The functions that this library interposes: those of the C library, or of another preloaded
+ * library that has taken the same names. All are looked up when the shim is loaded, or when the
+ * first of them is needed earlier: constructors of other libraries may run before ours.
  */
 #ifndef VB_SHIM_NEXT_H
 #define VB_SHIM_NEXT_H
@@ -51,7 +51,10 @@ struct vb_next {
 
 const struct vb_next *vb_next(void);
 
-/* Programs pass NULL although the headers of the C library forbid it. The compiler believes them, unless it cannot see. */
+/*
+ * Programs pass NULL although the headers of the C library forbid it. The compiler assumes that
+ * they do not, so the pointer is hidden from it.
+ */
 static inline bool vb_next_is_null(const void *pointer)
 {
 	__asm__("" : "+r"(pointer));

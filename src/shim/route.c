@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Following a path, component by component. The folders of the system above the tree (/sys, /sys/class …) are taken to
- * be plain folders, so ".." out of the tree is text. What else is in them is the kernel's to follow.
+ * Following a path, component by component. The system folders above the tree (/sys, /sys/class …)
+ * are assumed to be plain folders, so ".." out of the tree is handled as text. The kernel follows
+ * everything else in them.
  */
 #include "shim/route.h"
 
@@ -18,14 +19,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40 /* as the kernel */
+#define LINKS_MAX 40 /* as in the kernel */
 
 static char working_folder[PATH_MAX];
 static _Atomic bool has_working_folder;
 
-/* --- past, at first sight --------------------------------------------------------------------- */
+/* --- past the tree, at first sight --- */
 
-/* Is the path the same as the root up to its end, or up to a "//" or "/." that may hide the rest? */
+/*
+ * True if the path matches the root up to its end, or up to a "//" or "/." that may hide the rest.
+ */
 static bool may_lead_to(const char *path, const char *root)
 {
 	while (*root && *path == *root) {
@@ -45,7 +48,10 @@ static bool is_past_absolute(const char *path)
 	return true;
 }
 
-/* From one of the folders above the tree, a relative path reaches it only through one of their names. */
+/*
+ * From one of the folders above the tree, a relative path leads into it only through one of their
+ * names.
+ */
 static bool is_past_relative(const char *path)
 {
 	static const char *const names[] = {
@@ -74,7 +80,7 @@ bool vb_route_is_past(int folder_fd, const char *path)
 	return is_past_relative(path);
 }
 
-/* --- where a relative path begins ------------------------------------------------------------- */
+/* --- the start of a relative path --- */
 
 const char *vb_route_working_folder(void)
 {
@@ -89,7 +95,10 @@ void vb_route_set_working_folder(const char *path)
 	atomic_store_explicit(&has_working_folder, path != NULL, memory_order_release);
 }
 
-/* The folder's path; false if the kernel does not tell or it is none that leads to the tree. */
+/*
+ * The folder's path; false if the kernel does not report it or the folder does not lead to the
+ * tree.
+ */
 static bool find_folder(int folder_fd, char path[PATH_MAX])
 {
 	const char *working = vb_route_working_folder();
@@ -131,8 +140,8 @@ __attribute__((constructor)) static void learn_working_folder(void)
 /* --- following -------------------------------------------------------------------------------- */
 
 struct walk {
-	struct vb_route *route; /* its path is how far we are */
-	char rest[PATH_MAX]; /* what is still to come */
+	struct vb_route *route; /* its path is the part walked so far */
+	char rest[PATH_MAX]; /* the part still to walk */
 	bool was_inside;
 	uint32_t link_count;
 };
@@ -150,7 +159,7 @@ static void load_tree(struct walk *walk)
 	walk->was_inside = true;
 }
 
-/* Takes the next component off the rest. Returns its length; 0 at the end. */
+/* Removes the next component from the rest. Returns its length; 0 at the end. */
 static size_t take(struct walk *walk, char name[NAME_MAX + 1])
 {
 	size_t skip = strspn(walk->rest, "/"), length = strcspn(walk->rest + skip, "/");
@@ -199,7 +208,7 @@ static void follow(struct walk *walk)
 	go_up(walk->route->path);
 }
 
-/* The path has just become that of a place in the tree. */
+/* Called when the path has just entered the tree. */
 static void enter(struct walk *walk, bool follows_last_link)
 {
 	struct vb_route *route = walk->route;
@@ -214,7 +223,7 @@ static void enter(struct walk *walk, bool follows_last_link)
 		stop(walk, VB_ROUTE_ERROR, ENOTDIR);
 }
 
-/* The rest is the kernel's. */
+/* Leaves the rest of the path to the kernel. */
 static void leave(struct walk *walk)
 {
 	struct vb_route *route = walk->route;
@@ -240,7 +249,7 @@ static void arrive(struct walk *walk)
 		leave(walk);
 }
 
-/* Goes on until stop() was called. */
+/* Continues until stop() was called. */
 static void follow_path(struct walk *walk, bool follows_last_link)
 {
 	struct vb_route *route = walk->route;
@@ -268,7 +277,7 @@ static void follow_path(struct walk *walk, bool follows_last_link)
 	}
 }
 
-/* From the folder to the beginning of the walk. A folder of the tree counts as being inside. */
+/* Sets the start of the walk from the folder. A folder of the tree counts as inside. */
 static bool begin(struct walk *walk, int folder_fd, const char *path)
 {
 	struct vb_route *route = walk->route;

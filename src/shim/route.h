@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a path leads that a program names. Nearly all paths lead past the tree: that is found out from their first bytes,
- * without system calls, memory or locks. The others are followed as the kernel would, through the links of the tree.
+ * The destination of a path that a program names. Nearly all paths lead past the tree: their first
+ * bytes show that, without system calls, memory or locks. All others are followed as the kernel
+ * would, through the links of the tree.
  */
 #ifndef VB_SHIM_ROUTE_H
 #define VB_SHIM_ROUTE_H
@@ -11,7 +12,7 @@
 #include <limits.h>
 
 enum vb_route_end {
-	VB_ROUTE_PAST, /* not ours: the next function gets what the program gave */
+	VB_ROUTE_PAST, /* not ours: the next function gets what the program passed */
 	VB_ROUTE_NODE, /* a node of the tree */
 	VB_ROUTE_OUT, /* through the tree and out again: the next function gets the route's path */
 	VB_ROUTE_ERROR,
@@ -20,24 +21,28 @@ enum vb_route_end {
 struct vb_route {
 	enum vb_route_end end;
 	int error; /* a positive errno */
-	char path[PATH_MAX]; /* absolute; of a node: plain */
+	char path[PATH_MAX]; /* absolute; for a node: plain */
 	struct vb_tree_node node;
-	struct vb_tree tree; /* what the node borrows from */
+	struct vb_tree tree; /* the node borrows from it */
 };
 
-/* Certainly past the tree? False means that it is worth looking. A path may be NULL. */
+/*
+ * True if the path certainly leads past the tree. False means that it needs a closer look. A path
+ * may be NULL.
+ */
 bool vb_route_is_past(int folder_fd, const char *path);
 
-/* Whatever the end is, vb_route_fini() comes after it. errno stays what it was. */
+/* vb_route_fini() must follow, whatever the end is. Leaves errno unchanged. */
 void vb_route_init(struct vb_route *route, int folder_fd, const char *path, bool follows_last_link);
 void vb_route_fini(struct vb_route *route);
 
 /*
- * The working folder, if the program chose one of the tree; the kernel has then its ground. NULL if it did not. A
- * program that is started there learns it from its PWD.
+ * The working folder, if the program chose one in the tree; the kernel is then in the system folder
+ * that holds it (vb_tree_ground()). NULL if it did not. A program that is started there learns it
+ * from its PWD.
  */
 const char *vb_route_working_folder(void);
-/* NULL: it left. */
+/* NULL: the program left the tree. */
 void vb_route_set_working_folder(const char *path);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Finding and listing nodes by walking through the table; see tree_entry.c for what is in it. */
+/* Finding and listing nodes by walking through the table; tree_entry.c holds its contents. */
 #include "shim/tree.h"
 
 #include "shim/tree_entry_priv.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define VERBS_MAJOR 231 /* as the kernel has them */
+#define VERBS_MAJOR 231 /* as in the kernel */
 #define VERBS_FIRST_MINOR 192
 #define MISC_MAJOR 10
 #define RDMA_CM_MINOR 58
@@ -19,7 +19,7 @@
 static struct vb_config config;
 static pthread_once_t config_once = PTHREAD_ONCE_INIT;
 
-/* What is wrong with the settings, libibverbs says; `ls` and `cat` are no place to repeat it. */
+/* libibverbs reports errors in the settings; `ls` and `cat` should not repeat them. */
 static void load_config(void)
 {
 	vb_log_mute();
@@ -40,7 +40,7 @@ void vb_tree_fini(struct vb_tree *tree)
 
 /* --- places ----------------------------------------------------------------------------------- */
 
-/* The rest of the path behind the prefix: "" or "/…"; NULL if it is not below it. */
+/* The rest of the path after the prefix: "" or "/…"; NULL if the path is not below it. */
 static const char *rest_below(const char *path, const char *prefix)
 {
 	size_t length = strlen(prefix);
@@ -116,7 +116,9 @@ static void name_node(const struct vb_tree_node *node, char name[VB_TREE_NAME_MA
 	}
 }
 
-/* Entries that choose a device make it the node's; the others inherit the folder's. */
+/*
+ * Entries that choose a device make it the node's device; all others inherit the folder's device.
+ */
 static const struct vb_device *device_of(const struct vb_tree *tree,
 					 const struct vb_tree_node *folder,
 					 const struct vb_tree_entry *entry, uint32_t number)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What programs look for below /sys/class/infiniband, /sys/class/infiniband_verbs and /dev/infiniband, and the device
- * folders that the first two have links to. A tree is the list of devices at one moment; its nodes exist only as long as
- * somebody looks at them, and borrow from the tree. Paths here are absolute and plain: no "//", ".", ".." or links.
+ * The files that programs look for below /sys/class/infiniband, /sys/class/infiniband_verbs and
+ * /dev/infiniband, and the device folders that the first two have links to. A tree is the list of
+ * devices at one moment; its nodes exist only while they are looked at, and borrow from the tree.
+ * Paths here are absolute and plain: no "//", ".", ".." or links.
  */
 #ifndef VB_SHIM_TREE_H
 #define VB_SHIM_TREE_H
@@ -11,8 +12,8 @@
 
 #include <stddef.h>
 
-#define VB_TREE_NAME_MAX 128 /* of a node, its end included */
-#define VB_TREE_TEXT_MAX 512 /* contents of a file or target of a link, the end included */
+#define VB_TREE_NAME_MAX 128 /* of a node, with its terminating null */
+#define VB_TREE_TEXT_MAX 512 /* contents of a file or target of a link, with the terminating null */
 
 enum vb_tree_kind {
 	VB_TREE_END, /* ends a table */
@@ -24,7 +25,7 @@ enum vb_tree_kind {
 
 enum vb_tree_place {
 	VB_TREE_OUTSIDE,
-	VB_TREE_ABOVE, /* a folder of the system on the way to the tree, such as /sys */
+	VB_TREE_ABOVE, /* a system folder on the path to the tree, such as /sys */
 	VB_TREE_INSIDE,
 };
 
@@ -41,26 +42,29 @@ struct vb_tree_node {
 	uint32_t number; /* of a numbered entry */
 };
 
-/* Without memory or an answer of the kernel the tree has no devices. */
+/* Without memory or an answer of the kernel, the tree has no devices. */
 void vb_tree_init(struct vb_tree *tree);
 void vb_tree_fini(struct vb_tree *tree);
 
-/* Whether or not there is such a node. */
+/* The place of a path, whether or not such a node exists. */
 enum vb_tree_place vb_tree_place(const char *path);
-/* The folder of the system that holds the part of the tree in which this path is. */
+/* The system folder that holds the part of the tree in which this path is. */
 const char *vb_tree_ground(const char *path);
 bool vb_tree_find(const struct vb_tree *tree, const char *path, struct vb_tree_node *node_out);
 
 enum vb_tree_kind vb_tree_kind(const struct vb_tree_node *node);
-/* Contents of a file or target of a link: the length, or a negative errno that reading it gives. */
+/*
+ * Reads the contents of a file or the target of a link. Returns the length, or the negative errno
+ * that reading it gives.
+ */
 int vb_tree_read(const struct vb_tree_node *node, char text[VB_TREE_TEXT_MAX]);
 /* Major and minor number of a character device. */
 uint64_t vb_tree_device_number(const struct vb_tree_node *node);
 
-/* A number that is the node's alone. */
+/* A number unique to the node. */
 uint64_t vb_tree_inode(const char *path);
 
-/* The children of a folder, counted from 0 on. False behind the last. */
+/* The children of a folder, counted from 0. False after the last. */
 bool vb_tree_child(const struct vb_tree *tree, const struct vb_tree_node *folder, uint32_t position,
 		   struct vb_tree_node *child_out, char name_out[VB_TREE_NAME_MAX]);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names and contents, in the kernel's words. The class folders hold links into a folder of each device, as they do for an
- * adapter on a bus, so that a program that goes from a device to its interface, or to another class, finds its way.
- * There are no counters: they are each process's own, and zeros would be taken for measurements.
+ * Names and contents of the tree, in the kernel's words. The class folders hold links into a folder
+ * of each device, as they do for an adapter on a bus, so that a program that goes from a device to
+ * its interface, or to another class, finds it. There are no counters: each process has its own,
+ * and zeros would be taken for measurements.
  */
 #include "shim/tree_entry_priv.h"
 
@@ -32,7 +33,7 @@
 
 #define CPUS_MAX 1024
 
-/* --- what the port says ----------------------------------------------------------------------- */
+/* --- attributes of the port --- */
 
 static int show_state(const struct vb_tree_node *node, char *text, size_t size)
 {
@@ -60,7 +61,8 @@ static int show_link_layer(const struct vb_tree_node *node, char *text, size_t s
 static int show_capabilities(const struct vb_tree_node *node, char *text, size_t size)
 {
 	(void)node;
-	return snprintf(text, size, "0x%08x\n", 1u << 16); /* the connection manager's */
+	/* the connection manager's capability bit */
+	return snprintf(text, size, "0x%08x\n", 1u << 16);
 }
 
 static int show_zero(const struct vb_tree_node *node, char *text, size_t size)
@@ -90,7 +92,7 @@ static int show_gid(const struct vb_tree_node *node, char *text, size_t size)
 			load16(raw + 10), load16(raw + 12), load16(raw + 14));
 }
 
-/* The kernel refuses to read these of an entry that is empty. */
+/* The kernel refuses to read these files for an empty entry. */
 static int show_gid_type(const struct vb_tree_node *node, char *text, size_t size)
 {
 	if (vb_device_gid_is_empty(&node->device->gids[node->number]))
@@ -105,7 +107,7 @@ static int show_gid_interface(const struct vb_tree_node *node, char *text, size_
 	return snprintf(text, size, "%s\n", node->device->ifname);
 }
 
-/* --- what the device says --------------------------------------------------------------------- */
+/* --- attributes of the device --- */
 
 static int show_node_type(const struct vb_tree_node *node, char *text, size_t size)
 {
@@ -161,7 +163,7 @@ static int show_cpu_list(const struct vb_tree_node *node, char *text, size_t siz
 	return (int)strlen(text);
 }
 
-/* "0-2,5" as bits. Returns how many 32-bit words there are up to the highest. */
+/* Parses "0-2,5" into bits. Returns the number of 32-bit words up to the highest bit. */
 static uint32_t parse_cpus(const char *list, uint32_t words[CPUS_MAX / 32])
 {
 	unsigned first, last, count = 1;

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table that the tree is made of: one entry for each kind of node, with its children in a table of their own. */
+/*
+ * The table that defines the tree: one entry for each kind of node, with its children in a separate
+ * table.
+ */
 #ifndef VB_SHIM_TREE_ENTRY_PRIV_H
 #define VB_SHIM_TREE_ENTRY_PRIV_H
 
 #include "shim/tree.h"
 
-/* How often there is an entry in its folder, and what it is then called. */
+/* How many nodes an entry produces in its folder, and their names. */
 enum vb_tree_naming {
-	VB_TREE_BY_NAME, /* once, as it says */
-	VB_TREE_BY_DEVICE, /* for each device, or in a device's folder for that one: vb_eth0 */
-	VB_TREE_BY_VERBS, /* the same, as uverbs2 */
+	VB_TREE_BY_NAME, /* one, with the entry's name */
+	/* one for each device, or in a device's folder for that device: vb_eth0 */
+	VB_TREE_BY_DEVICE,
+	VB_TREE_BY_VERBS, /* the same, named uverbs2 */
 	VB_TREE_BY_INTERFACE, /* the device's interface: eth0 */
-	VB_TREE_BY_GID, /* for each entry of the GID table: 0, 1 … */
+	VB_TREE_BY_GID, /* one for each entry of the GID table: 0, 1 … */
 };
 
 struct vb_tree_entry {
@@ -19,13 +23,13 @@ struct vb_tree_entry {
 	enum vb_tree_naming naming;
 	const char *name;
 	const struct vb_tree_entry *children; /* of a folder */
-	/* Of a file or link: as snprintf, or a negative errno. */
+	/* For a file or link: writes the text as snprintf does, or returns a negative errno. */
 	int (*show)(const struct vb_tree_node *node, char *text, size_t size);
 };
 
 struct vb_tree_root {
 	const char *path;
-	const char *ground; /* the folder of the system that it is in */
+	const char *ground; /* the system folder that holds it */
 	struct vb_tree_entry folder;
 };
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What will happen in a world, by time; things at the same time happen in the order in which they were noted. */
+/*
+ * The future events of a world, by time. Items at the same time happen in the order in which they
+ * were added.
+ */
 #ifndef VB_SIM_AGENDA_H
 #define VB_SIM_AGENDA_H
 
@@ -9,9 +12,9 @@
 struct vb_agenda_item {
 	uint64_t time_ns;
 	uint64_t sequence;
-	uint32_t kind; /* the owner's */
-	uint32_t index; /* the owner's */
-	void *object; /* the owner's */
+	uint32_t kind; /* chosen by the owner */
+	uint32_t index; /* chosen by the owner */
+	void *object; /* chosen by the owner */
 };
 
 struct vb_agenda {

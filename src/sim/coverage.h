@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the worlds have seen: a proof can only be as good as what was tried. */
+/* Counts of what the worlds have seen: a proof can only be as good as what was tried. */
 #ifndef VB_SIM_COVERAGE_H
 #define VB_SIM_COVERAGE_H
 
@@ -9,12 +9,12 @@
 
 #include <stdint.h>
 
-#define VB_COVERAGE_TYPES 11 /* enum vb_qp_type is below */
-#define VB_COVERAGE_OPCODES 16 /* enum vb_wr_opcode is below */
-#define VB_COVERAGE_STATUSES 24 /* enum vb_status is below */
-#define VB_COVERAGE_EVENTS 32 /* enum vb_event_kind is below */
+#define VB_COVERAGE_TYPES 11 /* all of enum vb_qp_type are smaller */
+#define VB_COVERAGE_OPCODES 16 /* all of enum vb_wr_opcode are smaller */
+#define VB_COVERAGE_STATUSES 24 /* all of enum vb_status are smaller */
+#define VB_COVERAGE_EVENTS 32 /* all of enum vb_event_kind are smaller */
 
-/* Things that a program does wrong, or suddenly, on purpose. */
+/* Errors and disturbances that a program causes on purpose. */
 #define VB_FLAWS(X)                                                \
 	X(NONE, "none")                                            \
 	X(WRONG_RKEY, "wrong_rkey")                                \
@@ -79,14 +79,14 @@ struct vb_coverage {
 	uint64_t recv_statuses[VB_COVERAGE_TYPES][VB_COVERAGE_STATUSES];
 	uint64_t events[VB_COVERAGE_EVENTS];
 	uint64_t flaws[VB_FLAW_COUNT];
-	uint64_t counts[VB_COUNTER_COUNT]; /* the adapters' */
+	uint64_t counts[VB_COUNTER_COUNT]; /* counters of the adapters */
 	uint64_t drops[VB_DROP_COUNT];
 };
 
 void vb_coverage_add(struct vb_coverage *sum, const struct vb_coverage *more);
 const char *vb_flaw_name(enum vb_flaw flaw);
 
-/* The row-th line of a report, without a line feed; false when there is none. */
+/* Writes the row-th line of a report, without a line feed. False if there is no such line. */
 bool vb_coverage_describe(const struct vb_coverage *coverage, uint32_t row, char *text,
 			  uint32_t size);
 

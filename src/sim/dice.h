@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Random choices of a simulated world. Every one comes from the world's seed. */
+/* Random choices of a simulated world. All come from the world's seed. */
 #ifndef VB_SIM_DICE_H
 #define VB_SIM_DICE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A request while it is being written: draft.c makes it right, flaw.c wrong. */
+/* A request under construction: draft.c builds a correct one, flaw.c adds the flaw. */
 #ifndef VB_SIM_DRAFT_PRIV_H
 #define VB_SIM_DRAFT_PRIV_H
 
@@ -16,7 +16,7 @@ struct vb_draft_build {
 	struct vb_send_request request;
 	struct vb_sge sges[VB_MODEL_PIECES_MAX];
 	struct vb_model_request model;
-	bool is_executed; /* while it was posted */
+	bool is_executed; /* during the post */
 };
 
 static inline bool vb_draft_is_atomic(enum vb_wr_opcode opcode)
@@ -24,7 +24,7 @@ static inline bool vb_draft_is_atomic(enum vb_wr_opcode opcode)
 	return opcode == VB_WR_COMPARE_SWAP || opcode == VB_WR_FETCH_ADD;
 }
 
-/* Eight aligned bytes. */
+/* True for operations on eight aligned bytes. */
 static inline bool vb_draft_is_word(enum vb_wr_opcode opcode)
 {
 	return vb_draft_is_atomic(opcode) || opcode == VB_WR_ATOMIC_WRITE;
@@ -35,7 +35,7 @@ static inline bool vb_draft_is_reliable(const struct vb_channel *channel)
 	return channel->options.type == VB_QP_RC || channel->options.type == VB_QP_XRC_SEND;
 }
 
-/* Puts in the flaw that the draft asks for, and tells the model. */
+/* Adds the flaw that the draft asks for, and notifies the model. */
 void vb_draft_spoil(struct vb_draft_build *b);
 
 #endif

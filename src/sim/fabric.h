@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The cables between simulated machines: every packet gets its fate, its latency and a place on the agenda. A
- * packet to a multicast address goes to every machine, the sender's own included; the adapters filter.
+ * The cables between simulated machines: every packet gets its fate, its latency and a place on the
+ * agenda. A packet to a multicast address goes to every machine, the sender's own included; the
+ * adapters filter.
  */
 #ifndef VB_SIM_FABRIC_H
 #define VB_SIM_FABRIC_H
@@ -14,15 +15,15 @@
 #define VB_FABRIC_NODES_MAX 8
 #define VB_FABRIC_PARTS_MAX 4
 
-/* A packet under way, in memory of its own. */
+/* A packet under way, in separate memory. */
 struct vb_fabric_packet {
 	struct vb_flow flow;
 	uint16_t ip_id;
 	uint32_t from;
 	uint32_t to;
-	uint16_t line; /* that it came by; 0: a cable */
-	struct vb_rider rider; /* of a line */
-	uint32_t ring; /* of the line */
+	uint16_t line; /* the shared-memory link that it came by; 0: a cable */
+	struct vb_rider rider; /* piggybacked ACK of a shared-memory link */
+	uint32_t ring; /* of the shared-memory link */
 	uint32_t length;
 	uint8_t bytes[];
 };
@@ -30,7 +31,7 @@ struct vb_fabric_packet {
 struct vb_fabric {
 	struct vb_agenda *agenda;
 	struct vb_trace *trace;
-	uint32_t agenda_kind; /* of an arriving packet; its object is the packet */
+	uint32_t agenda_kind; /* the kind of an arriving packet; its object is the packet */
 	struct vb_fault_plan faults;
 	struct vb_prng prng;
 	uint32_t node_count;
@@ -38,21 +39,27 @@ struct vb_fabric {
 	bool is_dead[VB_FABRIC_NODES_MAX];
 	uint64_t latency_ns;
 	uint32_t picoseconds_per_byte;
-	uint64_t link_free_ns[VB_FABRIC_NODES_MAX]; /* when a node's cable has sent what it was given */
+	/* when a node's cable has sent everything it was given */
+	uint64_t link_free_ns[VB_FABRIC_NODES_MAX];
 	uint64_t packets_sent;
 	uint64_t fates[VB_FATE_COUNT];
 	uint64_t unreadable; /* slots whose memory had vanished */
 };
 
-/* The packet in memory of its own, which the caller frees; NULL if memory that it lies in has vanished. */
+/*
+ * Copies the packet into separate memory, which the caller frees. NULL if its memory has vanished.
+ */
 struct vb_fabric_packet *vb_fabric_gather(struct vb_fabric *fabric, uint32_t from,
 					  const struct vb_slot *slot);
 
-/* Sends what the adapter handed out. The slot is borrowed for the call. */
+/* Sends a slot of the adapter. The slot is borrowed for the call. */
 void vb_fabric_send(struct vb_fabric *fabric, uint64_t now_ns, uint32_t from,
 		    const struct vb_slot *slot);
 
-/* A frame over the packet's bytes, cut into pieces at random places. `parts` is the frame's memory. */
+/*
+ * Makes a frame over the packet's bytes, split into pieces at random places. `parts` is the frame's
+ * memory.
+ */
 struct vb_frame vb_fabric_frame(struct vb_fabric *fabric, const struct vb_fabric_packet *packet,
 				struct vb_bytes parts[VB_FABRIC_PARTS_MAX]);
 

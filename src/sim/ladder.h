@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A world of two machines drawn as a ladder: node 0 on the left, node 1 on the right, a rung for each packet. What
- * is sent for the second time is marked, and so is what gets lost.
+ * A world of two machines drawn as a ladder: node 0 on the left, node 1 on the right, a rung for
+ * each packet. Repeated packets and lost packets are marked.
  */
 #ifndef VB_SIM_LADDER_H
 #define VB_SIM_LADDER_H
@@ -23,7 +23,10 @@ struct vb_ladder {
 /* The two lines above the first rung. */
 void vb_ladder_describe_head(char text[VB_LADDER_TEXT_MAX]);
 
-/* One entry, as one line or two (after a long pause), without a final line feed; "" if it is not shown. */
+/*
+ * Describes one entry in one line, or in two after a long pause, without a final line feed; "" if
+ * it is not shown.
+ */
 void vb_ladder_describe(struct vb_ladder *ladder, const struct vb_trace_entry *entry,
 			char text[VB_LADDER_TEXT_MAX]);
 

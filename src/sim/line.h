@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lines between machines that are thought of as processes of one host: packets wait in a ring until the reader takes them, nothing is
- * lost or comes twice while both ends live, and a machine is reached by others as its shown rows permit. What may happen to a line is
- * what happens to a real one: it is full, its reader is slow, one end dies or begins anew, and then both meet again a little later.
+ * Shared-memory links between machines that act as processes of one host. Packets wait in a ring
+ * until the reader takes them; nothing is lost or duplicated while both ends live; and other
+ * machines access a machine's memory as its published rows permit. A simulated link meets the same
+ * events as a real one: it is full, its reader is slow, or one end dies or starts again, and then
+ * both ends meet again a little later.
  */
 #ifndef VB_SIM_LINE_H
 #define VB_SIM_LINE_H
@@ -14,23 +16,23 @@
 
 struct vb_world;
 
-/* A machine as it is reached, or whoever has its place later. */
+/* A machine as others access it, or its later successor in the same place. */
 struct vb_target {
 	struct vb_reach_tables tables;
-	bool is_open; /* the rows count */
-	bool has_pages; /* others have them mapped: atomics, too */
+	bool is_open; /* the rows are valid */
+	bool has_pages; /* others have its pages mapped, so atomics also work */
 };
 
 struct vb_line {
-	uint64_t sent_count; /* packets, since the beginning … */
-	uint64_t gone_count; /* … and those of them that were taken, or are lost with their ring */
-	uint32_t uc_counts[VB_NODE_QP_ROWS]; /* those in the ring for each UC QP */
-	uint32_t ring; /* which one it is: a line that begins anew has another */
-	uint64_t last_ns; /* when the reader will have taken them all */
-	bool is_open; /* both have met */
+	uint64_t sent_count; /* packets since the beginning … */
+	uint64_t gone_count; /* … and those of them that were taken or lost with their ring */
+	uint32_t uc_counts[VB_NODE_QP_ROWS]; /* packets in the ring for each UC QP */
+	uint32_t ring; /* the ring's number: it changes when the link starts again */
+	uint64_t last_ns; /* when the reader will have taken all packets */
+	bool is_open; /* both ends have met */
 };
 
-/* How one machine reaches another. */
+/* The access of one machine to another. */
 struct vb_reach {
 	struct vb_world *world;
 	const struct vb_target *target;
@@ -38,34 +40,41 @@ struct vb_reach {
 };
 
 struct vb_lines {
-	uint32_t depth; /* packets that a ring holds; 0: there are no lines in this world */
+	uint32_t depth; /* packets that a ring holds; 0: this world has no shared-memory links */
 	struct vb_prng prng;
 	struct vb_line lines[VB_FABRIC_NODES_MAX][VB_FABRIC_NODES_MAX]; /* from, to */
 	struct vb_target targets[VB_FABRIC_NODES_MAX];
-	uint32_t epoch; /* of the rows that were shown last */
-	struct vb_reach reaches[VB_FABRIC_NODES_MAX][VB_FABRIC_NODES_MAX]; /* from, to; lent to QPs */
+	uint32_t epoch; /* of the rows published last */
+	/* from, to; lent to QPs */
+	struct vb_reach reaches[VB_FABRIC_NODES_MAX][VB_FABRIC_NODES_MAX];
 };
 
 void vb_lines_init(struct vb_world *world);
-/* The machine shows its rows, for the first time or anew. */
+/* Publishes the machine's rows, for the first time or again. */
 void vb_lines_show(struct vb_world *world, struct vb_node *node);
-/* Nobody reaches it any more: before it is stopped, or when it dies. */
+/* Ends all access by others: before the machine is stopped, or when it dies. */
 void vb_lines_hide(struct vb_world *world, const struct vb_node *node);
 
-/* The QP's way, which is chosen when its peer is known. */
+/* Chooses the QP's path, when its peer is known. */
 void vb_lines_choose(struct vb_world *world, uint32_t channel, struct vb_node *node,
 		     struct vb_qp *qp, struct vb_node *peer);
 
-/* A packet with a line. The slot is borrowed for the call. */
+/* Sends a packet over a shared-memory link. The slot is borrowed for the call. */
 void vb_lines_send(struct vb_world *world, struct vb_node *from, const struct vb_slot *slot);
-/* Multicast without a line, which the fabric carries as well: the reader has a copy from the line first, if it has one at all. */
+/*
+ * Sends copies of a multicast packet that the fabric also carries: the reader gets the copy from
+ * the shared-memory link first, if it gets one at all.
+ */
 void vb_lines_send_copies(struct vb_world *world, struct vb_node *from, const struct vb_slot *slot);
-/* The reader takes it: false if its ring is gone, and it with it. */
+/* The reader takes the packet. False if its ring is gone, and the packet with it. */
 bool vb_lines_take(struct vb_world *world, const struct vb_fabric_packet *packet);
-/* Tells the machine how much room its lines have. */
+/* Notifies the machine of the room in its links. */
 void vb_lines_tell_room(struct vb_world *world, struct vb_node *node);
 
-/* The lines of a machine are gone, with what is in them; it meets its neighbors again later (VB_ITEM_MEETING). */
+/*
+ * Drops the links of a machine with their contents. The machine meets its local peers again later
+ * (VB_ITEM_MEETING).
+ */
 void vb_lines_break(struct vb_world *world, uint32_t node);
 void vb_lines_meet(struct vb_world *world, uint32_t node);
 

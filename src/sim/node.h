@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A simulated machine: one adapter, its memory with a few regions of different rights, and the objects that
- * the program on it has made. It only keeps them; world.c and channel.c make things happen.
+ * A simulated machine: one adapter, its memory with a few regions of different rights, and the
+ * objects that the program on it has made. The node only holds them; world.c and channel.c act on
+ * them.
  */
 #ifndef VB_SIM_NODE_H
 #define VB_SIM_NODE_H
@@ -29,8 +30,8 @@
 
 enum vb_node_region_kind {
 	VB_REGION_FULL, /* every right */
-	VB_REGION_LOCAL, /* local reading and writing only */
-	VB_REGION_READABLE, /* no writing, but reading from afar */
+	VB_REGION_LOCAL, /* local access only */
+	VB_REGION_READABLE, /* remote reads, no writes */
 	VB_REGION_OTHER_PD, /* every right, in the other protection domain */
 	VB_REGION_DEVICE, /* on the adapter's own memory */
 	VB_REGION_LOOSE, /* the first of several that may be deregistered at any time */
@@ -38,16 +39,16 @@ enum vb_node_region_kind {
 };
 
 struct vb_node_region {
-	struct vb_mr *mr; /* NULL when it is not registered */
+	struct vb_mr *mr; /* NULL if not registered */
 	uint32_t key;
 	uint32_t access;
-	uint64_t iova; /* what requests call the first byte */
-	uint64_t address; /* where it lies */
+	uint64_t iova; /* the address of the first byte in requests */
+	uint64_t address; /* its place in the arena */
 	uint32_t length;
 };
 
 enum vb_node_cq_mode {
-	VB_CQ_POLLED, /* the program looks from time to time */
+	VB_CQ_POLLED, /* the program polls from time to time */
 	VB_CQ_AWAITED, /* the program sleeps until the event comes */
 };
 
@@ -56,7 +57,7 @@ struct vb_node_cq {
 	enum vb_node_cq_mode mode;
 	uint32_t depth;
 	uint32_t needed; /* completions that its queues may have outstanding */
-	bool can_overrun; /* it was made too small */
+	bool can_overrun; /* made too small */
 	bool has_overrun; /* and the event came */
 	bool is_armed;
 	bool is_solicited_only;
@@ -72,7 +73,7 @@ struct vb_node_qp {
 	uint32_t end; /* of the channel */
 	uint32_t send_cq; /* VB_NODE_NONE if none */
 	uint32_t recv_cq;
-	uint32_t groups; /* bit set of multicast groups it is attached to */
+	uint32_t groups; /* bit set of its multicast groups */
 	bool saw_last_wqe;
 };
 
@@ -83,18 +84,18 @@ struct vb_node_srq {
 	uint32_t cq; /* XRC */
 	uint32_t depth;
 	uint32_t sge_max;
-	uint32_t limit; /* armed at this, 0 if not */
+	uint32_t limit; /* armed at this value, 0 if not armed */
 	bool is_xrc;
-	bool is_clean; /* its channels are */
-	uint32_t capacity; /* every receive has room for this */
+	bool is_clean; /* its channels are clean */
+	uint32_t capacity; /* the room in every receive */
 	uint32_t users; /* QPs */
-	uint32_t resets; /* of its QPs: each may have taken entries with it */
+	uint32_t resets; /* of its QPs: each may have taken entries away */
 	bool is_limit_certain; /* enough receives were left when the limit was armed */
 };
 
 struct vb_node {
 	uint32_t index;
-	uint32_t generation; /* how often it was restarted */
+	uint32_t generation; /* the number of restarts */
 	bool is_dead;
 	bool has_pump_planned;
 	struct vb_nic *nic;
@@ -103,7 +104,7 @@ struct vb_node {
 	struct vb_arena *arena;
 	struct vb_key_row *key_rows;
 	struct vb_qp_row *qp_rows;
-	struct vb_shown shown; /* to machines of the same host; NULL: there are none */
+	struct vb_shown shown; /* published to machines of the same host; NULL: there are none */
 	struct vb_pd *pds[2];
 	struct vb_xrcd *xrcd;
 	struct vb_dm *dm;
@@ -136,15 +137,18 @@ struct vb_node_options {
 struct vb_node *vb_node_create(const struct vb_node_options *options);
 
 /*
- * Destroys all objects in the right order, then the adapter. The memory is not destroyed: the checker still looks
- * at it. False if the engine refused something.
+ * Destroys all objects in the right order, then the adapter. The memory stays: the checker still
+ * reads it. False if the engine refused something.
  */
 bool vb_node_stop(struct vb_node *node);
 void vb_node_free_shown(struct vb_node *node);
-/* After vb_node_stop(): the node itself and its memory. */
+/* After vb_node_stop(): frees the node itself and its memory. */
 void vb_node_destroy(struct vb_node *node);
 
-/* Objects of the program; indices into the node's arrays. VB_NODE_NONE when an array is full. */
+/*
+ * Add objects of the program. Each function returns an index into the node's arrays, or
+ * VB_NODE_NONE if an array is full.
+ */
 uint32_t vb_node_add_cq(struct vb_node *node, uint32_t depth);
 uint32_t vb_node_add_qp(struct vb_node *node, uint32_t pd, struct vb_qp_init *init);
 uint32_t vb_node_add_srq(struct vb_node *node, const struct vb_srq_init *init);
@@ -161,7 +165,7 @@ bool vb_node_register_loose(struct vb_node *node, uint32_t which, uint32_t acces
 
 struct vb_node_qp *vb_node_find_qp(struct vb_node *node, uint32_t qpn); /* or NULL */
 
-/* Where a region's byte is in the region's own address space. */
+/* The IOVA of an address in a region. */
 static inline uint64_t vb_node_iova(const struct vb_node_region *region, uint64_t address)
 {
 	return region->iova + (address - region->address);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What happened in a world: packets and their fate, posts, completions, events. The last entries are kept and
- * turned into words only when somebody asks; a hash covers all of them, so that two runs can be compared.
+ * The history of a world: packets and their fates, posts, completions, events. The last entries are
+ * kept and turned into text only on demand; a hash covers all of them, so that two runs can be
+ * compared.
  */
 #ifndef VB_SIM_TRACE_H
 #define VB_SIM_TRACE_H
@@ -12,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define VB_TRACE_ENTRIES 4096 /* kept in words */
+#define VB_TRACE_ENTRIES 4096 /* kept for a description */
 #define VB_TRACE_PACKETS 64 /* kept with all their bytes, for a capture */
 #define VB_TRACE_TEXT_MAX 320
 #define VB_TRACE_NOBODY 0xff
@@ -23,17 +24,20 @@ enum vb_trace_kind {
 	VB_TRACE_POST_RECV, /* qpn (or SRQ number), 0, wr_id, capacity */
 	VB_TRACE_COMPLETION, /* qpn, opcode, wr_id, byte_length, status */
 	VB_TRACE_EVENT, /* qpn, kind */
-	VB_TRACE_ACTION, /* which one, and two numbers */
+	VB_TRACE_ACTION, /* the action, and two numbers */
 };
 
-/* What a program or the world did. The numbers go into the hash: they stay, whatever the words become. */
+/*
+ * The actions of programs and of the world. The numbers go into the hash and must not change; the
+ * texts may.
+ */
 enum vb_trace_action {
 	VB_ACTION_DIES = 1,
 	VB_ACTION_RESTARTS = 2,
 	VB_ACTION_LOSES_LINES = 3,
 	VB_ACTION_MEETS_NEIGHBORS = 4,
 	VB_ACTION_PUTS_ON_LINE = 5, /* to which node, length */
-	VB_ACTION_NEW_CHANNELS = 6, /* how many, how many times more */
+	VB_ACTION_NEW_CHANNELS = 6, /* how many now, how many times more */
 	VB_ACTION_CONNECTS_CHANNEL = 7, /* which, its QPs' type */
 	VB_ACTION_MOVES_QP = 8, /* number, state */
 	VB_ACTION_DESTROYS_QP = 9, /* number */
@@ -58,12 +62,12 @@ enum vb_packet_fate {
 
 struct vb_trace_entry {
 	uint64_t time_ns;
-	uint64_t number; /* of all entries ever, from 0 */
+	uint64_t number; /* among all entries ever, from 0 */
 	enum vb_trace_kind kind;
 	enum vb_packet_fate fate;
 	uint8_t from; /* the node */
 	uint8_t to;
-	uint32_t length; /* a packet's UDP payload */
+	uint32_t length; /* UDP payload of a packet */
 	uint64_t values[5];
 	uint8_t head[VB_PACKET_HEADERS_MAX];
 };
@@ -79,8 +83,8 @@ struct vb_trace_packet {
 
 struct vb_trace {
 	uint64_t hash;
-	uint64_t count; /* entries ever */
-	uint64_t packet_count; /* packets ever */
+	uint64_t count; /* of all entries ever */
+	uint64_t packet_count; /* of all packets ever */
 	struct vb_trace_entry *entries; /* ring */
 	struct vb_trace_packet packets[VB_TRACE_PACKETS]; /* ring */
 };
@@ -94,17 +98,17 @@ void vb_trace_on_packet(struct vb_trace *trace, uint64_t now_ns, uint32_t from, 
 void vb_trace_note(struct vb_trace *trace, uint64_t now_ns, enum vb_trace_kind kind, uint32_t node,
 		   const uint64_t values[5]);
 
-/* The entry with that number, or NULL if it is not kept any more or not there yet. */
+/* The entry with that number, or NULL if it is no longer kept or does not exist yet. */
 const struct vb_trace_entry *vb_trace_entry(const struct vb_trace *trace, uint64_t number);
 
-/* One line for a person, without a line feed. */
+/* Writes one line of text, without a line feed. */
 void vb_trace_describe(const struct vb_trace_entry *entry, char text[VB_TRACE_TEXT_MAX]);
 
 const char *vb_fate_describe(enum vb_packet_fate fate);
 
 /*
- * A pcapng capture of the last packets. With `p` NULL it returns the size that it needs; else it writes and
- * returns the size.
+ * Writes a pcapng capture of the last packets and returns its size. With `p` NULL, only returns the
+ * size.
  */
 uint64_t vb_trace_store_capture(const struct vb_trace *trace, uint8_t *p);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The random life of a world: which channels there are and what the programs do with them. */
+/* The random workload of a world: its channels and what the programs do with them. */
 #ifndef VB_SIM_WORKLOAD_H
 #define VB_SIM_WORKLOAD_H
 
@@ -8,13 +8,13 @@
 /* Draws the options of a world from its seed. */
 struct vb_world_options vb_workload_draw(uint64_t seed);
 
-/* Faults, channels and the first ticks. */
+/* Sets faults, channels and the first ticks. */
 void vb_workload_begin(struct vb_world *world);
 
-/* Some new channels. */
+/* Adds some new channels. */
 void vb_workload_on_epoch(struct vb_world *world, uint32_t epochs_left);
 
-/* The program that uses the channel does something. */
+/* Lets the program that uses the channel act. */
 void vb_workload_on_tick(struct vb_world *world, uint32_t channel);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A world: machines, cables, time, and the model that watches. vb_world_step() lets the next thing happen.
- * A world made by vb_world_create() lives the random life that its seed decides (workload.h); one made by
- * vb_world_create_bare() does only what its owner tells it, for tests and demonstrations.
+ * A world: machines, cables, time, and the model that watches them. vb_world_step() executes the
+ * next event. A world made by vb_world_create() follows the random workload of its seed
+ * (workload.h); one made by vb_world_create_bare() does only what its owner commands, for tests and
+ * demonstrations.
  */
 #ifndef VB_SIM_WORLD_H
 #define VB_SIM_WORLD_H
@@ -29,11 +30,11 @@ enum vb_world_item {
 	VB_ITEM_TICK, /* index: channel */
 	VB_ITEM_DEATH,
 	VB_ITEM_RESTART,
-	VB_ITEM_BREAK, /* the lines of a machine; index: node */
-	VB_ITEM_MEETING, /* … and it has new ones */
+	VB_ITEM_BREAK, /* a machine loses its shared-memory links; index: node */
+	VB_ITEM_MEETING, /* … and it gets new ones */
 	VB_ITEM_HOSTILE, /* from now on packets are harmed */
-	VB_ITEM_EPOCH, /* new channels; index: how many are still to come */
-	VB_ITEM_CHECK, /* memory */
+	VB_ITEM_EPOCH, /* new channels; index: the number of epochs still to come */
+	VB_ITEM_CHECK, /* checks memory */
 };
 
 struct vb_world_options {
@@ -48,16 +49,17 @@ struct vb_world_options {
 	uint32_t flight_window_max;
 	uint32_t flight_bytes_max;
 	bool has_strange_iovas;
-	uint32_t line_depth; /* packets that a line between machines holds; 0: there are none */
-	bool is_steady; /* transmit without random back-pressure, poll at once */
+	/* packets that a shared-memory link between machines holds; 0: there are none */
+	uint32_t line_depth;
+	bool is_steady; /* transmits without random back-pressure, polls immediately */
 };
 
 struct vb_world {
 	struct vb_world_options options;
 	uint64_t now_ns;
 	uint64_t steps;
-	uint64_t steps_here; /* without time having passed */
-	struct vb_prng prng; /* of the program's choices */
+	uint64_t steps_here; /* while time stood still */
+	struct vb_prng prng; /* for the program's choices */
 	struct vb_agenda agenda;
 	struct vb_trace trace;
 	struct vb_fabric fabric;
@@ -66,29 +68,32 @@ struct vb_world {
 	struct vb_coverage coverage;
 	struct vb_slot *slots;
 	struct vb_node *nodes[VB_WORLD_NODES_MAX];
-	struct vb_node *retired[VB_WORLD_NODES_MAX]; /* what was there before a restart */
+	struct vb_node *retired[VB_WORLD_NODES_MAX]; /* nodes from before a restart */
 	uint32_t retired_count;
 	struct vb_channel *channels[VB_WORLD_CHANNELS_MAX];
 	uint32_t channel_count;
 	uint32_t counters[VB_WORLD_NODES_MAX][VB_WORLD_COUNTERS];
 	uint64_t swap_seen[VB_WORLD_NODES_MAX]; /* the program's guess of the COMPARE_SWAP word */
-	bool is_hostile; /* a request may run out of retries now */
+	bool is_hostile; /* a request may run out of retries */
 	bool has_workload;
 	uint64_t fault_end_ns;
-	uint32_t message_scale; /* how large messages get in this world, in bytes */
+	uint32_t message_scale; /* the size of messages in this world, in bytes */
 };
 
 struct vb_world *vb_world_create_bare(const struct vb_world_options *options);
 struct vb_world *vb_world_create(uint64_t seed);
 void vb_world_destroy(struct vb_world *world);
 
-/* The next thing happens. False when nothing will ever happen by itself, or a rule was broken. */
+/* Executes the next event. False if nothing will ever happen by itself, or a rule was broken. */
 bool vb_world_step(struct vb_world *world);
 
-/* Steps until the world is at rest; then checks what must be true of a world at rest. */
+/* Steps until the world is at rest; then checks the rules for a world at rest. */
 void vb_world_run(struct vb_world *world);
 
-/* Moves all QPs to ERR, empties the queues, ends all objects and checks everything that is left to check. */
+/*
+ * Moves all QPs to ERR, empties the queues, destroys all objects and checks everything that is left
+ * to check.
+ */
 void vb_world_finish(struct vb_world *world);
 
 /* "" if no rule was broken. */

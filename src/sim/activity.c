@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a program does with a channel at each tick: posts of all kinds, receives, polling; sometimes something
- * wrong or sudden. When it has done enough, it keeps receives posted until all is done, and stops.
+ * The actions of a program on a channel at each tick: posts of all kinds, receives, polling;
+ * sometimes an error or a disturbance. When the program has done enough, it keeps receives posted
+ * until everything is done, and stops.
  */
 #include "sim/workload.h"
 
@@ -29,7 +30,10 @@ static struct vb_model_qp *model_of(struct vb_world *world, const struct vb_chan
 	return &world->model.qps[end->model];
 }
 
-/* How many receives a queue shall have. Those that a reset took away with it are not known to be gone. */
+/*
+ * The number of receives that a queue should have. Receives lost in a reset are not known to be
+ * gone.
+ */
 static uint32_t receives_wanted(const struct vb_channel *channel, const struct vb_node_srq *srq)
 {
 	uint32_t by_memory = 65536 / (channel->options.message_max + 64) + 1;
@@ -57,7 +61,10 @@ static enum vb_flaw pick_receive_flaw(struct vb_world *world, const struct vb_ch
 	return chance(world, 1, 2) ? VB_FLAW_SHORT_RECEIVE : VB_FLAW_RECEIVE_LKEY;
 }
 
-/* A QP in error gives receives back at once. A program that is done posts no more of them, however long the other side waits. */
+/*
+ * A QP in error returns receives immediately. A program that is done posts no more of them, however
+ * long the other side waits.
+ */
 static bool is_given_up(const struct vb_world *world, const struct vb_channel *channel,
 			const struct vb_channel_end *end)
 {
@@ -96,7 +103,7 @@ static void post_receives(struct vb_world *world, struct vb_channel *channel, ui
 	}
 }
 
-/* When the other QP is gone only plain messages can be addressed to it. */
+/* Without the other QP, only plain messages can be addressed to it. */
 static bool can_address(const struct vb_world *world, const struct vb_channel *channel,
 			uint32_t side)
 {
@@ -120,7 +127,10 @@ static void settle_regions(const struct vb_world *world, const struct vb_channel
 		draft->remote_region = VB_REGION_FULL;
 }
 
-/* A WRITE of what a READ in front of it fetches: it is right only if the fence holds it back. */
+/*
+ * Posts a WRITE of the data that an earlier READ fetches. The result is correct only if the fence
+ * holds the WRITE back.
+ */
 static void post_relay(struct vb_world *world, struct vb_channel *channel,
 		       const struct vb_draft *read)
 {
@@ -187,8 +197,8 @@ static void post_sends(struct vb_world *world, struct vb_channel *channel)
 		bool is_full = vb_model_is_full(&world->model, channel->ends[side].model, false);
 
 		if (is_full && !chance(world, 1, 8)) {
-			channel->operations_left -=
-				chance(world, 1, 20); /* it may be full for ever */
+			/* The queue may stay full forever. */
+			channel->operations_left -= chance(world, 1, 20);
 			break;
 		}
 		channel->operations_left--;
@@ -212,7 +222,7 @@ static bool is_waiting(struct vb_world *world, struct vb_channel *channel)
 	return false;
 }
 
-/* A last signaled request shows that unsignaled ones before it are done. */
+/* Posts a last signaled request, which proves that the unsignaled ones before it are done. */
 static bool post_last(struct vb_world *world, struct vb_channel *channel)
 {
 	bool is_needed = false;
@@ -249,7 +259,7 @@ static void recover(struct vb_world *world, struct vb_channel_end *end)
 	world->coverage.flaws[VB_FLAW_RECOVERED]++;
 }
 
-/* The program has no memory left for a receive that the other side waits for. */
+/* True if the program has no memory for a receive that the other side waits for. */
 static bool is_starved(struct vb_world *world, struct vb_channel *channel, uint32_t side)
 {
 	struct vb_channel_end *end = &channel->ends[side];
@@ -276,7 +286,7 @@ static void plan_tick(struct vb_world *world, struct vb_channel *channel, uint64
 	vb_agenda_add(&world->agenda, world->now_ns + delay_ns, VB_ITEM_TICK, channel->index, NULL);
 }
 
-/* One end waits for receives of the other. */
+/* True if one end waits for receives of the other. */
 static bool is_wanted(struct vb_world *world, const struct vb_channel *channel)
 {
 	for (uint32_t side = 0; side < 2 && is_reliable(channel); side++) {

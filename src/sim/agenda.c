@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A binary heap. The sequence number makes the order total, so that a run can be repeated. */
+/*
+ * The agenda: a binary heap. The sequence number makes the order total, so that a run can be
+ * repeated.
+ */
 #include "sim/agenda.h"
 
 #include "sim/array.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Arenas are attached to one process-wide list, because vb_dma_* have no context argument: an address is all
- * that DMA gets. The list is searched in order of creation and never ordered by pointer.
+ * Arenas and their process-wide list. The list is needed because vb_dma_* have no context argument:
+ * DMA gets only an address. The list is searched in order of creation and never ordered by pointer.
  */
 #include "sim/arena.h"
 

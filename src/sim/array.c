@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Doubling by calloc: pure code has no realloc. */
+/* Growing arrays: double by calloc, because pure code has no realloc. */
 #include "sim/array.h"
 
 #include "base/err.h"

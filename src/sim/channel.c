@@ -45,7 +45,7 @@ void vb_channel_expect(struct vb_world *world, const struct vb_channel_end *end,
 	vb_model_expect(&world->model, end->model, cause);
 }
 
-/* A completion queue for a new queue of that depth, made or shared. */
+/* Makes or shares a completion queue for a new queue of that depth. */
 static uint32_t choose_cq(struct vb_node *node, const struct vb_channel_options *options,
 			  uint32_t depth)
 {
@@ -101,7 +101,10 @@ static bool add_srq(struct vb_world *world, struct vb_channel *channel, struct v
 	return true;
 }
 
-/* Another channel's SRQ on that machine; the channel's messages are made to fit into its receives. */
+/*
+ * Finds another channel's SRQ on that machine; the channel's messages are made to fit into its
+ * receives.
+ */
 static bool find_srq(struct vb_world *world, struct vb_channel *channel, struct vb_channel_end *end)
 {
 	struct vb_node *node = world->nodes[end->node];
@@ -234,7 +237,7 @@ static struct vb_address address_of(const struct vb_world *world, const struct v
 	};
 }
 
-/* Address handles; half of the QPs join a multicast group. */
+/* Makes address handles; half of the QPs join a multicast group. */
 static void prepare_datagrams(struct vb_world *world, struct vb_channel *channel, uint32_t side)
 {
 	struct vb_channel_end *end = &channel->ends[side];
@@ -252,7 +255,7 @@ static void prepare_datagrams(struct vb_world *world, struct vb_channel *channel
 		world->model.qps[end->model].groups = end->group;
 }
 
-/* For both ends, even if they are on one machine. */
+/* True if there is room for both ends, even if they are on one machine. */
 static bool has_room(const struct vb_node *node)
 {
 	return node->qp_count + 2 <= VB_NODE_QPS_MAX && node->cq_count + 4 <= VB_NODE_CQS_MAX &&
@@ -344,7 +347,7 @@ static void to_rts(struct vb_world *world, const struct vb_channel *channel, uin
 	VB_CHECK(vb_qp_modify(vb_channel_qp(world, &channel->ends[side]), &attr, mask) == VB_OK);
 }
 
-/* A shared receive queue keeps its bad entries when the QP begins anew. */
+/* A shared receive queue keeps its bad entries when the QP starts from scratch. */
 static void expect_old_trouble(struct vb_world *world, const struct vb_channel *channel,
 			       uint32_t side)
 {
@@ -402,7 +405,7 @@ void vb_channel_set_state(struct vb_world *world, struct vb_channel_end *end,
 	vb_world_note(world, end->node, VB_ACTION_MOVES_QP,
 		      world->nodes[end->node]->qps[end->qp]->number.v, state);
 	VB_CHECK(vb_qp_modify(vb_channel_qp(world, end), &attr, mask) == VB_OK);
-	/* What it gives up may let others send. */
+	/* The resources that it releases may let others send. */
 	if (vb_nic_has_work(world->nodes[end->node]->nic))
 		vb_world_plan_pump(world, end->node, 0);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sizes around multiples of the MTU, regions of all rights, now and then a flaw. */
+/*
+ * Choosing requests: sizes around multiples of the MTU, regions of all rights, now and then a flaw.
+ */
 #include "sim/choice.h"
 
 #include "sim/dice.h"
@@ -81,7 +83,10 @@ static uint32_t pick_remote_region(struct vb_world *world, enum vb_wr_opcode opc
 	return roll < 22 ? VB_REGION_LOOSE + roll % VB_NODE_LOOSE_MAX : VB_REGION_FULL;
 }
 
-/* A type 2 window that another channel's QP has bound on the machine that this request goes to. */
+/*
+ * Finds a type 2 window that another channel's QP has bound on the machine that this request goes
+ * to.
+ */
 static bool find_foreign_window(struct vb_world *world, struct vb_draft *draft)
 {
 	const struct vb_channel *own = world->channels[draft->channel];
@@ -151,7 +156,7 @@ static enum vb_flaw pick_local_flaw(struct vb_world *world, const struct vb_draf
 	}
 }
 
-/* Makes a flawed request of a good one. A flaw needs data to be wrong about. */
+/* Turns a good request into a flawed one. A flaw needs data to be wrong about. */
 static void pick_flaw(struct vb_world *world, const struct vb_channel *channel,
 		      struct vb_draft *draft)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sums and a report. Everything in the struct is a 64-bit count, which makes adding simple. */
+/*
+ * Sums of counts, and a report. Every member of the struct is a 64-bit count, which makes adding
+ * simple.
+ */
 #include "sim/coverage.h"
 
 #include "nic/event.h"
@@ -76,7 +79,7 @@ static bool describe_count(const char *what, const char *name, uint64_t count, c
 	return true;
 }
 
-/* Takes `count` rows off *row if they are before it. */
+/* Subtracts `count` rows from *row if they come before it. */
 static bool is_in(uint32_t *row, uint32_t count)
 {
 	if (*row < count)

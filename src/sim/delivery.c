@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages and memory: what arrives is what was sent, whole, in place and in order, and nothing else changes.
- * Reliable messages arrive one after the other; unreliable ones are found again by what they hold.
+ * Messages and memory: what arrives is what was sent, whole, in place and in order, and nothing
+ * else changes. Reliable messages arrive one after the other; unreliable ones are identified by
+ * their contents.
  */
 #include "sim/model.h"
 
@@ -27,7 +28,7 @@ void vb_delivery_give_back(struct vb_model *model, struct vb_model_request *requ
 	request->opens_local = false;
 }
 
-/* The pieces, from byte `skip` on, hold `length` bytes of the pattern. */
+/* True if the pieces, from byte `skip` on, hold `length` bytes of the pattern. */
 static bool pieces_hold(const struct vb_model_request *request, uint32_t skip, uint64_t key,
 			uint32_t length, uint64_t *wrong)
 {
@@ -51,7 +52,7 @@ static bool pieces_hold(const struct vb_model_request *request, uint32_t skip, u
 	return offset == length;
 }
 
-/* The pieces from byte `skip` on are as they were. */
+/* True if the pieces from byte `skip` on are unchanged. */
 static bool pieces_untouched(const struct vb_model_request *request, uint32_t skip, uint64_t *wrong)
 {
 	for (uint32_t i = 0; i < request->piece_count; i++) {
@@ -139,7 +140,7 @@ static void on_success(struct vb_model *model, uint32_t index)
 	case VB_WR_WRITE:
 	case VB_WR_WRITE_IMM:
 	case VB_WR_ATOMIC_WRITE:
-		/* An unreliable write may come later or never: it is looked at in the end. */
+		/* An unreliable write may arrive later or never: it is checked at the end. */
 		if (request->opens_remote && !request->remote->is_retired &&
 		    vb_model_is_reliable(&model->qps[request->qp]))
 			check_written(model, index);
@@ -186,7 +187,7 @@ static uint32_t header_length(const struct vb_model_qp *qp)
 	return qp->type == VB_QP_UD ? VB_GRH_SIZE : 0;
 }
 
-/* What is wrong with this receive as the arrival of that message; NULL if nothing is. */
+/* The reason why this receive cannot be the arrival of that message; NULL if it can. */
 static const char *find_fault(const struct vb_model *model, const struct vb_model_request *message,
 			      const struct vb_model_request *receive,
 			      const struct vb_model_completion *completion, uint64_t *expected,
@@ -378,7 +379,7 @@ void vb_delivery_on_receive(struct vb_model *model, uint32_t index,
 	vb_delivery_give_back(model, &model->requests[index], true);
 }
 
-/* A reliable message that was acknowledged has arrived. */
+/* Checks that an acknowledged reliable message has arrived. */
 static void check_acknowledged(struct vb_model *model, const struct vb_model_qp *qp)
 {
 	const struct vb_model_qp *peer;
@@ -402,7 +403,7 @@ static void check_acknowledged(struct vb_model *model, const struct vb_model_qp 
 	}
 }
 
-/* Every byte of an unreliable write is the old or the new one. */
+/* Checks that every byte of an unreliable write is the old or the new one. */
 static void check_unreliable_write(struct vb_model *model, uint32_t index)
 {
 	const struct vb_model_request *request = &model->requests[index];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * vb_dma_* on the memory of simulated machines. An address outside every arena, or in a range that vanished,
- * fails as memory does that a program has unmapped.
+ * vb_dma_* on the memory of simulated machines. An access outside every arena, or in a range that
+ * vanished, fails like an access to memory that a program has unmapped.
  */
 #include "base/dma.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Building and posting requests. A draft that cannot be posted gives everything back. */
+/* Building and posting requests. A draft that cannot be posted releases everything. */
 #include "sim/draft.h"
 
 #include "base/err.h"
@@ -32,7 +32,10 @@ static bool changes_local_memory(enum vb_wr_opcode opcode)
 	return opcode == VB_WR_READ || vb_draft_is_atomic(opcode);
 }
 
-/* Cuts `length` bytes into blocks of a region. False, with nothing kept, if there is no room. */
+/*
+ * Splits `length` bytes into blocks of a region. False, with nothing allocated, if there is no
+ * room.
+ */
 static bool cut_pieces(struct vb_world *world, struct vb_node *node,
 		       const struct vb_node_region *region, uint32_t length, uint32_t count,
 		       struct vb_model_request *model, struct vb_sge *sges)
@@ -74,7 +77,7 @@ static void fill_pieces(const struct vb_model_request *model)
 	}
 }
 
-/* The data come from the buffer of a READ that is under way; the READ's buffers stay its own for now. */
+/* Takes the data from the buffer of a READ that is under way; the READ still owns its buffers. */
 static void build_relay(struct vb_draft_build *b)
 {
 	const struct vb_model_request *read = &b->world->model.requests[b->draft->relays];
@@ -93,7 +96,7 @@ static void build_relay(struct vb_draft_build *b)
 	b->request.sge_count = read->piece_count;
 }
 
-/* From now on the buffers are given back when the relaying request is done, which is later. */
+/* From now on the buffers are released when the relaying request is done, which is later. */
 static void take_over_pieces(struct vb_draft_build *b)
 {
 	struct vb_model_request *read = &b->world->model.requests[b->draft->relays];
@@ -356,7 +359,10 @@ static void note_post(const struct vb_draft_build *b)
 	b->world->coverage.flaws[b->draft->flaw]++;
 }
 
-/* As programs' posts do with a single request, if nobody else drives their adapter just then. */
+/*
+ * Writes immediately, as a program's post of a single request does if no other thread drives its
+ * adapter at that moment.
+ */
 static bool write_at_once(const struct vb_draft_build *b)
 {
 	struct vb_qp *qp = vb_channel_qp(b->world, b->end);
@@ -388,7 +394,7 @@ static enum vb_draft_result post(struct vb_draft_build *b)
 	return VB_DRAFT_POSTED;
 }
 
-/* Whatever happens to a flaw, it is only expected once the request was posted: so a full queue is tried first. */
+/* A flaw is expected only after the request was posted, so a full queue is tested first. */
 enum vb_draft_result vb_draft_send(struct vb_world *world, const struct vb_draft *draft)
 {
 	struct vb_channel *channel = world->channels[draft->channel];
@@ -517,7 +523,10 @@ enum vb_draft_result vb_draft_receive(struct vb_world *world, uint32_t channel_i
 		model.srq = srq->model;
 		model.qp = VB_MODEL_NONE;
 	}
-	/* A reset QP takes an SRQ's entry with it, and nobody is told: then only the engine knows what is free. */
+	/*
+	 * A reset QP takes an SRQ's entry with it, without notice: then only the engine knows what
+	 * is free.
+	 */
 	may_be_full = srq && world->model.srqs[srq->model].outstanding >= srq->depth;
 	is_full = !srq && vb_model_is_full(&world->model, end->model, true);
 	if (!cut_pieces(world, node, &node->regions[region], length, sge_count, &model, sges))

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cables keep the order of packets, unless a fault says otherwise. */
+/* Cables. They keep the order of packets, unless a fault changes it. */
 #include "sim/fabric.h"
 
 #include "base/err.h"
 #include "sim/dice.h"
 
-#define CORRUPT_BITS_MAX 3 /* a CRC-32 finds every error of so few bits in packets of this length */
+/* a CRC-32 finds every error of this few bits in packets of this length */
+#define CORRUPT_BITS_MAX 3
 
 struct vb_fabric_packet *vb_fabric_gather(struct vb_fabric *fabric, uint32_t from,
 					  const struct vb_slot *slot)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Plans, and the fate of single packets. */
+/* Fault plans, and the fate of single packets. */
 #include "sim/fault.h"
 
 #include "sim/dice.h"

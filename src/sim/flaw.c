@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests that must be refused: what is wrong with them, and which status each must end with. */
+/* Requests that must be refused: their flaws, and the status that each must end with. */
 #include "sim/dice.h"
 #include "sim/draft_priv.h"
 
-/* The request must be refused by the other side, and nothing may change there. */
+/* Expects the other side to refuse the request, and nothing to change there. */
 static void expect_remote_refusal(struct vb_draft_build *b, uint32_t statuses)
 {
 	b->model.opens_remote = false;
@@ -11,7 +11,7 @@ static void expect_remote_refusal(struct vb_draft_build *b, uint32_t statuses)
 	b->model.series = VB_MODEL_NONE;
 	b->model.deliveries_max = 0;
 	if (!vb_draft_is_reliable(b->channel))
-		return; /* the sender never knows */
+		return; /* the sender never learns it */
 	b->model.allowed = statuses;
 	b->model.opens_local = false;
 	vb_channel_expect(b->world, b->end, VB_CAUSE_OWN);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Of the C library, whose sanitizers know each block. */
+/* The heap of the C library, whose sanitizers know each block. */
 #include "base/heap.h"
 
 #include <stdlib.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Atomic operations happen exactly once. The old values that they return and the final value must be explained by
- * some order of all that succeeded and any of those that failed (which may have been executed before the
- * answer was lost, once).
+ * The rule that atomic operations happen exactly once. Some order of all that succeeded and any of
+ * those that failed (which may have been executed once before the answer was lost) must explain the
+ * old values that they return and the final value.
  */
 #include "sim/model.h"
 
 #include "sim/model_priv.h"
 
-#define UNKNOWN_MAX 16 /* more failed ones than this: only their sum is looked at */
+#define UNKNOWN_MAX 16 /* if more failed than this, only their sum is checked */
 
 static uint64_t value_of(const struct vb_model_counter *counter)
 {
@@ -28,13 +28,13 @@ static bool has_succeeded(const struct vb_model_request *request)
 	return request->outcome == VB_OUTCOME_DONE && request->status == VB_STATUS_SUCCESS;
 }
 
-/* Did not succeed, but the responder may have executed it. */
+/* True if it did not succeed, but the responder may have executed it. */
 static bool may_have_happened(const struct vb_model_request *request)
 {
 	return !has_succeeded(request) && request->allowed & VB_STATUS_BIT(VB_STATUS_SUCCESS);
 }
 
-/* Steps that returned their old value cover [old, old + add): they may not overlap. */
+/* Steps that returned their old value cover [old, old + add) and must not overlap. */
 static void check_add_overlaps(struct vb_model *model, uint32_t counter, uint64_t final)
 {
 	uint64_t initial = model->counters[counter].initial;
@@ -120,7 +120,9 @@ static void check_adds(struct vb_model *model, uint32_t counter)
 	check_add_overlaps(model, counter, final);
 }
 
-/* The request that could have turned `value` into something else: one that succeeded, else one that failed. */
+/*
+ * Finds the request that could have changed `value`: one that succeeded, otherwise one that failed.
+ */
 static uint32_t step_from(const struct vb_model *model, uint32_t counter, uint64_t value,
 			  bool succeeded, uint32_t from)
 {
@@ -150,7 +152,10 @@ static uint32_t count_swaps(const struct vb_model *model, uint32_t counter)
 	return count;
 }
 
-/* Is there a way from `value` to `final` that takes `swaps` known steps? Swapped-in values are all different. */
+/*
+ * True if a sequence from `value` to `final` takes `swaps` known steps. Swapped-in values are all
+ * different.
+ */
 static bool leads_to(const struct vb_model *model, uint32_t counter, uint64_t value, uint64_t final,
 		     uint32_t swaps, uint32_t depth)
 {
@@ -170,7 +175,7 @@ static bool leads_to(const struct vb_model *model, uint32_t counter, uint64_t va
 	return false;
 }
 
-/* A value that a COMPARE_SWAP saw was there once. */
+/* True if a value that a COMPARE_SWAP saw was ever there. */
 static bool was_ever_there(const struct vb_model *model, uint32_t counter, uint64_t value)
 {
 	if (value == model->counters[counter].initial)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rungs of fixed width; what belongs to the right machine is written at the right. */
+/* Drawing a ladder: rungs of fixed width; text about the right machine is at the right. */
 #include "sim/ladder.h"
 
 #include "nic/event.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #define WIDTH 70 /* between the two uprights */
-#define PAUSE_NS 100000u /* a longer silence is worth a line */
+#define PAUSE_NS 100000u /* a longer silence gets a line */
 
 void vb_ladder_describe_head(char text[VB_LADDER_TEXT_MAX])
 {
@@ -18,7 +18,7 @@ void vb_ladder_describe_head(char text[VB_LADDER_TEXT_MAX])
 		 "node 0  10.0.0.1", "node 1  10.0.0.2", "", WIDTH, "");
 }
 
-/* Opcode, PSN and what matters of the rest. */
+/* Describes opcode, PSN and the relevant rest. */
 static void describe_packet(const struct vb_packet *packet, char *text, uint32_t size)
 {
 	int used = snprintf(text, size, "%s psn=%" PRIu32, vb_opcode_describe(packet->bth.opcode),
@@ -49,7 +49,7 @@ static bool has_been_sent(struct vb_ladder *ladder, const struct vb_trace_entry 
 			packet->bth.psn.v;
 
 	if (packet->traits & VB_IS_RESPONSE && !(packet->traits & VB_IS_READ_RESPONSE))
-		return false; /* acknowledgements may name a PSN as often as they like */
+		return false; /* acknowledgements may repeat a PSN */
 	if (packet->traits & VB_IS_RESPONSE)
 		name |= (uint64_t)1 << 55;
 	for (uint32_t i = 0; i < ladder->seen_count; i++) {
@@ -84,7 +84,7 @@ static const char *remark(enum vb_packet_fate fate, bool is_repeated)
 	return is_repeated ? "sent again" : "";
 }
 
-/* "|-- words -------->|", or with an X in the middle of the way. */
+/* Draws "|-- words --->|", or with an X in the middle if the packet is lost. */
 static void draw_rung(char *text, uint32_t size, const char *words, bool goes_right, bool is_lost)
 {
 	char rung[WIDTH + 1];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rings as counts of packets that are on the agenda; vb_dma_reach_*() on the memory of simulated machines. */
+/*
+ * Shared-memory links: rings as counts of packets that are on the agenda; vb_dma_reach_*() on the
+ * memory of simulated machines.
+ */
 #include "sim/line.h"
 
 #include "base/dma.h"
@@ -7,7 +10,7 @@
 #include "sim/dice.h"
 #include "sim/world.h"
 
-#define ROOM_FOR_THE_DEAD 64u /* packets: what is sent to them vanishes */
+#define ROOM_FOR_THE_DEAD 64u /* packets: those sent to a dead machine vanish */
 #define SLOW_NS 3000000u
 #define MEETING_NS 1000000u
 
@@ -64,7 +67,10 @@ void vb_lines_hide(struct vb_world *world, const struct vb_node *node)
 	world->lines.targets[node->index].is_open = false;
 }
 
-/* Neighbors, if there are any here, are met by most; now and then only one of two hears of the other in time. */
+/*
+ * Most QPs meet their local peers, if there are any; sometimes only one of two learns of the other
+ * in time.
+ */
 void vb_lines_choose(struct vb_world *world, uint32_t channel, struct vb_node *node,
 		     struct vb_qp *qp, struct vb_node *peer)
 {
@@ -108,7 +114,7 @@ void vb_lines_tell_room(struct vb_world *world, struct vb_node *node)
 		world->coverage.flaws[VB_FLAW_LINE_FULL]++;
 }
 
-/* A reader looks soon; one that computes may take long, where that may cost retries. */
+/* A reader usually looks soon. A reader that computes may take long, if that may cost retries. */
 static uint64_t draw_delay(struct vb_world *world)
 {
 	struct vb_prng *prng = &world->lines.prng;
@@ -131,7 +137,7 @@ static void count_uc(struct vb_line *line, const struct vb_fabric_packet *packet
 		*uc_count_of(line, bth.destination) += change;
 }
 
-/* When the reader will have it. */
+/* The time at which the reader will have it. */
 static uint64_t draw_time(struct vb_world *world, const struct vb_line *line)
 {
 	uint64_t time_ns = world->now_ns + draw_delay(world);
@@ -178,7 +184,10 @@ void vb_lines_send(struct vb_world *world, struct vb_node *from, const struct vb
 	put(world, from, to, slot, time_ns);
 }
 
-/* Who is slow empties his lines before he looks at the fabric: those that would come later are not put there. */
+/*
+ * A slow reader empties its shared-memory links before it looks at the fabric: copies that would
+ * arrive later than the fabric's are not sent.
+ */
 void vb_lines_send_copies(struct vb_world *world, struct vb_node *from, const struct vb_slot *slot)
 {
 	uint64_t fabric_ns = world->now_ns + world->fabric.latency_ns;
@@ -202,7 +211,7 @@ bool vb_lines_take(struct vb_world *world, const struct vb_fabric_packet *packet
 	if (packet->ring != line->ring)
 		return false;
 	line->gone_count++;
-	count_uc(line, packet, UINT32_MAX); /* one less */
+	count_uc(line, packet, UINT32_MAX); /* decrements */
 	if (from->is_dead)
 		return true;
 	had_waiting = vb_nic_has_waiting_lines(from->nic);
@@ -252,7 +261,7 @@ void vb_lines_meet(struct vb_world *world, uint32_t node)
 		vb_lines_tell_room(world, world->nodes[i]);
 }
 
-/* --- reaching --- */
+/* --- peer memory access --- */
 
 uint64_t vb_dma_reach_line_end(const struct vb_reach *reach)
 {
@@ -269,7 +278,7 @@ bool vb_dma_reach_is_on_wire(const struct vb_reach *reach, const struct vb_reach
 	return reach->target->is_open && vb_reach_is_on_wire(&reach->target->tables, asker);
 }
 
-/* Where the part lies. */
+/* Finds the address of the part. */
 static bool resolve(const struct vb_reach *reach, const struct vb_reach_request *request,
 		    uint64_t *address_out)
 {
@@ -295,7 +304,7 @@ static bool copy(uint64_t to, uint64_t from, uint32_t length)
 	return is_done;
 }
 
-/* On UC nobody else would notice: the packets may as well be lost. */
+/* On UC nothing else would notice: the packets could just as well be lost. */
 static void check_order(const struct vb_reach *reach, const struct vb_reach_request *request)
 {
 	uint32_t count = *uc_count_of(reach->line, request->asker->target);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Objects of the model, posting, the slots of queues, reset and death, and the demands at the end. */
+/*
+ * Objects of the model, posting, the slots of queues, reset and death, and the demands at the end.
+ */
 #include "sim/model.h"
 
 #include "base/err.h"
@@ -164,7 +166,7 @@ static bool uses_remotely(const struct vb_model_request *request, const struct v
 	       overlaps(request->remote_address, request->length, address, length);
 }
 
-/* Under way, or flushed while its packets may still be. */
+/* True if the request is under way, or was flushed while its packets may still be under way. */
 static bool may_still_arrive(const struct vb_model *model, const struct vb_model_request *request)
 {
 	if (request->is_receive || model->qps[request->qp].peer == VB_MODEL_NONE)

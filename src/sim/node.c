@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Making and ending a simulated machine. Its memory is cut into areas, one for each region; QPNs of different
- * machines and generations never coincide, so that a QPN alone says who is meant.
+ * Making and stopping a simulated machine. Its memory is split into areas, one for each region.
+ * QPNs of different machines and generations never coincide, so that a QPN alone identifies its QP.
  */
 #include "sim/node.h"
 
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define MARGIN 4096u /* memory that no region covers, in front of each */
+#define MARGIN 4096u /* memory in front of each region that no region covers */
 #define ALL_RIGHTS                                                                \
 	(VB_ACCESS_LOCAL_WRITE | VB_ACCESS_REMOTE_WRITE | VB_ACCESS_REMOTE_READ | \
 	 VB_ACCESS_REMOTE_ATOMIC | VB_ACCESS_MW_BIND)
@@ -56,7 +56,7 @@ static void create_adapter(struct vb_node *node, const struct vb_node_options *o
 	VB_CHECK(vb_xrcd_create(node->nic, &node->xrcd) == VB_OK);
 }
 
-/* Cuts the memory: most of it for the region that everything uses. */
+/* Divides the memory: most of it goes to the region that everything uses. */
 static void lay_out(struct vb_node *node, uint32_t memory_length)
 {
 	uint64_t at = node->arena->base + 4096;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The plain options of such a pair, and its few verbs. */
+/* Two commanded machines: the plain options of such a pair, and its few operations. */
 #include "sim/pair.h"
 
 #define RIGHTS                                                                    \

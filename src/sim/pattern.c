@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A word of the pattern is a mix of the key and the word's index; unaligned ends go byte by byte. */
+/*
+ * The pattern: each word mixes the key and the word's index; unaligned ends are handled byte by
+ * byte.
+ */
 #include "sim/pattern.h"
 
 #include <string.h>

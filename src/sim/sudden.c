@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Each of these happens rarely; what must follow is told to the model before it is done. */
+/*
+ * Disturbances. Each happens rarely; the model learns the expected consequences before it happens.
+ */
 #include "sim/sudden.h"
 
 #include "base/err.h"
@@ -45,7 +47,7 @@ static void destroy_end(struct vb_world *world, struct vb_channel *channel)
 	world->coverage.flaws[VB_FLAW_DESTROYED]++;
 }
 
-/* Registering a region again as it is changes nothing for those who use it. */
+/* Registering a region again as it is changes nothing for its users. */
 static void reregister(struct vb_world *world, struct vb_channel *channel)
 {
 	struct vb_node *node = world->nodes[channel->ends[0].node];
@@ -84,7 +86,7 @@ void vb_sudden_resume(struct vb_world *world, struct vb_channel_end *end)
 	enum vb_qp_state state = vb_qp_state(vb_channel_qp(world, end));
 
 	if (state != VB_STATE_SQD) {
-		end->is_draining = false; /* it failed meanwhile */
+		end->is_draining = false; /* failed meanwhile */
 		end->is_drained = false;
 	} else if (end->is_drained) {
 		end->is_drained = false;
@@ -175,7 +177,7 @@ static void arm_limit(struct vb_world *world, struct vb_channel *channel)
 				"an SRQ takes a limit up to its depth", srq->depth, srq->limit);
 }
 
-/* A post that can never be right is refused and changes nothing. */
+/* A post that can never be valid is refused and changes nothing. */
 static void post_nonsense(struct vb_world *world, struct vb_channel *channel)
 {
 	struct vb_channel_end *end = &channel->ends[0];

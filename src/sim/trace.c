@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Recording is cheap and binary; words are made only on demand. */
+/* Recording a trace. Records are cheap and binary; text is made only on demand. */
 #include "sim/trace.h"
 
 #include "base/err.h"

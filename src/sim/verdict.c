@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Order and status: each request completes exactly once, in the order of its queue; unsignaled ones silently with a later
- * completion; the first failure has a status that fits its cause, and everything behind it is flushed.
+ * Order and status of completions: each request completes exactly once, in the order of its queue;
+ * unsignaled ones complete silently with a later completion; the first failure has a status that
+ * fits its cause, and everything after it is flushed.
  */
 #include "sim/model.h"
 
@@ -28,7 +29,7 @@ static bool can_run_out_of_retries(const struct vb_model *model, const struct vb
 	if (!peer)
 		return false;
 	if (qp->is_lossy && peer->cause & VB_CAUSE_RESPONDER)
-		return true; /* it refused a request, failed, and what it said got lost */
+		return true; /* it refused a request and failed, and its NAK was lost */
 	return peer->cause & (VB_CAUSE_OWN | VB_CAUSE_EXPLICIT | VB_CAUSE_OVERRUN |
 			      VB_CAUSE_HOSTILE | VB_CAUSE_GONE);
 }
@@ -112,7 +113,9 @@ static void finish_send(struct vb_model *model, uint32_t index, uint8_t status)
 	vb_delivery_on_send_done(model, index, status == VB_STATUS_SUCCESS);
 }
 
-/* Everything in front of a completion was done before it: silently if it was unsignaled and went well. */
+/*
+ * Every request before a completion was done earlier: silently if it was unsignaled and succeeded.
+ */
 static bool finish_silent_ones(struct vb_model *model, uint32_t index)
 {
 	struct vb_model_qp *qp = &model->qps[model->requests[index].qp];
@@ -121,7 +124,7 @@ static bool finish_silent_ones(struct vb_model *model, uint32_t index)
 	while (qp->send.head != index) {
 		const struct vb_model_request *skipped = &model->requests[qp->send.head];
 
-		if (may_be_lost) { /* its completion did not fit: nobody knows how it ended */
+		if (may_be_lost) { /* its completion did not fit: its end is unknown */
 			uint32_t lost = qp->send.head;
 
 			take_send(model, lost, VB_STATUS_WR_FLUSH_ERR);
@@ -192,7 +195,7 @@ static bool can_receive_be_flushed(const struct vb_model *model, const struct vb
 	return qp->cause || qp->has_failed || (peer && peer->cause);
 }
 
-/* The message that the receive met is longer than its buffer. */
+/* True if the message that the receive met is longer than its buffer. */
 static bool is_too_short(const struct vb_model *model, const struct vb_model_request *request,
 			 uint32_t qp)
 {
@@ -293,7 +296,9 @@ static bool is_of_this_qp(const struct vb_model *model, const struct vb_model_re
 		return false;
 	if (request->qp != VB_MODEL_NONE)
 		return request->qp == completion->qp;
-	/* An SRQ's receive: any QP that uses the SRQ, or an XRC one, whose sender names it. */
+	/*
+	 * A receive of an SRQ: any QP that uses the SRQ, or an XRC QP, whose sender names the SRQ.
+	 */
 	return model->qps[completion->qp].srq == request->srq ||
 	       model->qps[completion->qp].type == VB_QP_XRC_RECV;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a program sees of its adapter: completions, which go to the model, and events, which must have a reason. */
+/*
+ * A program's view of its adapter: completions, which go to the model, and events, which must have
+ * a reason.
+ */
 #include "sim/world.h"
 
 static uint32_t find_source(const struct vb_world *world, uint32_t qpn)
@@ -27,7 +30,7 @@ static void note_completion(struct vb_world *world, const struct vb_node *node,
 					: coverage->send_statuses)[type][completion->status]++;
 }
 
-/* A CQ that was armed must have told of a completion that came since. */
+/* An armed CQ must have announced a completion that came since. */
 static void check_wakeup(struct vb_world *world, const struct vb_node_cq *cq,
 			 const struct vb_completion *completion)
 {
@@ -94,7 +97,7 @@ void vb_world_arm(struct vb_world *world, struct vb_node *node, uint32_t cq, boo
 	own->is_armed = true;
 	own->is_solicited_only = solicited_only;
 	own->is_fresh = true;
-	vb_world_poll(world, node, cq, UINT32_MAX); /* what came before raises nothing */
+	vb_world_poll(world, node, cq, UINT32_MAX); /* earlier completions raise no event */
 	own->is_fresh = false;
 }
 
@@ -129,7 +132,7 @@ static void on_overrun(struct vb_world *world, struct vb_node *node, uint32_t cq
 	world->coverage.flaws[VB_FLAW_CQ_OVERRUN]++;
 }
 
-/* A QP in trouble has a cause, on its own side or the other. */
+/* A QP in trouble must have a cause, on its own side or the other. */
 static void check_trouble(struct vb_world *world, const struct vb_node_qp *qp)
 {
 	const struct vb_model_qp *own = &world->model.qps[qp->model];
@@ -172,10 +175,11 @@ static void on_qp_event(struct vb_world *world, struct vb_node *node, struct vb_
 		}
 		end->drains_asked--;
 		if (!end->is_draining)
-			break; /* it was reset meanwhile */
+			break; /* reset meanwhile */
 		end->is_draining = false;
 		end->is_drained = true;
-		poll_before_events(world, node); /* what was done before the queue was drained */
+		/* requests that completed before the queue was drained */
+		poll_before_events(world, node);
 		vb_model_on_drained(&world->model, qp->model);
 		world->coverage.flaws[VB_FLAW_DRAINED]++;
 		break;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Each end of an RC channel has at most one window at a time, which goes round through its phases. */
+/*
+ * The cycle of memory windows. Each end of an RC channel has at most one window at a time, which
+ * repeats its phases.
+ */
 #include "sim/window.h"
 
 #include "sim/dice.h"
@@ -28,7 +31,7 @@ static bool make(struct vb_world *world, struct vb_channel_end *end, bool is_typ
 	return true;
 }
 
-/* A key that the window has not had before. */
+/* Chooses a key that the window has not had before. */
 static void choose_key(struct vb_world *world, struct vb_channel_end *end)
 {
 	end->window_key = vb_mw_key(world->nodes[end->node]->windows[end->window]);

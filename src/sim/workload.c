@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which machines, faults and channels a world has. What is done with them is in activity.c. */
+/* The machines, faults and channels of a world. activity.c defines what is done with them. */
 #include "sim/workload.h"
 
 #include "sim/dice.h"
@@ -82,7 +82,7 @@ static uint32_t pick_message_max(struct vb_world *world, enum vb_qp_type type, u
 	return (uint32_t)vb_dice_between(&world->prng, 0, most);
 }
 
-/* Reliability of a channel: how patient it may be depends on what may go wrong. */
+/* Draws the patience of a channel: it depends on what may go wrong. */
 static void draw_patience(struct vb_world *world, struct vb_channel_options *options)
 {
 	struct vb_prng *prng = &world->prng;
@@ -90,7 +90,7 @@ static void draw_patience(struct vb_world *world, struct vb_channel_options *opt
 
 	options->timeout = (uint8_t)vb_dice_between(prng, 10, 14);
 	options->retry_count = 7;
-	if (mood == VB_MOOD_MILD) /* each try that fails needs a packet that was harmed */
+	if (mood == VB_MOOD_MILD) /* each failed try needs a harmed packet */
 		options->retry_count =
 			(uint8_t)vb_dice_between(prng, world->fabric.faults.budget, 7);
 	else if (vb_dice_chance(prng, 1, 3))
@@ -168,7 +168,7 @@ static void add_channel(struct vb_world *world, bool is_clean)
 	channel->operations_left = (uint32_t)vb_dice_between(
 		&world->prng, 5, vb_dice_chance(&world->prng, 1, 8) ? 300 : 80);
 	if (channel->options.message_max > 128 * 1024 && channel->operations_left > 8)
-		channel->operations_left = 8; /* of some megabytes each */
+		channel->operations_left = 8; /* of several megabytes each */
 	channel->interval_ns = vb_dice_between(&world->prng, 500, 100000);
 	channel->deadline_ns = world->fault_end_ns + 60000u * (uint64_t)MS;
 	world->coverage.flaws[VB_FLAW_PASSIVE] += options.is_passive;
@@ -204,7 +204,7 @@ void vb_workload_begin(struct vb_world *world)
 
 	vb_fault_draw(plan, &world->prng, world->options.node_count);
 	if (world->options.icrc_mode == VB_ICRC_SOLVED)
-		plan->corrupt = plan->truncate = 0; /* 16 bits of check do not find every error */
+		plan->corrupt = plan->truncate = 0; /* a 16-bit check does not find every error */
 	world->fault_end_ns = vb_fault_end(plan);
 	world->is_hostile = vb_fault_is_hostile(plan);
 	plan_machines(world);
@@ -224,7 +224,7 @@ void vb_workload_on_epoch(struct vb_world *world, uint32_t epochs_left)
 	uint32_t channels = (uint32_t)vb_dice_between(&world->prng, 1, 2);
 
 	if (!epochs_left)
-		world->is_hostile = false; /* what is made from now on must be flawless */
+		world->is_hostile = false; /* everything made from now on must be flawless */
 	vb_world_note(world, 0, VB_ACTION_NEW_CHANNELS, channels, epochs_left);
 	for (uint32_t i = 0; i < channels; i++)
 		add_channel(world, !epochs_left);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The clockwork: what comes next, and what it does to a machine. A machine's turn is always the same: let timers fire
- * or take a packet in, transmit, take events, poll.
+ * The clockwork: the next event, and its effect on a machine. A machine's turn is always the same:
+ * let timers fire or take in a packet, transmit, take events, poll.
  */
 #include "sim/world.h"
 
@@ -146,7 +146,7 @@ static void send(struct vb_world *world, struct vb_node *node, const struct vb_s
 		vb_fabric_send(&world->fabric, world->now_ns, node->index, slot);
 }
 
-/* As a machine does, behind what the engine has put on lines. */
+/* Sends copies as a real machine does, after what the engine has put on shared-memory links. */
 static void send_copies(struct vb_world *world, struct vb_node *node, const struct vb_slot *slot)
 {
 	if (!slot->line && vb_gid_is_multicast(&slot->flow.destination))
@@ -218,7 +218,7 @@ static void on_packet(struct vb_world *world, struct vb_fabric_packet *packet)
 			continue;
 		frames[frame_count] = vb_fabric_frame(&world->fabric, packets[i], parts[i]);
 		if (node->icrc_mode == VB_ICRC_SOLVED)
-			frames[frame_count].ip_id = 0; /* a socket does not show it */
+			frames[frame_count].ip_id = 0; /* a socket does not report it */
 		frame_count++;
 	}
 	if (!node->is_dead) {
@@ -270,12 +270,16 @@ static void on_death(struct vb_world *world)
 	bury(world, node);
 	for (uint32_t i = 0; i < world->options.node_count; i++) {
 		vb_lines_tell_room(world, world->nodes[i]);
+		/* it waited for room at the dead machine */
 		if (!world->nodes[i]->is_dead)
-			vb_world_plan_pump(world, i, 0); /* who waited for room at the dead one */
+			vb_world_plan_pump(world, i, 0);
 	}
 }
 
-/* A program closed its adapter's descriptors, or a child has taken it over: it has new lines and shows its rows anew. */
+/*
+ * A program closed its adapter's descriptors, or a child has taken it over: the machine gets new
+ * shared-memory links and publishes its rows again.
+ */
 static void on_break(struct vb_world *world, uint32_t index)
 {
 	if (world->nodes[index]->is_dead)
@@ -418,7 +422,7 @@ bool vb_world_step(struct vb_world *world)
 	return !vb_model_is_violated(&world->model);
 }
 
-/* A program that sleeps until its CQ wakes it would sleep for ever. */
+/* A program that sleeps until its CQ wakes it would sleep forever. */
 static void check_sleepers(struct vb_world *world)
 {
 	for (uint32_t i = 0; i < world->options.node_count; i++) {
@@ -437,7 +441,7 @@ static void check_sleepers(struct vb_world *world)
 	}
 }
 
-/* Fewer receives are left than the limit says, and nobody was told. */
+/* Fewer receives are left than the limit, and no event was raised. */
 static void check_limits(struct vb_world *world)
 {
 	for (uint32_t i = 0; i < world->options.node_count; i++) {
@@ -498,7 +502,7 @@ static void drain(struct vb_world *world)
 	}
 }
 
-/* A QP with an SRQ cannot be seen to be done by its receives: an event says so. */
+/* The receives of a QP with an SRQ do not show that the QP is done: an event must report it. */
 static void check_last_wqe(struct vb_world *world)
 {
 	for (uint32_t i = 0; i < world->options.node_count; i++) {

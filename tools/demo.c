@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `verbatim demo`: two adapters exchange every operation over a link that loses and repeats packets. It is the same
- * code that runs on a real wire; the seed is fixed, so everybody sees the same losses.
+ * `verbatim demo`: two adapters exchange every operation over a link that loses and repeats
+ * packets. The same code runs on a real wire; the seed is fixed, so every run shows the same
+ * losses.
  */
 #include "verbatim.h"
 
@@ -13,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SEED 78 /* one that shows a NAK, a lost response and a lost answer of an atomic */
+#define SEED 78 /* shows a NAK, a lost response and a lost answer of an atomic */
 #define MTU 1024
 
 struct demo {
@@ -25,7 +26,7 @@ struct demo {
 	struct vb_channel *xrc;
 	uint64_t shown; /* trace entries */
 	uint32_t operations;
-	uint32_t undelivered; /* unreliable messages that the link ate */
+	uint32_t undelivered; /* unreliable messages that the link dropped */
 };
 
 static void show(struct demo *demo)
@@ -44,7 +45,7 @@ static void show(struct demo *demo)
 	}
 }
 
-/* Lets everything happen that is under way, and draws it. */
+/* Runs until nothing is under way any more, and draws it. */
 static void run(struct demo *demo)
 {
 	vb_world_run(demo->world);

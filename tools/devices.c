@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `verbatim devices`: what programs will see, and who stands in the way: another user, or the kernel's own Soft-RoCE,
- * may hold the UDP port that all RoCE packets are sent to.
+ * `verbatim devices`: the devices that programs will see, and what stands in the way: another user,
+ * or the kernel's own Soft-RoCE, may hold the UDP port that all RoCE packets are sent to.
  */
 #include "settings.h"
 #include "verbatim.h"
@@ -24,14 +24,14 @@
 #define KERNEL_DEVICES_MAX 16
 #define KERNEL_DEVICES_PATH "/sys/class/infiniband"
 
-/* Who else is there. */
+/* Other users of RDMA on this host. */
 struct neighbours {
 	struct vb_port_holders holders; /* of the RoCE port */
 	char kernel_devices[KERNEL_DEVICES_MAX][VB_DEVICE_NAME_MAX];
 	uint32_t kernel_device_count;
 };
 
-/* --- neighbours ------------------------------------------------------------------------------- */
+/* --- other users of RDMA --- */
 
 static void find_kernel_devices(struct neighbours *neighbours)
 {
@@ -40,7 +40,7 @@ static void find_kernel_devices(struct neighbours *neighbours)
 
 	while (directory && (entry = readdir(directory)) &&
 	       neighbours->kernel_device_count < KERNEL_DEVICES_MAX) {
-		/* Under `verbatim run` our own are shown there, too. */
+		/* Under `verbatim run` our own devices also appear there. */
 		if (entry->d_name[0] == '.' || !strncmp(entry->d_name, "vb_", 3))
 			continue;
 		snprintf(neighbours->kernel_devices[neighbours->kernel_device_count++],
@@ -59,7 +59,10 @@ static const char *user_name(uid_t uid)
 
 /* --- this host -------------------------------------------------------------------------------- */
 
-/* Whether the kernel lets a process into the memory of others of its user: Yama may not. */
+/*
+ * True if the kernel lets a process access the memory of other processes of its user: Yama may
+ * forbid it.
+ */
 static bool reaches_memory(void)
 {
 	char scope = '0';
@@ -189,7 +192,10 @@ static void print_text(const struct vb_device *devices, uint32_t count,
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
-/* Names of interfaces may hold any byte but a few. What is not ASCII is written as the code point of that byte. */
+/*
+ * Names of interfaces may hold nearly any byte. A byte that is not ASCII is written as the code
+ * point of that byte.
+ */
 static void print_string(const char *text)
 {
 	putchar('"');
@@ -286,7 +292,7 @@ static void print_help(void)
 	settings_print();
 }
 
-/* -1 to go on, else the exit status. */
+/* Returns -1 to continue, otherwise the exit status. */
 static int take_options(char **argument, bool *is_json)
 {
 	while (*argument) {

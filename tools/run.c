@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `verbatim run`: starts a program, and with it all its children, so that their loader takes our libraries in place of
- * the distribution's, and puts the preload shim before the C library. It changes the environment and nothing else;
- * nothing is left behind.
+ * `verbatim run`: starts a program, and with it all its children, so that their loader takes our
+ * libraries in place of the distribution's, and puts the preload shim before the C library. The
+ * command changes only the environment; nothing is left behind.
  */
 #include "settings.h"
 #include "verbatim.h"
@@ -16,10 +16,16 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-/* Where our libraries lie, seen from the folder of this program: after `make`, and after `make install`. */
+/*
+ * The folders of our libraries, relative to the folder of this program: after `make`, and after
+ * `make install`.
+ */
 static const char *const library_folders[] = { "lib", "../lib/verbatim" };
 
-/* Without its folder: a space in LD_PRELOAD is the end of a name. LD_LIBRARY_PATH leads to it, or else to neither. */
+/*
+ * Named without its folder: a space in LD_PRELOAD ends a name. LD_LIBRARY_PATH leads to the shim
+ * and the libraries, or to neither.
+ */
 #define SHIM "libverbatim-preload.so"
 
 static const char *const libraries[] = { "libibverbs.so.1", "librdmacm.so.1", SHIM };
@@ -50,7 +56,7 @@ static bool has_libraries(const char *folder)
 	return true;
 }
 
-/* Where this program lies. Without /proc, what it was started by leads there. */
+/* Finds the path of this program. Without /proc, the name it was started by leads there. */
 static bool find_self(char own[PATH_MAX])
 {
 	const char *started = (const char *)getauxval(AT_EXECFN);
@@ -62,7 +68,7 @@ static bool find_self(char own[PATH_MAX])
 	return true;
 }
 
-/* With `own`, the path of this program. */
+/* `own` is the path of this program. */
 static bool find_libraries(char own[PATH_MAX], char folder[PATH_MAX])
 {
 	char *end = strrchr(own, '/');
@@ -95,7 +101,10 @@ static void put_first(const char *variable, const char *path)
 	free(value);
 }
 
-/* The AddressSanitizer of gcc, a shared library, ends programs where another one is loaded before it, as ours is. It works all the same. */
+/*
+ * gcc's AddressSanitizer, a shared library, ends programs if another library, such as ours, is
+ * loaded before it. It works all the same.
+ */
 static void permit_sanitizer(void)
 {
 	static const char *const option = "verify_asan_link_order";
@@ -103,13 +112,16 @@ static void permit_sanitizer(void)
 	char value[4096];
 
 	if (before && strstr(before, option))
-		return; /* the user knows better */
+		return; /* the user has decided */
 	if (snprintf(value, sizeof(value), "%s%s%s=0", before ? before : "",
 		     before && *before ? ":" : "", option) < (int)sizeof(value))
 		setenv("ASAN_OPTIONS", value, 1);
 }
 
-/* Takes the options; what is left begins with the command. -1 to go on, else the exit status. */
+/*
+ * Takes the options; the rest begins with the command. Returns -1 to continue, otherwise the exit
+ * status.
+ */
 static int take_options(char ***argument)
 {
 	enum settings_result result = SETTINGS_TAKEN;

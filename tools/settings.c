@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Options are checked against the table of settings before they go into the environment. */
+/*
+ * Settings from options: they are checked against the table of settings before they go into the
+ * environment.
+ */
 #include "settings.h"
 
 #include "host/config.h"
@@ -19,7 +22,10 @@ static void copy_key(const char *option, char key[KEY_MAX])
 			*at = '_';
 }
 
-/* On its own, so that a mistake elsewhere, which the program will report, is not reported twice. */
+/*
+ * Checks the setting alone, so that a mistake elsewhere, which the program will report, is not
+ * reported twice.
+ */
 static bool is_allowed(const char *key, const char *value, const char *option)
 {
 	struct vb_config scratch = { 0 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `verbatim sim`: runs simulated worlds in several processes. A world that breaks a rule, crashes or hangs costs
- * only its own process a moment; the report is sorted by seed, so that the output does not depend on timing.
+ * `verbatim sim`: runs simulated worlds in several processes. A world that breaks a rule, crashes
+ * or hangs costs only its own process a moment; the report is sorted by seed, so that the output
+ * does not depend on timing.
  */
 #include "verbatim.h"
 
@@ -23,7 +24,7 @@
 
 #define JOBS_MAX 64
 #define PACKETS_SHOWN 50
-#define WORLD_SECONDS_MAX 60 /* of computing */
+#define WORLD_SECONDS_MAX 60 /* of CPU time */
 #define DETAILS_MAX 3 /* violations shown in full */
 #define TEXT_MAX 65536
 
@@ -37,11 +38,11 @@ struct options {
 	const char *directory;
 };
 
-/* What a job tells its parent: this, then `length` bytes of text. */
+/* A job's report to its parent: this struct, then `length` bytes of text. */
 struct report {
 	uint64_t seed;
-	uint32_t length; /* 0: this is the coverage of the whole job */
-	uint32_t rule_length; /* how much of the text is the rule */
+	uint32_t length; /* 0: the coverage of the whole job */
+	uint32_t rule_length; /* the part of the text that is the rule */
 };
 
 struct violation {
@@ -53,12 +54,12 @@ struct violation {
 struct job {
 	pid_t pid;
 	int pipe;
-	uint64_t next; /* seed, when it has to be started again */
+	uint64_t next; /* the seed to continue with when it is started again */
 	char *buffer;
 	size_t used;
 };
 
-/* Written by jobs, read by the parent when one of them crashed. */
+/* Jobs write it; the parent reads it when one of them crashed. */
 static volatile uint64_t *current_seeds;
 
 static void write_all(int fd, const void *bytes, size_t length)
@@ -96,7 +97,7 @@ static void write_capture(const struct options *options, const struct vb_world *
 	free(bytes);
 }
 
-/* The last packets in words, with what happened between them. */
+/* Describes the last packets, and what happened between them. */
 static size_t describe_end(const struct vb_world *world, char *text, size_t size)
 {
 	uint64_t first = world->trace.count, packets = 0;
@@ -176,7 +177,10 @@ static void run_world(const struct options *options, uint64_t seed, int fd,
 	vb_world_destroy(world);
 }
 
-/* A world that hangs computes; one that only waits for its turn on a busy machine does not. */
+/*
+ * Limits CPU time: a world that hangs computes, while one that only waits for its turn on a busy
+ * machine does not.
+ */
 static void limit_time(void)
 {
 	const struct itimerval limit = { .it_value.tv_sec = WORLD_SECONDS_MAX };
@@ -304,7 +308,10 @@ static void print_coverage(const struct vb_coverage *coverage)
 	}
 }
 
-/* A job ended: well, or in the middle of a world, which is then a violation; it goes on behind it. */
+/*
+ * A job ended: well, or in the middle of a world. Such a world is a violation, and the job
+ * continues after it.
+ */
 static bool on_job_end(const struct options *options, struct job *jobs, uint32_t index,
 		       struct violation **violations, size_t *count)
 {

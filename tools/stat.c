@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* `verbatim stat`: what programs of this user are doing, each asked by mail: their QPs, which way each takes, and why. */
+/*
+ * `verbatim stat`: the state of this user's programs, each queried by mail: their QPs, the path
+ * that each takes, and the reason.
+ */
 #include "verbatim.h"
 
 #include "host/state.h"
@@ -33,7 +36,7 @@ static void print_name(pid_t pid)
 	printf("process %d (%s)", (int)pid, name);
 }
 
-/* Each line of the text is indented. */
+/* Indents each line of the text. */
 static void print_answer(const struct vb_state_answer *answer)
 {
 	const char *line = answer->text;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The subcommands. Each takes its own arguments (argv[0] is its name) and returns the exit status. */
+/*
+ * The subcommands. Each takes its own arguments (argv[0] is its name) and returns the exit status.
+ */
 #ifndef VB_TOOLS_VERBATIM_H
 #define VB_TOOLS_VERBATIM_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Following a path, component by component. The system folders above the tree (/sys, /sys/class …)
- * are assumed to be plain folders, so ".." out of the tree is handled as text. The kernel follows
- * everything else in them.
+ * Following a path, component by component. The system folders above the tree (/sys, /sys/class
+ * and so on) are assumed to be plain folders, so ".." out of the tree is handled as text. The
+ * kernel follows everything else in them.
  */
 #include "shim/route.h"
 

@@ -16,6 +16,11 @@
 /* From an unassigned IEEE range; neither 0 nor 0xffffff, which have a meaning to some programs. */
 #define VENDOR_ID 0x02f5d0
 #define VENDOR_PART_ID 1
+#define CAPABILITIES                                                                            \
+	(IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_CURR_QP_STATE_MOD |   \
+	 IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN | \
+	 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |        \
+	 IBV_DEVICE_XRC | IBV_DEVICE_MEM_MGT_EXTENSIONS)
 
 struct listed {
 	struct vb_abi_device device;
@@ -198,12 +203,7 @@ int vb_abi_query_device(struct ibv_context *context, struct ibv_device_attr_ex *
 			.hw_ver = VB_DEVICE_HARDWARE,
 			.max_qp = (int)limits.qp_count,
 			.max_qp_wr = (int)limits.qp_depth,
-			.device_cap_flags = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
-					    IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
-					    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
-					    IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
-					    IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_XRC |
-					    IBV_DEVICE_MEM_MGT_EXTENSIONS,
+			.device_cap_flags = CAPABILITIES,
 			.max_sge = (int)limits.sge,
 			.max_sge_rd = (int)limits.sge,
 			.max_cq = 1 << 16,

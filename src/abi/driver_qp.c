@@ -540,15 +540,14 @@ int vb_abi_mw_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bin
 {
 	struct vb_abi_qp *own = vb_abi_qp_of(qp);
 	uint32_t rkey = ibv_inc_rkey(mw->rkey);
+	struct ibv_mr *mr = bind->bind_info.mr;
 	struct vb_send_request request = {
 		.wr_id = bind->wr_id,
 		.opcode = VB_WR_BIND_MW,
 		.flags = bind->send_flags & (VB_SEND_FENCE | VB_SEND_SIGNALED),
 		.bind = {
 			.mw = VB_CONTAINER(mw, struct vb_abi_mw, verbs)->mw,
-			.mr = bind->bind_info.mr ?
-				      VB_CONTAINER(bind->bind_info.mr, struct vb_abi_mr, verbs)->mr :
-				      NULL,
+			.mr = mr ? VB_CONTAINER(mr, struct vb_abi_mr, verbs)->mr : NULL,
 			.rkey = rkey,
 			.address = bind->bind_info.addr,
 			.length = bind->bind_info.length,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ends: making, meeting, posting. */
+/* Ends: how they are opened, how they meet and how they post. */
 #include "support_ends.h"
 
 #include <fcntl.h>

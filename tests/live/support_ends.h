@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two processes of one host that meet: each is an end, with a QP and memory that the other knows of. What they tell each other before and while
- * they work stands on a board, in memory that both have.
+ * Two processes of one host that meet. Each process is an end, with a QP and memory that the other
+ * end knows. What the ends exchange before and during their work is on a board in shared memory.
  */
 #ifndef VB_TESTS_LIVE_SUPPORT_ENDS_H
 #define VB_TESTS_LIVE_SUPPORT_ENDS_H
@@ -20,7 +20,10 @@ struct board {
 	struct place places[2];
 };
 
-/* One end, which may have more memory than the small program of support_verbs.h. Its type is set before it is opened. */
+/*
+ * One end, which may have more memory than the small program of support_verbs.h. The caller sets
+ * the type before it opens the end.
+ */
 struct end {
 	enum ibv_qp_type type; /* 0: RC */
 	struct ibv_context *context;
@@ -28,56 +31,64 @@ struct end {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
-	struct ibv_xrcd *xrcd; /* of an XRC_RECV QP, with a shared receive queue */
+	struct ibv_xrcd *xrcd; /* for an XRC_RECV QP, with a shared receive queue */
 	struct ibv_srq *srq;
 	uint8_t *memory; /* LENGTH bytes */
 	struct place peer;
 };
 
 struct board *make_board(void);
-/* In a namespace of its own, with lines, and what is logged kept. */
+/* Enters a new namespace with shared-memory links enabled, and keeps the log. */
 void begin(void);
 
 uint8_t *private_memory(void);
 uint8_t *shared_memory(void);
 
 void open_end(struct end *end, uint8_t *memory);
-/* One more, with the same queues; it is then the caller's to set end->qp. */
+/* Creates one more QP with the same queues. The caller then sets end->qp. */
 struct ibv_qp *create_qp(struct end *end, enum ibv_qp_type type);
-/* What the other end of a connection is. */
+/* The QP type at the other end of a connection. */
 enum ibv_qp_type peer_type(enum ibv_qp_type type);
 void connect_end(struct end *end, struct place peer);
 void close_end(struct end *end);
 struct place place_of(const struct end *end);
 
-/* Steps of the two. The child is end 1 and says so with step 1; the parent with step 2. What tests do begins with step 3. */
+/*
+ * Steps of the two ends. The child is end 1 and announces itself with step 1, the parent with step
+ * 2. Steps of the tests begin with 3.
+ */
 void reach_step(struct board *board, uint32_t step);
 void await_step(struct board *board, uint32_t step);
 void meet_as_child(struct end *end, struct board *board, uint8_t *memory);
 void meet_as_parent(struct end *end, struct board *board, uint8_t *memory);
-/* The same for ends that are open. */
+/* The same for ends that are already open. */
 void introduce_child(struct end *end, struct board *board);
 void introduce_parent(struct end *end, struct board *board);
 
 void post_at(struct end *end, enum ibv_wr_opcode opcode, uint32_t offset, uint32_t length);
 void receive_at(struct end *end, uint32_t offset, uint32_t length);
-/* Waits for the next completion; the name of its status. */
+/* Waits for the next completion and returns the name of its status. */
 const char *poll_status(struct end *end);
 void do_at(struct end *end, enum ibv_wr_opcode opcode, uint32_t offset, uint32_t length);
 
-/* A child that does not outlive us. */
+/* Forks a child that does not outlive its parent. */
 pid_t fork_end(void);
 void expect_child_success(pid_t child);
-/* A child that only lends its memory, to an end of that type, until it is killed. */
+/* Starts a child that only lends its memory to an end of that type, until it is killed. */
 pid_t start_target(struct board *board, enum ibv_qp_type type, uint8_t *(*allocate)(void));
-/* The same, which our own end meets; all but the target's is private memory. The second begins before. */
+/*
+ * The same, and our own end meets the target. Only the target may have shared memory. The second
+ * function calls begin() first.
+ */
 pid_t meet_target(struct end *end, enum ibv_qp_type type, uint8_t *(*allocate)(void));
 pid_t begin_with_target(struct end *end, enum ibv_qp_type type, uint8_t *(*allocate)(void));
-/* A child that writes as fast as it can, each time a step, until it is refused or killed. */
+/*
+ * Starts a child that writes as fast as it can, one step per write, until it is refused or killed.
+ */
 pid_t start_writer(struct board *board, enum ibv_qp_type type);
 void end_target(pid_t child);
 
-/* Takes from the peer what it writes to. */
+/* Deregisters the memory that the peer writes to. */
 void deregister(struct end *end);
 void reset(struct end *end);
 

@@ -112,7 +112,7 @@ pid_t start_process(void (*run)(void *argument), void *argument)
 	EXPECT(process >= 0);
 	if (process)
 		return process;
-	alarm(60); /* the test's own is not inherited */
+	alarm(60); /* the test's own alarm is not inherited */
 	run(argument);
 	exit(0);
 }

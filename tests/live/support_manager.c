@@ -19,9 +19,9 @@
 #define LISTENERS_MAX 64
 #define RETRIES 3
 
-/* --- what the adapter calls --------------------------------------------------------------------- */
+/* --- what the adapter calls ------------------------------------------------------------------- */
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void collect_events(struct manager *manager)
 {
 	struct vb_cm_event event;
@@ -91,7 +91,7 @@ static void on_unreachable(void *owner, const struct vb_gid *address, uint64_t n
 	pthread_mutex_unlock(&manager->lock);
 }
 
-/* --- opening and closing ------------------------------------------------------------------------ */
+/* --- opening and closing ---------------------------------------------------------------------- */
 
 static void make_machine(struct manager *manager)
 {
@@ -139,7 +139,9 @@ void manager_open(struct manager *manager)
 	EXPECT_EQ(vb_gsi_attach(manager->context, &user, &manager->place), 0);
 	make_machine(manager);
 	vb_gsi_kick(manager->context);
-	/* Those of a process that had the same number are still in use where nobody has told of its end. */
+	/*
+	 * QPNs of a process that had the same number are still in use if its end was not announced.
+	 */
 	EXPECT_EQ(getrandom(&manager->qpn_next, 2, 0), 2);
 	manager->qpn_next |= manager->place.id_prefix << 16 | 2;
 }
@@ -153,9 +155,12 @@ void manager_close(struct manager *manager)
 	pthread_mutex_destroy(&manager->lock);
 }
 
-/* --- what programs do --------------------------------------------------------------------------- */
+/* --- what programs do ------------------------------------------------------------------------- */
 
-/* Between these two the machine is ours; then what it has to say is sent. */
+/*
+ * The caller owns the machine between enter() and leave(). Then what the machine has to send is
+ * sent.
+ */
 static void enter(struct manager *manager)
 {
 	pthread_mutex_lock(&manager->lock);
@@ -324,7 +329,7 @@ struct vb_cm_counters manager_counters(struct manager *manager)
 	return counters;
 }
 
-/* --- processes ---------------------------------------------------------------------------------- */
+/* --- processes -------------------------------------------------------------------------------- */
 
 struct call {
 	void (*run)(int line);

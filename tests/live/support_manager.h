@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A small connection manager: what a librdmacm does with QP 1 (host/gsi.h), for one machine (mgmt/cm.h) and without QPs. Its connections
- * carry no data. Events are taken one by one; one that does not come fails the test by its time-out.
+ * A small connection manager. It does what librdmacm does with QP 1 (host/gsi.h), for one machine
+ * (mgmt/cm.h) and without QPs. Its connections carry no data. Events are taken one by one; an event
+ * that does not come fails the test by the test's time-out.
  */
 #ifndef VB_TESTS_LIVE_SUPPORT_MANAGER_H
 #define VB_TESTS_LIVE_SUPPORT_MANAGER_H
@@ -19,9 +20,9 @@
 struct manager {
 	struct ibv_context *context;
 	struct vb_gsi_place place;
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t lock; /* protects everything below */
 	struct vb_cm *cm;
-	int events_fd; /* counts them */
+	int events_fd; /* counts the events */
 	struct vb_cm_event events[MANAGER_EVENTS];
 	uint32_t event_first;
 	uint32_t event_count;
@@ -34,10 +35,10 @@ struct service {
 };
 
 void manager_open(struct manager *manager);
-/* Connections that there still are end first. */
+/* Ends connections that still exist first. */
 void manager_close(struct manager *manager);
 
-/* On any address of both families; `address` may be NULL. */
+/* Listens for both families, on `address` or, if it is NULL, on any address. */
 void manager_listen(struct manager *manager, uint16_t port, const char *address,
 		    struct service *service);
 void manager_unlisten(struct manager *manager, struct service *service);
@@ -54,24 +55,24 @@ struct vb_cm_event manager_expect(struct manager *manager, enum vb_cm_event_kind
 struct vb_cm_event manager_wait(struct manager *manager);
 bool manager_has_event(struct manager *manager);
 
-/* Both ends at once, for a test that is not about it. */
+/* Creates both ends in one call, for a test that is not about connecting. */
 struct vb_cm_connection *manager_take_connection(struct manager *manager);
 struct vb_cm_connection *manager_make_connection(struct manager *manager, const char *from,
 						 const char *to, uint16_t port);
 
 struct vb_cm_counters manager_counters(struct manager *manager);
 
-/* --- processes ---------------------------------------------------------------------------------- */
+/* --- processes -------------------------------------------------------------------------------- */
 
-/* A process that runs part of a test, and a line to it. */
+/* A process that runs part of a test, and a socket to it. */
 struct party {
 	pid_t pid;
 	int line;
 };
 
-/* Started before this process has opened anything: a forked child has nothing of it. */
+/* Call this before the process has opened anything: a forked child inherits none of it. */
 struct party party_start(void (*run)(int line));
-void party_join(struct party *party); /* it must have come to its end */
+void party_join(struct party *party); /* the process must have reached its end */
 void party_kill(struct party *party);
 
 void say_letter(int line, char letter);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A slot's spans go to the kernel where they lie. Only a slot with very many is gathered first. */
+/*
+ * Sending for a pump: a slot's spans go to the kernel from where they are. Only a slot with very
+ * many spans is gathered first.
+ */
 #include "support_pump.h"
 
 #include <poll.h>
@@ -13,7 +16,7 @@ void pump_init(struct pump *pump, struct vb_nic *nic, struct vb_udp *udp)
 	pump->unreachable = 0;
 }
 
-/* --- in ----------------------------------------------------------------------------------------- */
+/* --- in --------------------------------------------------------------------------------------- */
 
 static struct vb_gid gid_of(const struct vb_udp_address *address)
 {
@@ -49,7 +52,7 @@ static bool take_in(struct pump *pump, uint64_t now_ns)
 	return count;
 }
 
-/* --- out ---------------------------------------------------------------------------------------- */
+/* --- out -------------------------------------------------------------------------------------- */
 
 static struct vb_udp_address address_of_gid(const struct vb_gid *gid)
 {
@@ -59,7 +62,7 @@ static struct vb_udp_address address_of_gid(const struct vb_gid *gid)
 	return address;
 }
 
-/* The engine was given the ports of the link, and the ICRC is for one of them. */
+/* The engine knows the ports of the link, and the ICRC covers one of them. */
 static uint32_t source_index_of(const struct vb_udp *udp, uint16_t port)
 {
 	uint32_t index = 0;
@@ -85,7 +88,7 @@ static struct iovec iovec_of(const void *bytes, size_t length)
 	return (struct iovec){ (void *)(uintptr_t)bytes, length };
 }
 
-/* The slot's bytes as iovecs; returns how many, 0 if application memory was not there. */
+/* Makes iovecs of the slot's bytes. Returns their count, or 0 if application memory was missing. */
 static uint32_t fill_iovecs(struct pump *pump, const struct vb_slot *slot, struct iovec *iovecs)
 {
 	uint8_t *gathered = pump->gathered[slot - pump->slots];
@@ -107,8 +110,8 @@ static uint32_t fill_iovecs(struct pump *pump, const struct vb_slot *slot, struc
 }
 
 /*
- * Returns how many messages the slots make. The place of a segment in its batch is part of its ICRC: after a slot that cannot be
- * sent, the rest of its batch cannot be either.
+ * Returns how many messages the slots make. The position of a segment in its batch is part of its
+ * ICRC: after a slot that cannot be sent, the rest of its batch cannot be sent either.
  */
 static uint32_t fill_messages(struct pump *pump, uint32_t slot_count)
 {
@@ -144,7 +147,9 @@ static uint32_t fill_messages(struct pump *pump, uint32_t slot_count)
 	return count;
 }
 
-/* What the link has no room for is lost: its spans end with the next call into the engine. */
+/*
+ * A slot for which the link has no room is lost: its spans end with the next call into the engine.
+ */
 static bool send_out(struct pump *pump, uint64_t now_ns)
 {
 	uint32_t slot_count = vb_nic_transmit(pump->nic, now_ns, pump->slots, PUMP_SLOTS);
@@ -186,5 +191,5 @@ void pump_wait(struct pump *pump, uint64_t now_ns, uint64_t timeout_ns)
 				      (long)(wait_ns % 1000000000) };
 
 	if (ppoll(&wait, 1, &wait_time, NULL) == 1)
-		take_errors(pump); /* or the descriptor stays readable for ever */
+		take_errors(pump); /* or the descriptor stays readable forever */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Between an engine and a UDP link: slots become messages, datagrams become frames. It owns neither. The thread that calls
- * it is the owner of both.
+ * The connection between an engine and a UDP link: slots become messages, datagrams become frames.
+ * A pump owns neither of them. The thread that calls the pump is the owner of both.
  */
 #ifndef VB_TESTS_LIVE_SUPPORT_PUMP_H
 #define VB_TESTS_LIVE_SUPPORT_PUMP_H
@@ -16,8 +16,10 @@
 struct pump {
 	struct vb_nic *nic;
 	struct vb_udp *udp;
-	uint64_t lost_slots; /* that the engine made and the link had no room for, or whose memory was not there */
-	uint64_t unreachable; /* answers that nobody has the port; the transport finds out by itself */
+	/* Slots that the engine made and the link had no room for, or whose memory was missing. */
+	uint64_t lost_slots;
+	/* Reports that no process has the port. The transport finds out by itself. */
+	uint64_t unreachable;
 	struct vb_slot slots[PUMP_SLOTS];
 	struct vb_udp_message messages[PUMP_SLOTS];
 	uint32_t slots_of[PUMP_SLOTS]; /* how many each message holds */
@@ -29,10 +31,13 @@ struct pump {
 
 void pump_init(struct pump *pump, struct vb_nic *nic, struct vb_udp *udp);
 
-/* Takes in what is there, lets timers fire, sends what there is to send. False if nothing moved. */
+/*
+ * Receives what has arrived, lets timers fire and sends what is ready. Returns false if nothing
+ * moved.
+ */
 bool pump_turn(struct pump *pump, uint64_t now_ns);
 
-/* Until something comes in, the engine's deadline, or this long. */
+/* Waits until something arrives, until the engine's deadline, or for this long. */
 void pump_wait(struct pump *pump, uint64_t now_ns, uint64_t timeout_ns);
 
 #endif

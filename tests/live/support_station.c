@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Stations, their notes, and what their adapters say of themselves. */
+/* Stations, their notes, and what their adapters report about themselves. */
 #include "support_station.h"
 
 #include "host/state.h"
@@ -86,7 +86,7 @@ static struct ibv_qp *make_qp(struct station *station, enum ibv_qp_type type)
 	return qp;
 }
 
-/* All begin with PSN 0: datagrams of different senders are easily taken for each other. */
+/* All QPs begin with PSN 0, so that datagrams of different senders are easily confused. */
 static void make_datagram_qp(struct station *station)
 {
 	station->qp = make_qp(station, IBV_QPT_UD);
@@ -264,7 +264,7 @@ void end_reader(pid_t child)
 
 	EXPECT_EQ(kill(child, SIGKILL), 0);
 	EXPECT_EQ(waitpid(child, &status, 0), child);
-	EXPECT(WIFSIGNALED(status)); /* it has not failed before */
+	EXPECT(WIFSIGNALED(status)); /* the process has not failed before */
 }
 
 /* --- what adapters count --- */
@@ -314,7 +314,7 @@ struct tally ask_when_quiet(pid_t pid, uint32_t reader)
 	return tally;
 }
 
-/* Whoever answers has looked into its socket just before, and would have found one of them. */
+/* A process that answers has read its socket just before, and would have found a copy there. */
 void await_rest(pid_t pid, uint32_t reader)
 {
 	unsigned long last;

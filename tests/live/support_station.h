@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Stations: processes with a UD QP each that send notes to a multicast group, and readers that count on a board how often they got which.
+ * Stations: processes with one UD QP each that send notes to a multicast group, and readers that
+ * count on a board how often each note arrived.
  */
 #ifndef VB_TESTS_LIVE_SUPPORT_STATION_H
 #define VB_TESTS_LIVE_SUPPORT_STATION_H
@@ -20,33 +21,34 @@ enum {
 	GRH = 40,
 	QKEY = 7,
 	BURST = 16,
-	SELF = 0, /* the reader that sends, too */
+	SELF = 0, /* the reader that also sends */
 	NOBODY = READERS,
 };
 
-/* What a datagram says. */
+/* The content of a datagram. */
 struct note {
 	uint32_t sender, sequence;
 };
 
-/* In memory that all have. */
+/* The board, in memory that all processes share. */
 struct board {
 	_Atomic uint32_t ready_count;
-	_Atomic bool shall_close; /* a reader its descriptors */
+	_Atomic bool shall_close; /* asks a reader to close its descriptors */
 	uint32_t qpn[READERS];
-	_Atomic uint32_t counts[READERS][SENDERS][SEQUENCES]; /* how often each got each */
+	/* how often each reader got each note */
+	_Atomic uint32_t counts[READERS][SENDERS][SEQUENCES];
 };
 
 extern struct board *board;
 
-/* Two hosts with a cable between them, and a board. */
+/* Makes two hosts with a cable between them, and a board. */
 void make_network(void);
 
 struct place {
 	enum end end;
 	const char *path; /* VERBATIM_PATH */
 	const char *device;
-	const char *address; /* whose GID it sends from … */
+	const char *address; /* the station sends from this GID … */
 	const char *group; /* … and the group it reads */
 };
 
@@ -61,46 +63,58 @@ struct station {
 	uint8_t memory[RECEIVES * SLOT];
 };
 
-/* At its place. A reader is in the group, and has that number; NOBODY only sends. */
+/* Opens a station at its place. A reader joins the group and has that number; NOBODY only sends. */
 void open_station(struct station *station, const struct place *place, uint32_t reader);
 struct ibv_ah *make_handle(struct station *station, const char *from, const char *to);
-/* Only that brings two to meet who have no group in common: an RC QP that is half connected. */
+/*
+ * Makes an RC QP that is half connected. Only that makes two stations meet that have no group in
+ * common.
+ */
 void connect_to(struct station *station, const char *address, uint32_t qpn);
 
-/* Counts what has come. */
+/* Counts the notes that have arrived. */
 void serve(struct station *station);
 void send_note(struct station *station, uint32_t sender, uint32_t sequence);
 void send_note_to(struct station *station, struct ibv_ah *ah, uint32_t qpn, struct note note);
 
-/* How often a reader got one, and all. */
+/* How often a reader got one note, and how many notes it got in all. */
 uint32_t count_of(uint32_t reader, uint32_t sender, uint32_t sequence);
 uint32_t count_all(uint32_t reader);
-/* Until all readers of a bit set have it. */
+/* Waits until all readers of a bit set have the note. */
 void await_note(struct station *station, uint32_t readers, uint32_t sender, uint32_t sequence);
-/* The first ones of a sender. */
+/* Expects the first `count` notes of a sender once each. */
 void expect_once(uint32_t reader, uint32_t sender, uint32_t count);
 void expect_no_more_than_once(uint32_t reader);
 
-/* A child that does not outlive us; one that reads; and its end, until which it must not have failed. */
+/*
+ * Starts a child that does not outlive its parent; starts a child that reads; kills a child, which
+ * must not have failed before.
+ */
 pid_t fork_station(void);
 pid_t start_reader(uint32_t reader, struct place place);
 void end_reader(pid_t child);
 
-/* What an adapter counts. */
+/* The event counters of an adapter. */
 struct tally {
 	bool has_lines;
 	unsigned long sent, received, lost;
-	unsigned long copies; /* that came by the wire, too */
+	unsigned long copies; /* copies that came by the wire as well */
 	bool has_qp_on_line;
 };
 
-/* As `verbatim stat` does. */
+/* Asks an adapter for its counters as `verbatim stat` does. */
 struct tally ask(pid_t pid);
-/* When the wire's copies of all that came by lines have come, too: if one was to be delivered again, it has been. */
+/*
+ * Asks after the wire has delivered its copies of everything that came by shared-memory links. A
+ * copy that would be delivered twice has then been delivered twice.
+ */
 struct tally ask_when_quiet(pid_t pid, uint32_t reader);
-/* Where some may be lost: until nothing comes any more. */
+/* Waits until nothing arrives any more, for tests where copies may be lost. */
 void await_rest(pid_t pid, uint32_t reader);
-/* Sends to readers until one has something by a line; returns the next sequence number. */
+/*
+ * Sends to the readers until one gets a note by a shared-memory link. Returns the next sequence
+ * number.
+ */
 uint32_t send_until_by_line(struct station *station, uint32_t readers, pid_t pid,
 			    uint32_t sequence);
 

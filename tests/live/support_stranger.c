@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Holding names, taking what comes, and visiting. */
+/* How a process of another user holds names, counts what comes to them, and connects to others. */
 #include "support_stranger.h"
 
 #include "namespace.h"
@@ -52,7 +52,7 @@ static void become_stranger(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-/* Somebody may have it already. */
+/* Another process may have the name already. */
 static void hold_name(const struct hold *hold, const char *name, struct spoils *spoils)
 {
 	struct sockaddr_un address;
@@ -191,7 +191,7 @@ bool is_named(const char *part)
 	return is_found;
 }
 
-/* All kinds of messages that there are, cut short, with descriptors. */
+/* Sends messages of all kinds, truncated, with descriptors. */
 static void send_nonsense(int fd)
 {
 	for (uint32_t kind = 0x76623100; kind < 0x76623300; kind++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A small verbs program: one device, one RC QP that is connected to itself or to another process's, and memory of which one
- * half is written to the other. All packets go over the sockets, unless VERBATIM_PATH says otherwise.
+ * A small verbs program. It has one device, one RC QP that is connected to itself or to a QP of
+ * another process, and memory whose one half is written to the other. All packets go over the
+ * sockets, unless VERBATIM_PATH says otherwise.
  */
 #ifndef VB_TESTS_LIVE_SUPPORT_VERBS_H
 #define VB_TESTS_LIVE_SUPPORT_VERBS_H
@@ -12,7 +13,7 @@
 
 #define PROGRAM_LENGTH 20000
 
-/* Where a program writes to. */
+/* The memory that a program writes to. */
 struct place {
 	uint32_t qpn;
 	uint32_t rkey;
@@ -20,7 +21,7 @@ struct place {
 	uint32_t srqn; /* XRC */
 };
 
-/* NULL: the first device, and to the address that it has itself. */
+/* NULL means the first device, and a connection to its own address. */
 struct path {
 	const char *device;
 	const char *address; /* as a GID */
@@ -40,10 +41,13 @@ struct program {
 	unsigned char target[PROGRAM_LENGTH];
 };
 
-/* A namespace with one device, vb_d0. */
+/* Enters a namespace with one device, vb_d0. */
 void program_enter_namespace(void);
 
-/* Without `exchange` it is connected to itself; else to the one at the other end of this socket. */
+/*
+ * Without `exchange` the program is connected to itself, otherwise to the program at the other end
+ * of this socket.
+ */
 void program_open(struct program *program);
 void program_open_with_peer(struct program *program, int exchange);
 void program_open_on(struct program *program, struct path path);
@@ -52,16 +56,16 @@ void program_close(struct program *program);
 
 /* Waits for one event and takes one completion; returns its status. */
 enum ibv_wc_status program_wait(struct program *program);
-/* The same by polling; returns the status's name. */
+/* The same by polling. Returns the name of the status. */
 const char *program_poll(struct program *program);
 void program_post(struct program *program);
 
-/* Posts a WRITE; waits for its completion by polling; looks at the data. */
+/* Posts a WRITE, waits for its completion by polling, and checks the data. */
 void program_round(struct program *program);
-/* The same, waiting for the event of the completion. */
+/* The same, but waits for the event of the completion. */
 void program_round_with_event(struct program *program);
 
-/* What programs log from now on, those of child processes too. */
+/* Keeps what programs log from now on, including those of child processes. */
 void program_keep_log(const char *level);
 const char *program_read_log(void);
 void program_expect_in_log(const char *part);

@@ -27,15 +27,18 @@ struct wire {
 	struct captured captured;
 };
 
-/* `config` is for both; the caller is at end A then. */
+/* `config` is for both links. The caller is at end A afterwards. */
 struct wire *open_wire_as(struct vb_udp_config config);
 struct wire *open_wire(void);
 void close_wire(struct wire *wire);
 
-/* The next RoCEv2 packet; neighbour discovery and the like are passed over. */
+/* Returns the next RoCEv2 packet; skips neighbour discovery and the like. */
 void capture(int fd, struct captured *captured);
 
-/* The first bytes of the wire's, with a traffic class and a hop limit that are not the defaults. */
+/*
+ * A message of the wire's first bytes, with a traffic class and a hop limit that are not the
+ * defaults.
+ */
 struct vb_udp_message message_on(struct wire *wire, const char *source, const char *destination,
 				 uint32_t length);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The helper's alarm clock. Who pushes it says what time it is, so that these tests need not wait. */
+/*
+ * The helper thread's alarm clock. The thread that pushes the alarm passes the time, so that these
+ * tests need not wait.
+ */
 #include "harness.h"
 
 #include "host/alarm.h"
@@ -24,10 +27,10 @@ static uint64_t left_ns(void)
 
 static bool is_pushed(void)
 {
-	return left_ns() <= VB_ALARM_PUSHED_NS; /* or it has rung since */
+	return left_ns() <= VB_ALARM_PUSHED_NS; /* or the alarm has rung since */
 }
 
-/* Far ahead, so that pushing shows: that brings it nearer. */
+/* Sets the alarm far ahead, so that a push is visible: a push brings it nearer. */
 static void begin(void)
 {
 	vb_alarm_open(&alarm_clock);
@@ -43,7 +46,7 @@ TEST(it_rings)
 	ring = (struct pollfd){ .fd = vb_alarm_set(&alarm_clock, BEGIN_NS, MS_NS),
 				.events = POLLIN };
 	EXPECT_EQ(poll(&ring, 1, 60000), 1);
-	/* Set again, it is silent until it rings again. */
+	/* An alarm that is set again is silent until it rings again. */
 	ring.fd = vb_alarm_set(&alarm_clock, BEGIN_NS, 100 * SECOND_NS);
 	EXPECT_EQ(poll(&ring, 1, 0), 0);
 	vb_alarm_close(&alarm_clock);

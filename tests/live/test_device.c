@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Devices from a real kernel, in a network namespace of the test's own, which vanishes with it. Interfaces are made
- * with `ip`. Most changes are there when `ip` returns; those that the kernel finishes later are waited for with the
- * watch, as a program would.
+ * Devices from a real kernel, in a network namespace of the test's own, which vanishes with the
+ * test. Interfaces are made with `ip`. Most changes are in place when `ip` returns. For changes
+ * that the kernel finishes later, the test waits with the watch, as a program would.
  */
 #include "harness.h"
 #include "namespace.h"
@@ -81,7 +81,7 @@ static int open_watch(void)
 	return fd;
 }
 
-/* Refreshes at each piece of news until this change has come. */
+/* Refreshes at each notification until this change has come. */
 static void wait_for(int fd, struct vb_device *device, uint32_t change)
 {
 	struct pollfd watch = { .fd = fd, .events = POLLIN };
@@ -129,7 +129,8 @@ TEST(gids_follow_the_addresses_of_the_interface)
 	expect_gid(&devices[0], 3, "::ffff:10.0.0.2");
 	expect_gid(&devices[0], 4, "2001:db8::1");
 
-	ip("address del 10.0.0.1/24 dev d0"); /* takes the second address of the network along */
+	/* removes the second address of the network as well */
+	ip("address del 10.0.0.1/24 dev d0");
 	EXPECT_EQ(vb_device_watch_take(fd), VB_DEVICE_NEWS);
 	EXPECT_EQ(refresh(&devices[0]), VB_DEVICE_GID_CHANGE);
 	expect_gid(&devices[0], 1, "");
@@ -162,7 +163,7 @@ TEST(a_port_is_down_while_its_cable_is_unplugged)
 		wait_for(fd, &devices[0], VB_DEVICE_PORT_ACTIVE);
 	ip("link set v1 down");
 	wait_for(fd, &devices[0], VB_DEVICE_PORT_ERROR);
-	expect_list("vb_v0"); /* it is up and has an address, only nobody is there */
+	expect_list("vb_v0"); /* the interface is up and has an address, but no peer */
 	ip("link set v1 up");
 	wait_for(fd, &devices[0], VB_DEVICE_PORT_ACTIVE);
 	ip("link set v0 down");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two engines in two processes, joined by UDP links. Each sends, writes, reads and does atomics on the other at the same
- * time, and looks at every byte. No packet may be refused for its ICRC.
+ * Two engines in two processes, joined by UDP links. Each sends, writes, reads and does atomics on
+ * the other at the same time, and checks every byte. No packet may be refused for its ICRC.
  */
 #include "support_link.h"
 #include "support_pump.h"
@@ -23,22 +23,22 @@ enum side { A, B };
 enum {
 	TABLE_ROWS = 256,
 	LENGTH = 1 << 20,
-	SOURCE = 0, /* own pattern, that the other reads */
-	TARGET = LENGTH, /* where the other writes to, and we read to … */
+	SOURCE = 0, /* own pattern, which the other side reads */
+	TARGET = LENGTH, /* where the other side writes, and we read … */
 	READ_TARGET = 2 * LENGTH, /* … here */
 	INBOX = 3 * LENGTH,
 	MESSAGE = 10001,
 	WORD = INBOX + 64 * 1024, /* atomics of the other side */
-	RESULT = WORD + 64, /* of our own atomics */
+	RESULT = WORD + 64, /* results of our own atomics */
 	MEMORY = WORD + 4096,
-	QPN_SHIFT = 23, /* the highest bit says whose a QPN is */
+	QPN_SHIFT = 23, /* the highest bit says which side owns a QPN */
 	RIGHTS = VB_ACCESS_LOCAL_WRITE | VB_ACCESS_REMOTE_WRITE | VB_ACCESS_REMOTE_READ |
 		 VB_ACCESS_REMOTE_ATOMIC,
 };
 
 struct setup {
 	const char *address[2];
-	bool is_on_wire; /* else on loopback, on one port */
+	bool is_on_wire; /* otherwise on loopback, on one port */
 	bool is_cut_on_wire;
 	bool is_segmenting;
 	enum vb_icrc_mode icrc_mode;
@@ -46,7 +46,7 @@ struct setup {
 	uint32_t flight_packets_max;
 };
 
-/* What each side tells the other before they talk. */
+/* What the sides exchange before they talk. */
 struct hello {
 	uint32_t qpn;
 	uint32_t rkey;
@@ -56,7 +56,7 @@ struct hello {
 struct node {
 	enum side side;
 	const struct setup *setup;
-	int control; /* to the other side, besides the wire */
+	int control; /* to the other side, outside the wire */
 	struct vb_udp *udp;
 	struct vb_nic *nic;
 	struct vb_pd *pd;
@@ -82,9 +82,9 @@ static void hear(const struct node *node, void *bytes, size_t length)
 	EXPECT_EQ(read(node->control, bytes, length), length);
 }
 
-/* --- making a node ------------------------------------------------------------------------------ */
+/* --- making a node ---------------------------------------------------------------------------- */
 
-/* A opens its link first: the order decides which of them a QPN leads to. */
+/* A opens its link first: the order decides which link a QPN leads to. */
 static void open_node_link(struct node *node)
 {
 	const struct setup *setup = node->setup;
@@ -245,7 +245,7 @@ static void destroy_node(struct node *node)
 	free(node);
 }
 
-/* --- time --------------------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 static uint64_t now_ns(void)
 {
@@ -270,7 +270,7 @@ static void drive(struct node *node)
 	}
 }
 
-/* --- what they do to each other ----------------------------------------------------------------- */
+/* --- requests to each other ------------------------------------------------------------------- */
 
 static void post(struct node *node, enum vb_wr_opcode opcode, uint32_t local, uint32_t length,
 		 uint32_t remote)
@@ -331,7 +331,7 @@ static void talk(struct node *node)
 	expect_word(node, WORD, 77);
 }
 
-/* Serves the other side until it is done too. */
+/* Serves the other side until it is also done. */
 static void finish(struct node *node)
 {
 	ssize_t length = -1;
@@ -342,7 +342,7 @@ static void finish(struct node *node)
 		drive(node);
 		length = recv(node->control, &byte, 1, MSG_DONTWAIT);
 	}
-	EXPECT_EQ(length, 1); /* 0: it has failed */
+	EXPECT_EQ(length, 1); /* 0: the other side has failed */
 }
 
 static void expect_clean_wire(const struct node *node)
@@ -377,7 +377,7 @@ static void live_as_b(void *argument)
 {
 	struct other *other = argument;
 
-	close(other->control[A]); /* so that the end of one side is seen by the other */
+	close(other->control[A]); /* so that each side sees the end of the other */
 	if (other->setup->is_on_wire)
 		enter_end(END_B);
 	if (other->setup->is_cut_on_wire)
@@ -457,7 +457,7 @@ TEST(two_networks_talk_over_ipv6)
 	});
 }
 
-/* Nobody at the other end knows then which segment a packet was: the ID must be solved for. */
+/* The receiver does not know then which segment a packet was, so it must solve for the ID. */
 TEST(two_networks_talk_when_the_wire_carries_single_packets)
 {
 	engines_talk((struct setup){

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Our descriptors in a program that closes descriptors it does not know. */
+/* Descriptors of the adapter in a program that closes descriptors it does not know. */
 #include "harness.h"
 
 #include "link/fd.h"
@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* Both are of the same kind, for which the kernel tells no more. */
+/* Both are of the same kind, which is all that the kernel reports about them. */
 TEST(a_descriptor_that_the_program_closed_is_not_taken_for_the_next_one)
 {
 	int lost = vb_fd_own(eventfd(0, 0)), next;

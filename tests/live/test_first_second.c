@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Hosts that have just been made. The kernel's link watch, neighbour discovery and routes are still busy with them then; programs that start at once must not
- * notice. Nothing here waits for a link, and what the two programs tell each other goes by a socket that needs no network.
+ * Hosts that have just been made. The kernel's link watch, neighbour discovery and routes are still
+ * busy with them then, and programs that start immediately must not notice. Nothing here waits for
+ * a link, and the two programs exchange their addresses by a socket that needs no network.
  */
 #include "support_link.h"
 #include "support_verbs.h"
@@ -49,7 +50,10 @@ static void run_b(void *argument)
 	run_end(END_B, exchange[1]);
 }
 
-/* The last that is done is to plug the cable in. `ip` asks for the interface before that, which makes the kernel's link watch look at it. */
+/*
+ * Plugs the cable in as the last step. Before that, `ip` asks for the interface, which makes the
+ * kernel's link watch look at it.
+ */
 static void plug_in(void)
 {
 	enter_end(END_B);
@@ -78,7 +82,7 @@ static void make_and_use_hosts(void *argument)
 TEST(two_hosts_that_were_just_made_reach_each_other_at_once)
 {
 	setenv("VERBATIM_PATH", "wire", 1);
-	enter_own_network(); /* or the test is skipped */
+	enter_own_network(); /* otherwise the test is skipped */
 	for (int i = 0; i < HOSTS; i++)
 		join_process(start_process(make_and_use_hosts, NULL));
 }

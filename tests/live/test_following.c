@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An open device follows its interface: what the verbs say of port and GIDs changes with it, and programs hear of it by
- * async events. Each change is made with `ip` and waited for by its event.
+ * An open device follows its interface: what the verbs report of port and GIDs changes with the
+ * interface, and programs learn of it by async events. Each change is made with `ip` and awaited by
+ * its event.
  */
 #include "harness.h"
 #include "namespace.h"
@@ -124,7 +125,7 @@ TEST(a_device_whose_interface_is_deleted_tells_so_once)
 	expect_event(IBV_EVENT_PORT_ERR);
 	expect_event(IBV_EVENT_DEVICE_FATAL);
 	expect_port(IBV_PORT_DOWN, IBV_MTU_1024);
-	ip("link set lo up"); /* news that concerns others */
+	ip("link set lo up"); /* a notification that concerns other interfaces */
 	EXPECT_EQ(poll(&(struct pollfd){ context->async_fd, POLLIN, 0 }, 1, 300), 0);
 	EXPECT_EQ(ibv_close_device(context), 0);
 }
@@ -166,7 +167,7 @@ static int connect_qp(struct ibv_qp *qp, enum ibv_mtu mtu)
 				     IBV_QP_MIN_RNR_TIMER);
 }
 
-/* No event tells of it: the addresses that change before and after the MTU do. */
+/* No event reports the MTU: the addresses that change before and after it do. */
 TEST(the_mtu_follows_the_interface)
 {
 	struct ibv_pd *pd;
@@ -210,7 +211,7 @@ TEST(a_device_that_was_listed_long_ago_is_opened_as_it_is_now)
 	EXPECT_EQ(ibv_close_device(context), 0);
 }
 
-/* The address of the alias d0:1, without a process that would take its time to end. */
+/* Sets the address of the alias d0:1, without a process that would take time to exit. */
 static void set_alias(const char *address)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * QP 1: connections are made and ended between processes of one host and of two. Each message finds the process that it is for; what
- * is nobody's is refused at once; peers of a process that dies are told.
+ * QP 1: connections are made and ended between processes of one host and of two. Each message finds
+ * the process that it is for, a message for no process is refused immediately, and peers of a
+ * process that dies are notified.
  */
 #include "support_manager.h"
 
@@ -41,9 +42,9 @@ static void enter_host(void)
 	ip("address add " HERE6 "/64 dev d0");
 }
 
-/* --- one host ----------------------------------------------------------------------------------- */
+/* --- one host --------------------------------------------------------------------------------- */
 
-/* Listens, says so, takes one connection and waits for its end. */
+/* Listens, announces it, takes one connection and waits for its end. */
 static void serve_one(int line)
 {
 	struct vb_cm_connection *connection;
@@ -139,7 +140,7 @@ TEST(a_request_for_a_service_that_nobody_has_is_refused_at_once)
 	manager_close(&manager);
 }
 
-/* Has the adapter open, which gets the packets of the host, but makes no connections. */
+/* Opens the adapter, which gets the packets of the host, but makes no connections. */
 static void only_open(int line)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -177,7 +178,10 @@ static void open_when_told(int line)
 	only_open(line);
 }
 
-/* The last that opened a device gets the MADs of the host, until one that runs wants them. */
+/*
+ * The last process that opened a device gets the MADs of the host, until a running process wants
+ * them.
+ */
 TEST(a_process_that_is_stopped_holds_up_nobody)
 {
 	struct vb_cm_connection *connection;
@@ -202,7 +206,9 @@ TEST(a_process_that_is_stopped_holds_up_nobody)
 	party_join(&bystander);
 }
 
-/* A server on a port that it is told, which answers each connection until it is told to end. */
+/*
+ * A server on a port that the test chooses, which answers each connection until the test ends it.
+ */
 static void serve_told_port(int line)
 {
 	struct service service;
@@ -284,7 +290,7 @@ TEST(many_connects_at_once_all_succeed_without_a_retry)
 	manager_close(&manager);
 }
 
-/* --- names -------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 static void hold_port(int line)
 {
@@ -364,7 +370,10 @@ TEST(a_request_waits_a_moment_for_a_listener_that_was_just_closed)
 	manager_close(&manager);
 }
 
-/* The process that closed it is stopped meanwhile: nobody but time could take the request away. */
+/*
+ * The process that closed the service is stopped meanwhile, so only time could take the request
+ * away.
+ */
 TEST(a_request_for_a_closed_service_finds_the_process_that_listens_next)
 {
 	struct party owner, next;
@@ -405,7 +414,7 @@ TEST(a_killed_process_frees_its_services)
 	manager_close(&manager);
 }
 
-/* --- its user ----------------------------------------------------------------------------------- */
+/* --- the user of QP 1 ------------------------------------------------------------------------- */
 
 TEST(a_process_has_one_user_of_qp_1)
 {
@@ -443,9 +452,9 @@ TEST(all_processes_of_a_host_have_its_guid_and_other_prefixes)
 	manager_close(&manager);
 }
 
-/* --- death -------------------------------------------------------------------------------------- */
+/* --- death ------------------------------------------------------------------------------------ */
 
-/* Takes a connection, says so and waits for ever. */
+/* Takes a connection, announces it and waits forever. */
 static void serve_until_killed(int line)
 {
 	struct service service;
@@ -494,7 +503,7 @@ TEST(the_peer_of_a_killed_process_is_told)
 	manager_close(&manager);
 }
 
-/* The last that came gets the MADs of the host. */
+/* The last process that came gets the MADs of the host. */
 TEST(the_others_get_their_messages_after_the_one_that_got_them_first_is_killed)
 {
 	struct party servers[3];
@@ -514,7 +523,7 @@ TEST(the_others_get_their_messages_after_the_one_that_got_them_first_is_killed)
 	manager_close(&manager);
 }
 
-/* With two processes that survive, both of which know. */
+/* Two processes survive, and both know of the connection. */
 TEST(the_peer_of_a_killed_process_is_told_once)
 {
 	struct party server, witness;
@@ -591,9 +600,9 @@ TEST(a_forked_child_is_no_user_and_its_end_ends_nothing)
 	manager_close(&manager);
 }
 
-/* --- descriptors -------------------------------------------------------------------------------- */
+/* --- descriptors ------------------------------------------------------------------------------ */
 
-/* Ours have the highest numbers. */
+/* The adapter's descriptors have the highest numbers. */
 static void close_ours(void)
 {
 	long end = sysconf(_SC_OPEN_MAX) < 4096 ? sysconf(_SC_OPEN_MAX) : 4096;
@@ -618,7 +627,7 @@ static void serve_without_descriptors(int line)
 	hear_letter(line, 'x');
 }
 
-/* Requests are refused until the adapter has found out. */
+/* Requests are refused until the adapter has noticed. */
 static void connect_in_the_end(void)
 {
 	for (;;) {
@@ -654,7 +663,7 @@ TEST(a_program_that_closes_all_descriptors_listens_on_and_is_not_taken_for_dead)
 	manager_close(&manager);
 }
 
-/* --- two hosts ---------------------------------------------------------------------------------- */
+/* --- two hosts -------------------------------------------------------------------------------- */
 
 static void serve_there(int line)
 {
@@ -695,7 +704,7 @@ TEST(a_host_where_nobody_has_the_port_is_unreachable_at_once)
 	manager_close(&manager);
 }
 
-/* As programs do that return from main(): nobody survives there. */
+/* As programs do that return from main(): no process survives there. */
 static void serve_and_leave(int line)
 {
 	struct service service;
@@ -723,11 +732,11 @@ TEST(a_process_that_exits_with_a_connection_tells_its_peer)
 	manager_close(&manager);
 }
 
-/* --- what anybody may send ---------------------------------------------------------------------- */
+/* --- arbitrary packets ------------------------------------------------------------------------ */
 
 #define PACKET_MAX (VB_BTH_SIZE + VB_DETH_SIZE + VB_MAD_SIZE + 64 + VB_ICRC_SIZE)
 
-/* A packet for QP 1; what is random in it is so by `prng`. */
+/* Makes a packet for QP 1; `prng` decides what is random in it. */
 static uint32_t make_packet(struct vb_prng *prng, struct vb_flow *flow, uint8_t packet[PACKET_MAX])
 {
 	struct vb_bth bth = {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A connect and a disconnect as they are on the cable: tshark must know each message, and each ICRC must be right. */
+/*
+ * A connect and a disconnect as they are on the cable: tshark must recognize each message, and each
+ * ICRC must be right.
+ */
 #include "support_manager.h"
 
 #include "base/crc.h"
@@ -49,7 +52,7 @@ static void serve(int line)
 	manager_close(&manager);
 }
 
-/* The next RoCEv2 packet; neighbour discovery and the like are passed over. */
+/* Returns the next RoCEv2 packet; skips neighbour discovery and the like. */
 static void capture(int fd, struct frame *frame)
 {
 	struct vb_flow flow;
@@ -99,7 +102,7 @@ static void write_capture(const char *path)
 	EXPECT_EQ(fclose(file), 0);
 }
 
-/* What tshark says of each packet, one a line. */
+/* Checks what tshark prints for each packet, one per line. */
 static void expect_in_tshark(const char *path, const char *const words[MESSAGES])
 {
 	char line[512];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The keeper: a thread that holds files of the program open in a table of descriptors of its own. It has nothing of the program's there but these
- * files, its loss is survived, and a copy of the process has none.
+ * The keeper: a thread that holds files of the program open in a descriptor table of its own. The
+ * table contains nothing of the program but these files, the program survives the loss of the
+ * keeper, and a copy of the process has no keeper.
  */
 #include "harness.h"
 
@@ -32,7 +33,7 @@ static struct vb_shared keep(uint8_t *memory)
 	return shared;
 }
 
-/* Through an envelope, as a neighbor maps it. */
+/* Maps the file through an envelope, as a local peer does. */
 static void expect_to_be(const struct vb_shared *shared, uint8_t *memory)
 {
 	int envelope = vb_kept_seal(&shared->kept);
@@ -68,7 +69,7 @@ TEST(an_envelope_outlives_what_was_kept)
 	vb_kept_close(&shared.kept);
 	other = vb_kept_map_sealed(envelope, LENGTH, 0);
 	EXPECT(other);
-	EXPECT(!vb_kept_map_sealed(envelope, LENGTH, 0)); /* it is empty */
+	EXPECT(!vb_kept_map_sealed(envelope, LENGTH, 0)); /* the envelope is empty */
 	vb_fd_close(envelope);
 }
 
@@ -82,7 +83,7 @@ TEST(what_is_no_envelope_is_refused)
 	vb_kept_close(&shared.kept);
 }
 
-/* A pipe that somebody else has open, too, has no end. */
+/* A pipe that another process also has open does not end. */
 TEST(the_keeper_has_no_descriptor_of_the_program)
 {
 	struct vb_shared shared;
@@ -98,12 +99,13 @@ TEST(the_keeper_has_no_descriptor_of_the_program)
 
 TEST(a_keeper_that_is_cut_off_gets_a_successor)
 {
-	unsigned fd = (unsigned)open("/dev/null", O_RDONLY | O_CLOEXEC); /* the next one's number */
+	/* the number of the next one */
+	unsigned fd = (unsigned)open("/dev/null", O_RDONLY | O_CLOEXEC);
 	uint8_t *memory = (close((int)fd), shared_memory());
 	struct vb_shared before = keep(memory);
 	struct vb_shared after;
 
-	EXPECT_EQ(close_range(fd + 1, ~0u, 0), 0); /* all but the file: it has no name */
+	EXPECT_EQ(close_range(fd + 1, ~0u, 0), 0); /* all but the file: the file has no name */
 	EXPECT(vb_kept_seal(&before.kept) < 0);
 	after = keep(memory);
 	EXPECT(after.kept.keeper != before.kept.keeper);
@@ -147,7 +149,7 @@ TEST(a_copy_that_no_handler_saw_has_a_keeper_of_its_own)
 				memory);
 }
 
-/* As on older kernels, and in containers. */
+/* Forbids two system calls, as older kernels and containers do. */
 static void forbid(uint32_t first, uint32_t second)
 {
 	struct sock_filter filter[] = {

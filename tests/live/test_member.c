@@ -57,7 +57,7 @@ TEST(a_member_is_alone_while_nobody_else_has_a_socket_on_the_port)
 	second = join();
 	EXPECT(!vb_member_is_alone(first));
 	vb_member_leave(second);
-	EXPECT(!vb_member_is_alone(first)); /* it has left a socket behind */
+	EXPECT(!vb_member_is_alone(first)); /* the member has left a socket behind */
 	vb_member_let_go(first);
 	EXPECT(vb_member_is_alone(first));
 	vb_member_leave(first);
@@ -179,7 +179,7 @@ TEST(the_upper_bits_of_a_qpn_are_the_members_number)
 	EXPECT(vb_member_of_qpn(VB_QPN_MULTICAST) >= VB_MEMBER_COUNT);
 }
 
-/* --- receiving sockets -------------------------------------------------------------------------- */
+/* --- receiving sockets ------------------------------------------------------------------------ */
 
 static uint32_t open_descriptors(void)
 {
@@ -256,7 +256,7 @@ TEST(descriptors_that_are_no_receiving_sockets_of_the_port_are_refused_and_close
 	vb_member_leave(member);
 }
 
-/* Also the end of a rest. */
+/* Waits also for the end of a rest. */
 static void await_mail(struct vb_member *member)
 {
 	EXPECT_EQ(poll(&(struct pollfd){ .fd = vb_member_fd(member), .events = POLLIN }, 1, 10000),
@@ -280,7 +280,11 @@ TEST(descriptors_of_another_user_are_refused_and_closed)
 	join_process(start_process(give_as_nobody, &fd));
 	EXPECT_EQ(vb_member_take(member, taken), 0);
 	before =
-		open_descriptors(); /* with a timer: the mailbox rests after the visit of a stranger */
+		/*
+		 * A timer is among them: the mailbox rests after a process of another user has
+		 * connected.
+		 */
+		open_descriptors();
 	await_mail(member);
 	join_process(start_process(give_as_nobody, &fd));
 	EXPECT_EQ(vb_member_take(member, taken), 0);

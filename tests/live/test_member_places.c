@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Members come and go in all orders, killed or of their own will, and still every packet arrives at its owner's socket
- * without being handed over: a member's number is its socket's place, for as long as one member lives. Sockets that nobody needs are
- * let go of.
+ * Port members come and go in all orders, killed or of their own will. Still every packet arrives
+ * at its owner's socket without being handed over: a member's number is its socket's place for as
+ * long as one member lives. Sockets that no member needs are closed.
  */
 #include "support_link.h"
 
@@ -20,16 +20,16 @@
 
 enum { MEMBERS = 3, BTH = 12, PATIENCE_MS = 10000, WHOLE_QUEUE = 2000 };
 
-/* What a member tells the test. */
+/* What a member reports to the test. */
 struct report {
 	uint32_t number; /* its own */
-	uint32_t qpn; /* of a packet that came; 0: it has joined */
+	uint32_t qpn; /* of a packet that arrived; 0: the member has joined */
 };
 
 struct process {
 	pid_t pid;
 	uint32_t number;
-	int end; /* closed: it shall leave */
+	int end; /* closed: the member must leave */
 };
 
 struct group {
@@ -43,7 +43,7 @@ static void tell(int fd, struct report report)
 	EXPECT_EQ(write(fd, &report, sizeof(report)), (ssize_t)sizeof(report));
 }
 
-/* Like an adapter: takes what comes to its socket and its mailbox. */
+/* Acts like an adapter: takes what comes to its socket and its mailbox. */
 static void be_member(int reports, int end)
 {
 	struct vb_member *member;
@@ -93,7 +93,7 @@ static void start_member(struct group *group, struct process *process)
 	EXPECT(process->pid >= 0);
 	if (!process->pid) {
 		alarm(60);
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* also while it is stopped */
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* also while the process is stopped */
 		close(end[1]);
 		for (uint32_t i = 0; i < MEMBERS; i++)
 			if (group->processes[i].pid > 0)
@@ -119,7 +119,7 @@ static void end_member(struct process *process, bool is_killed)
 	process->pid = 0;
 }
 
-/* From outside of the group. */
+/* Sends from outside the group. */
 static void send_to(struct group *group, uint32_t qpn)
 {
 	uint8_t bytes[BTH] = { 0 };
@@ -129,7 +129,10 @@ static void send_to(struct group *group, uint32_t qpn)
 	send_one(group->sender, message_of("127.0.0.1", "127.0.0.1", &iovec));
 }
 
-/* A member looks into its mailbox first: whoever got a packet has had all mail that was sent before. */
+/*
+ * A member reads its mailbox first: a member that got a packet has had all mail that was sent
+ * before.
+ */
 static void gets_its_own(struct group *group, const struct process *process)
 {
 	uint32_t qpn = process->number << VB_MEMBER_QPN_SHIFT | 77;
@@ -148,7 +151,10 @@ static void each_gets_its_own(struct group *group)
 			gets_its_own(group, &group->processes[i]);
 }
 
-/* Of members that are gone only those sockets are left that a member behind them needs to keep its place. */
+/*
+ * The only sockets left of former members are those that a member behind them needs to keep its
+ * place.
+ */
 static void nothing_is_left_behind(const struct group *group)
 {
 	uint32_t count = 0;
@@ -159,7 +165,10 @@ static void nothing_is_left_behind(const struct group *group)
 	EXPECT_EQ(vb_udp_receivers_on(VB_ROCE_PORT), count);
 }
 
-/* Starts with all three, does `step_count` steps that the digits of `plan` choose, and checks after each. */
+/*
+ * Starts with all three members, does `step_count` steps that the digits of `plan` choose, and
+ * checks after each.
+ */
 static void play(struct group *group, uint32_t plan, uint32_t step_count)
 {
 	for (uint32_t i = 0; i < MEMBERS; i++)
@@ -229,10 +238,11 @@ TEST(a_member_that_is_stopped_does_not_keep_others_from_joining)
 	start_member(group, &group->processes[1]);
 	kill(group->processes[0].pid, SIGSTOP);
 	start_member(group, &group->processes[2]);
-	gets_its_own(group, &group->processes[1]); /* it has told the new one all … */
+	/* it has announced everything to the new one … */
+	gets_its_own(group, &group->processes[1]);
 	gets_its_own(group, &group->processes[2]);
 	end_member(&group->processes[1], true);
-	start_member(group, &group->processes[1]); /* … who tells this one */
+	start_member(group, &group->processes[1]); /* … which announces it to this one */
 	kill(group->processes[0].pid, SIGCONT);
 	each_gets_its_own(group);
 	for (uint32_t i = 0; i < MEMBERS; i++)
@@ -250,7 +260,8 @@ TEST(a_place_that_only_a_stopped_member_knows_is_not_taken_for_free)
 	each_gets_its_own(group);
 	kill(stopped->pid, SIGSTOP);
 	end_member(&group->processes[1], true);
-	start_member(group, &group->processes[1]); /* nobody tells it of the socket that is left */
+	/* no member announces the remaining socket to it */
+	start_member(group, &group->processes[1]);
 	EXPECT_EQ(group->processes[1].number, 2);
 	kill(stopped->pid, SIGCONT);
 	each_gets_its_own(group);
@@ -258,7 +269,7 @@ TEST(a_place_that_only_a_stopped_member_knows_is_not_taken_for_free)
 	EXPECT_EQ(group->processes[2].number, 1);
 	each_gets_its_own(group);
 	end_member(&group->processes[1], true);
-	each_gets_its_own(group); /* … and lets go of the other's */
+	each_gets_its_own(group); /* … and closes the other one's */
 	nothing_is_left_behind(group);
 	start_member(group, &group->processes[1]);
 	each_gets_its_own(group);
@@ -267,7 +278,7 @@ TEST(a_place_that_only_a_stopped_member_knows_is_not_taken_for_free)
 	vb_udp_close(group->sender);
 }
 
-/* Holds the lock like somebody who joins, and is stopped. */
+/* Holds the lock like a process that joins, and is stopped. */
 static void take_lock(void *argument)
 {
 	struct vb_mail_user user = vb_mail_user();

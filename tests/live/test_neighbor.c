@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two processes on one host, by lines and by reaching into each other's memory. The target is the test's own process or a child, and may compute,
- * sleep, be stopped or be killed; what it was promised holds all the same.
+ * Two processes on one host, by shared-memory links and by peer memory access. The target is the
+ * test's own process or a child, and may compute, sleep, be stopped or be killed; the guarantees to
+ * it hold all the same.
  */
 #include "support_ends.h"
 
@@ -17,9 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* --- ways --- */
+/* --- paths --- */
 
-/* A message each way, from both ends at once. */
+/* Sends a message each way, from both ends at the same time. */
 static void exchange(struct end *end)
 {
 	enum { HALF = LENGTH / 2 };
@@ -47,11 +48,14 @@ static void exchange_as_child(struct board *board)
 	exchange(&end);
 	program_expect_in_log("takes the line");
 	reach_step(board, 5);
-	await_step(board, 6); /* it may have to acknowledge once more */
+	await_step(board, 6); /* the peer may have to acknowledge once more */
 	exit(0);
 }
 
-/* One was stopped while the other one asked for it, and so that one is on the wire; when it goes on, they meet. */
+/*
+ * One end was stopped while the other asked for it, so the other uses the wire. When the first goes
+ * on, they meet.
+ */
 TEST(ends_of_which_only_one_has_heard_of_the_other_in_time_hear_each_other)
 {
 	struct end end = { 0 };
@@ -109,7 +113,7 @@ static uint8_t *memory_with_path_auto(void)
 	return private_memory();
 }
 
-/* Who would take a line says why not; the other one is not asked. */
+/* The end that would take a shared-memory link logs why it does not; the other end is not asked. */
 static void expect_packets(const char *own_path, uint8_t *(*allocate)(void))
 {
 	struct end end;
@@ -135,14 +139,14 @@ TEST(with_path_wire_at_the_target_all_goes_by_packets)
 	expect_packets("auto", memory_with_path_wire);
 }
 
-/* The kernel lets nobody into a process that may not be dumped, as Yama does with all. */
+/* The kernel lets no process into one that is not dumpable, as Yama does with all processes. */
 static uint8_t *memory_behind_a_wall(void)
 {
 	EXPECT_EQ(prctl(PR_SET_DUMPABLE, 0), 0);
 	return private_memory();
 }
 
-/* What root may do all the same. */
+/* Drops the capabilities by which root may do it all the same. */
 static void be_ordinary(void)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -177,7 +181,7 @@ TEST(where_the_kernel_forbids_to_reach_memory_all_goes_by_the_line)
 
 /* --- atomics --- */
 
-/* Both ends and the owner's CPU count in the same word, half of them before the mapping is there. */
+/* Both ends and the owner's CPU count in the same word, half of them before the mapping exists. */
 TEST(atomics_by_lines_by_mappings_and_by_the_cpu_add_up)
 {
 	struct board *board = make_board();
@@ -240,7 +244,7 @@ TEST(requests_to_a_target_that_was_killed_end_by_their_retries)
 	EXPECT_STR(poll_status(&end), "transport retry counter exceeded");
 }
 
-/* More than a line holds is on its way when the target dies. */
+/* More than a shared-memory link holds is on its way when the target dies. */
 TEST(messages_to_a_target_that_was_killed_with_a_full_line_end_by_their_retries)
 {
 	struct end end;
@@ -299,7 +303,7 @@ static struct ibv_qp *make_datagram_qp(struct end *end)
 	return qp;
 }
 
-/* All in one list, so that they leave together. */
+/* Posts all in one list, so that they leave together. */
 static void post_datagrams(struct end *end, struct ibv_qp *qp, struct ibv_ah *ah, uint32_t to)
 {
 	struct ibv_sge sge = { (uintptr_t)end->memory, DATAGRAM, end->mr->lkey };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One-sided requests between two processes of one host, which the initiator executes itself: by RC, UC and XRC. The target may be stopped
- * meanwhile; what it closes is closed at once; and a message says that the writes before it are there.
+ * One-sided requests between two processes of one host, which the initiator executes itself: by RC,
+ * UC and XRC. The target may be stopped meanwhile. What the target closes is closed immediately,
+ * and a message guarantees that the writes before it are in place.
  */
 #include "support_ends.h"
 
@@ -108,7 +109,7 @@ static void expect_atomics_while_stopped(enum ibv_qp_type type)
 	uint64_t word = 0;
 
 	do_at(&end, IBV_WR_RDMA_WRITE, 8, 8); /* asks for the mapping */
-	for (uint32_t i = 0; i < 100; i++) { /* until it is there they go by packets */
+	for (uint32_t i = 0; i < 100; i++) { /* until the mapping exists they go by packets */
 		do_at(&end, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8);
 		usleep(1000);
 	}
@@ -131,7 +132,10 @@ TEST(xrc_atomics_on_shared_memory_of_a_target_that_is_stopped)
 	expect_atomics_while_stopped(IBV_QPT_XRC_SEND);
 }
 
-/* A message that the target has not read keeps its place: the write behind it is out, and complete, but not there. */
+/*
+ * A message that the target has not read keeps its place: the write behind it is sent and complete,
+ * but not executed.
+ */
 TEST(uc_a_write_behind_a_message_to_a_target_that_is_stopped_follows_it)
 {
 	struct end end;
@@ -139,7 +143,7 @@ TEST(uc_a_write_behind_a_message_to_a_target_that_is_stopped_follows_it)
 
 	stop(child);
 	memset(end.memory, 0x5a, LENGTH);
-	do_at(&end, IBV_WR_SEND, 0, 8); /* for which it has no receive */
+	do_at(&end, IBV_WR_SEND, 0, 8); /* for which the target has no receive */
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, 100);
 	EXPECT_EQ(byte_of(&end, child, 0), 0);
 	EXPECT_EQ(kill(child, SIGCONT), 0);
@@ -157,7 +161,10 @@ struct part {
 	uint32_t length;
 };
 
-/* A child that posts two requests in each round, for which it waits, and fills its memory with the round's number before. */
+/*
+ * Starts a child that posts two requests in each round and waits for them. Before each round it
+ * fills its memory with the round's number.
+ */
 static pid_t start_rounds(struct board *board, enum ibv_qp_type type, struct part first,
 			  struct part second)
 {
@@ -180,7 +187,10 @@ static pid_t start_rounds(struct board *board, enum ibv_qp_type type, struct par
 		pause();
 }
 
-/* The message says what was written before it, by a request of its own that the initiator executes itself. */
+/*
+ * The message says what was written before it, by a separate request that the initiator executes
+ * itself.
+ */
 static void expect_written_before(struct end *end, uint32_t round)
 {
 	EXPECT_STR(poll_status(end), "success");
@@ -233,7 +243,10 @@ TEST(xrc_a_message_is_delivered_after_the_writes_before_it)
 	expect_order(IBV_QPT_XRC_SEND, private_memory);
 }
 
-/* A word is a message's content, and written behind it by the next request: what was received is never newer than what is there. */
+/*
+ * A word is a message's content, and the next request writes it: what was received is never newer
+ * than what is in memory.
+ */
 TEST(uc_a_write_is_never_seen_before_the_message_before_it)
 {
 	struct board *board = make_board();
@@ -276,7 +289,7 @@ static void destroy_srq(struct end *end)
 	end->srq = NULL;
 }
 
-/* UC is not told that it is refused. */
+/* UC is not notified of a refusal. */
 static void end_writer(pid_t child, enum ibv_qp_type type)
 {
 	if (type == IBV_QPT_UC)
@@ -349,7 +362,7 @@ static const char *write_with_wrong_key(enum ibv_qp_type type)
 	post_at(&end, IBV_WR_RDMA_WRITE, 0, 100);
 	status = poll_status(&end);
 	end.peer.rkey ^= 1;
-	post_at(&end, IBV_WR_RDMA_WRITE, 200, 100); /* which comes after it, or is flushed */
+	post_at(&end, IBV_WR_RDMA_WRITE, 200, 100); /* which comes after the other, or is flushed */
 	(void)poll_status(&end);
 	for (uint32_t i = 0; type == IBV_QPT_UC && byte_of(&end, child, 299) != 0x5a; i++)
 		usleep(1000);
@@ -373,7 +386,7 @@ TEST(xrc_a_wrong_key_is_an_error_at_the_initiator)
 	EXPECT_STR(write_with_wrong_key(IBV_QPT_XRC_SEND), "remote access error");
 }
 
-/* All threads of the child run only when nobody else wants to. */
+/* All threads of the child run only when no other thread wants the CPU. */
 static void starve(pid_t child)
 {
 	struct sched_param parameter = { 0 };
@@ -390,7 +403,7 @@ static void starve(pid_t child)
 	closedir(folder);
 }
 
-/* Children that take all the time there is on each CPU. */
+/* Starts children that take all the time of each CPU. */
 static void start_spinners(pid_t *spinners, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -400,7 +413,10 @@ static void start_spinners(pid_t *spinners, uint32_t count)
 	}
 }
 
-/* Whoever was killed there still ends his copy, when he gets a CPU at last: nobody goes on before that. */
+/*
+ * A process that is killed in a copy still ends that copy once it gets a CPU. No other process goes
+ * on before that.
+ */
 static void kill_writers(uint32_t kills, bool is_starved)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_XRC_SEND };

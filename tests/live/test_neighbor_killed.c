@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process that two-sided and one-sided requests go to and come from is killed at any moment, again and again, while its peer lives
- * on with one adapter. Requests of the peer end by their retries, its memory has no byte that nobody was allowed to write, and nothing is left of
- * those that were killed: no descriptors, no mappings, no threads.
+ * A process with two-sided and one-sided requests in both directions is killed at any moment, again
+ * and again, while its peer lives on with one adapter. Requests of the peer end by their retries,
+ * its memory has no byte that was written without permission, and nothing is left of the killed
+ * processes: no descriptors, no mappings, no threads.
  */
 #include "support_ends.h"
 
@@ -15,13 +16,13 @@
 #include <unistd.h>
 
 enum {
-	OPEN = LENGTH / 2, /* of the memory: the rest is written by nobody */
+	OPEN = LENGTH / 2, /* of the memory: the rest is never written */
 	PART = 3000,
 	UNTOUCHED = 0xe5,
 	WARM_UP = 5, /* kills after which nothing more is kept */
 };
 
-/* --- the one that is killed --- */
+/* --- the process that is killed --- */
 
 static void post_something(struct end *end, uint32_t i)
 {
@@ -49,7 +50,7 @@ static bool has_room(struct end *end, uint32_t *under_way)
 	return true;
 }
 
-/* Both ends do the same: they keep requests and receives under way, until the QP is in error. */
+/* Both ends do the same: they keep requests and receives under way until the QP is in error. */
 static void work_on(struct end *end, uint32_t seed)
 {
 	uint32_t under_way = 0;
@@ -79,7 +80,7 @@ static pid_t start_victim(struct board *board, uint32_t round)
 		pause();
 }
 
-/* --- the one that lives on --- */
+/* --- the process that lives on --- */
 
 static uint32_t count_entries(const char *path)
 {
@@ -116,7 +117,7 @@ static struct holdings holdings_now(void)
 				  count_entries("/proc/self/task") };
 }
 
-/* What is left of the last one is let go of a little later. */
+/* What is left of the last process is released a little later. */
 static void expect_no_more_than(struct holdings before, struct end *end)
 {
 	struct holdings now = holdings_now();
@@ -155,7 +156,7 @@ static void empty(struct end *end)
 		;
 }
 
-/* Each has a board of its own, made before the first fork of it. */
+/* Each process has a board of its own, made before its first fork. */
 static void outlive_one(struct end *end, uint32_t round)
 {
 	struct board *board = make_board();
@@ -164,7 +165,7 @@ static void outlive_one(struct end *end, uint32_t round)
 	end->qp = create_qp(end, IBV_QPT_RC);
 	introduce_parent(end, board);
 	await_step(board, 3);
-	if (!fork_end()) { /* it kills, since we are at work */
+	if (!fork_end()) { /* the child kills, since we are busy */
 		usleep(round * 613 % 20000);
 		kill(child, SIGKILL);
 		_exit(0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every kind of QP takes the line to a peer on this host. The witness is the kernel: no UDP datagram leaves this network while
- * they talk.
+ * Every kind of QP uses the shared-memory link to a local peer. The kernel is the witness: no UDP
+ * datagram leaves this network while the two talk.
  */
 #include "support_ends.h"
 
@@ -13,9 +13,9 @@
 enum { BY_IPV6 = 8 | 1, BY_IPV4 = 8 | 2 }; /* a completion's service level */
 enum { ROUNDS = 20, MESSAGE = 3000, SOURCE = 32768, DATAGRAM = 1000, GRH = 40, QKEY = 7 };
 
-static uint8_t headers = BY_IPV4; /* that each receipt must tell */
+static uint8_t headers = BY_IPV4; /* that each receive completion must report */
 
-/* That programs of this network have sent since it was made. */
+/* Datagrams that programs of this network have sent since it was made. */
 static unsigned long datagrams_sent(void)
 {
 	FILE *file = fopen("/proc/self/net/snmp", "r");
@@ -51,7 +51,7 @@ static unsigned long all_sent(void)
 
 /* --- connected --- */
 
-/* Of the next message; those of requests are passed over. */
+/* Waits for the receive completion of the next message; skips completions of requests. */
 static void expect_receipt(struct end *end, uint32_t length)
 {
 	struct ibv_wc completion;
@@ -88,7 +88,7 @@ static void use_srq(struct end *end)
 	EXPECT(end->qp);
 }
 
-/* Whoever answers, which is end 1, has a receive when the other begins. */
+/* The end that answers, end 1, has a receive when the other begins. */
 static void meet(struct end *end, struct board *board, uint32_t self)
 {
 	board->places[self] = place_of(end);
@@ -211,7 +211,7 @@ static void open_datagrams(struct end *end)
 	to_state(end->qp, &attr, IBV_QPS_RTS, IBV_QP_SQ_PSN);
 }
 
-/* Each receipt is a step. */
+/* Each receive completion is a step. */
 static void count_datagrams(struct board *board)
 {
 	struct end end = { 0 };
@@ -251,7 +251,7 @@ static struct ibv_ah *make_handle(struct end *end, uint8_t gid_index)
 	return ah;
 }
 
-/* The first go by the wire, while the two meet. */
+/* The first datagrams go by the wire, while the two meet. */
 static void expect_datagrams_by_line(uint8_t gid_index)
 {
 	struct board *board = make_board();

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared memory of a neighbor is mapped by the initiator, too, when somebody has asked for it. A program that posts one request at a time and finds each
- * completion at its first look never looks after everything: so it is the helper thread who asks, though the program seems to poll all the time. For
- * that to be so on a busy machine, too, time passes here only by what the program does, and the helper never gets ahead of it.
+ * The initiator maps shared memory of a local peer once a thread has asked for it. A program that
+ * posts one request at a time and finds each completion at its first poll never does the
+ * housekeeping. So the helper thread asks, although the program seems to poll all the time. To make
+ * that certain on a busy machine, time passes here only by what the program does, and the helper
+ * thread never gets ahead of it.
  */
 #include "support_ends.h"
 
@@ -22,7 +24,7 @@ int __real_vb_adapter_sleep(struct pollfd *fds, uint32_t count, uint64_t until_n
 int __wrap_vb_adapter_sleep(struct pollfd *fds, uint32_t count, uint64_t until_ns);
 
 static struct timespec begin_time;
-static _Atomic bool is_slow; /* time passes by steps only, a nanosecond each */
+static _Atomic bool is_slow; /* time passes by steps only, one nanosecond each */
 static _Atomic uint32_t steps; /* of the program */
 static _Atomic uint32_t sleeps; /* of the helper */
 
@@ -44,7 +46,10 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time_out)
 	return 0;
 }
 
-/* Of the helper: before it looks again the program has ended two requests, and so begun one, too. */
+/*
+ * For the helper thread: before it looks again, the program has ended two requests, and so has also
+ * begun one.
+ */
 int __wrap_vb_adapter_sleep(struct pollfd *fds, uint32_t count, uint64_t until_ns)
 {
 	uint32_t steps_before = atomic_load(&steps);
@@ -57,7 +62,10 @@ int __wrap_vb_adapter_sleep(struct pollfd *fds, uint32_t count, uint64_t until_n
 	return result;
 }
 
-/* Polls only when there is something. If the helper has the engine just now, it is the helper who executes the request, and waiting for that counts as steps. */
+/*
+ * Polls only when there is a completion. If the helper thread has the engine just now, it executes
+ * the request, and waiting for that counts as steps.
+ */
 static void do_and_find(struct end *end, enum ibv_wr_opcode opcode, uint32_t length)
 {
 	const struct vb_cq *cq = vb_abi_cq_of(end->cq)->cq;
@@ -69,7 +77,10 @@ static void do_and_find(struct end *end, enum ibv_wr_opcode opcode, uint32_t len
 	EXPECT_STR(poll_status(end), "success");
 }
 
-/* Without bytes, for which nobody needs the mapping, until the helper knows of it. */
+/*
+ * Posts requests without bytes, which need no mapping, until the helper thread knows that the
+ * program polls.
+ */
 static void begin_to_poll(struct end *end, enum ibv_wr_opcode opcode)
 {
 	uint32_t sleeps_before;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast on an interface with a cable to another host: each member gets each datagram once, whether it has a line with the sender, wants
- * packets, is the sender itself or is on the other host; also while lines open, senders are killed and others come with their numbers, and readers
- * are held up. Who has a line gets it by that.
+ * Multicast on an interface with a cable to another host. Each member gets each datagram once,
+ * whether it has a shared-memory link to the sender, wants packets, is the sender itself or is on
+ * the other host. That holds also while links open, senders are killed and others come with their
+ * numbers, and readers are delayed. A member with a shared-memory link gets the datagram by it.
  */
 #include "support_station.h"
 
@@ -116,7 +117,10 @@ TEST(neighbors_on_another_interface_or_in_another_group_get_nothing)
 	end_reader(apart);
 }
 
-/* Sends with each reader's consent at first, then a little more, and dies in the middle of that. */
+/*
+ * Waits for each reader's acknowledgment at first, then sends a little more, and dies in the middle
+ * of that.
+ */
 static void run_short_life(uint32_t sender, const struct place *place, uint32_t acknowledged)
 {
 	static struct station station;
@@ -136,7 +140,10 @@ static void run_short_life(uint32_t sender, const struct place *place, uint32_t 
 	kill(getpid(), SIGKILL);
 }
 
-/* They have the same number among the members, and datagrams with the same PSNs, one after the other. */
+/*
+ * The senders have the same number among the members, and datagrams with the same PSNs, one after
+ * the other.
+ */
 TEST(datagrams_of_senders_that_come_and_are_killed_arrive_once)
 {
 	struct place here = { END_A, "auto", "vb_va", "10.9.0.1", "239.1.2.3" };
@@ -161,7 +168,7 @@ TEST(datagrams_of_senders_that_come_and_are_killed_arrive_once)
 	end_reader(packets);
 }
 
-/* Its ring is full long before its socket is: what did not fit there comes by the wire alone. */
+/* Its ring is full long before its socket is: what did not fit there comes only by the wire. */
 TEST(a_reader_that_was_stopped_gets_nothing_twice)
 {
 	struct place here = { END_A, "auto", "vb_va", "10.9.0.1", "239.1.2.3" };
@@ -185,7 +192,7 @@ TEST(a_reader_that_was_stopped_gets_nothing_twice)
 	end_reader(near);
 }
 
-/* Other datagrams lie before it in the ring, and none in the socket. */
+/* Other datagrams are before it in the ring, and none in the socket. */
 TEST(the_wires_copy_does_not_overtake_the_lines)
 {
 	struct place here = { END_A, "auto", "vb_va", "10.9.0.1", "239.1.2.3" };
@@ -212,7 +219,7 @@ TEST(the_wires_copy_does_not_overtake_the_lines)
 	end_reader(near);
 }
 
-/* What is sent meanwhile is lost. */
+/* Notes sent meanwhile are lost. */
 static uint32_t send_until_one_arrives(struct station *station, uint32_t reader, uint32_t sequence)
 {
 	do {
@@ -271,7 +278,7 @@ static pid_t start_flood(uint32_t sender, const struct place *place)
 	_exit(0);
 }
 
-/* At times faster than a reader reads, so that rings are full. */
+/* The senders are faster than a reader at times, so that rings are full. */
 TEST(a_flood_from_several_senders_doubles_nothing)
 {
 	struct place here = { END_A, "auto", "vb_va", "10.9.0.1", "239.1.2.3" };

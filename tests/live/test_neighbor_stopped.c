@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process is stopped in the middle of an access to its peer's memory, as the access is announced but not over. Whoever takes that memory or QP away from
- * it waits until it goes on or is dead, since it would go on where it was; and nothing else of its adapter waits.
+ * A process is stopped in the middle of an access to its peer's memory: the access is announced but
+ * not over. A peer that takes that memory or QP away waits until the process goes on or is dead,
+ * since it would continue where it was. Nothing else of the peer's adapter waits.
  */
 #include "support_ends.h"
 
@@ -28,7 +29,7 @@ static _Atomic uint32_t *busy_word(const struct end *end)
 	return neighbor->reach.busy;
 }
 
-/* A child that works, and stops itself as if in the middle of that. */
+/* Starts a child that works, and stops itself as if in the middle of an access. */
 static pid_t start_initiator(struct board *board)
 {
 	pid_t child = fork_end();
@@ -47,7 +48,7 @@ static pid_t start_initiator(struct board *board)
 		pause();
 }
 
-/* What the peer is kept from, by a thread of its own. */
+/* What the peer cannot finish, in a thread of its own. */
 struct closing {
 	struct end *end;
 	void (*close)(struct end *);
@@ -74,7 +75,7 @@ static void destroy(struct end *end)
 	end->qp = NULL;
 }
 
-/* Control verbs, and data from one QP of this adapter to itself. */
+/* Uses control verbs, and sends data from one QP of this adapter to itself. */
 static void go_on(struct end *other, const struct end *end)
 {
 	other->context = end->context;

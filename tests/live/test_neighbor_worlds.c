@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Worlds of a few adapters that meet, talk, lose their descriptors, die and come again, in an order that a seed decides; all in one process and one
- * thread, with real mailboxes and rings. At any time what is received was sent by whoever has that number, once and in order. At rest
- * all have met, both ends of each line agree, and nothing is lost, however often a ring is filled.
+ * Worlds of a few adapters that meet, talk, lose their descriptors, die and come again, in an order
+ * that a seed decides. All are in one process and one thread, with real mailboxes and rings. At any
+ * time, what is received was sent by the adapter with that number, once and in order. At rest all
+ * have met, both ends of each shared-memory link agree, and nothing is lost, however often a ring
+ * is filled.
  */
 #include "support_link.h"
 
@@ -25,14 +27,14 @@ struct station {
 	uint8_t *tables;
 	struct vb_member *member;
 	struct vb_neighbors *neighbors;
-	uint32_t sent[STATIONS]; /* the last that went to each … */
+	uint32_t sent[STATIONS]; /* the last that was sent to each … */
 	uint32_t received[STATIONS]; /* … and came from each */
 };
 
 static struct station stations[STATIONS];
 static struct vb_prng prng;
 
-/* What a packet says. */
+/* The content of a packet. */
 struct note {
 	uint32_t from, to, sequence;
 };
@@ -99,7 +101,7 @@ static void end_station(struct station *station)
 	munmap(station->tables, tables_size());
 }
 
-/* --- what happens --- */
+/* --- events --- */
 
 static void meet(struct station *station, uint32_t number)
 {
@@ -136,7 +138,7 @@ static bool send_to(struct station *station, uint32_t to)
 	return true;
 }
 
-/* Later than the last, from there, to here, and sent by then. */
+/* The note is later than the last one, from that station, to this one, and already sent. */
 static void expect_note(struct station *station, const struct vb_frame *frame)
 {
 	struct note note;
@@ -166,7 +168,10 @@ static void lose_descriptors(struct station *station)
 	plug_in(station);
 }
 
-/* The mark is what the kernel leaves of a process. Who comes after it knows nothing, and numbers its packets on from there. */
+/*
+ * The mark is what the kernel leaves of a process. The successor knows nothing, and continues the
+ * packet numbers from there.
+ */
 static void die_and_come_again(struct station *station)
 {
 	_Atomic uint32_t *mark = (void *)&station->neighbors->block->head.mark;
@@ -229,7 +234,7 @@ static bool look_at_all(void)
 	return has_moved;
 }
 
-/* A second goes by between two tries, as far as those know who are asked. */
+/* A second passes between two tries, as far as the queried stations know. */
 static void come_to_rest(void)
 {
 	for (uint32_t tries = 0; tries < 4; tries++) {
@@ -262,7 +267,7 @@ static void expect_all_have_met(void)
 		}
 }
 
-/* More than a ring holds, so that it is full in between. */
+/* Sends more than a ring holds, so that it is full in between. */
 static void expect_nothing_is_lost(void)
 {
 	for (uint32_t i = 0; i < STATIONS; i++) {
@@ -305,7 +310,7 @@ TEST(adapters_that_come_and_go_meet_again_and_lose_nothing_at_rest)
 	}
 }
 
-/* However short a time ago it has made its last offer. */
+/* That holds however recent the last offer is. */
 TEST(who_has_new_descriptors_offers_them_at_once)
 {
 	enter_own_network();

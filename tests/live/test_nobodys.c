@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets from the wire whose QPN is of a process that there is not, as when a bit of it was turned over. Whoever gets such a packet
- * refuses it himself, for the reason that the engine finds, and counts it.
+ * Packets from the wire whose QPN belongs to no process, as after a bit flip. The process that gets
+ * such a packet refuses it itself, for the reason that the engine finds, and counts it.
  */
 #include "support_verbs.h"
 
@@ -22,7 +22,10 @@ static const struct vb_counters *counters(void)
 	return vb_nic_counters(vb_adapter_nic(vb_abi_context_of(program.context)->adapter));
 }
 
-/* A SEND without data, whose ICRC is wrong. The socket stays: a port that nobody has is no fellow's. */
+/*
+ * Sends a SEND without data, whose ICRC is wrong. The socket stays open: a port without a socket
+ * does not belong to a process of the same user.
+ */
 static void send_to(uint32_t qpn)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(ROCE_PORT) };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whose packets are taken that come from this host: those of ports that sockets of this user have. */
+/* Which packets from this host are taken: those from ports that sockets of this user have. */
 #include "harness.h"
 #include "namespace.h"
 
@@ -24,7 +24,7 @@ enum { NOBODY = 65534, INTERFACE = 1 };
 
 static uint64_t now_ns = LATER_NS;
 
-/* As the link's are: IPv6 that carries IPv4 as well. */
+/* Opens a socket like the link's: IPv6 that also carries IPv4. */
 static int open_socket(uint16_t *port)
 {
 	struct sockaddr_in6 name = { .sin6_family = AF_INET6, .sin6_port = htons(*port) };
@@ -51,7 +51,9 @@ static struct vb_own_ports *begin(void)
 	return ports;
 }
 
-/* A process of another user that has a socket on the port, or on any, until *line is closed. */
+/*
+ * Starts a process of another user that has a socket on the port, or on any, until *line is closed.
+ */
 static uint16_t let_stranger_open(uint16_t port, int *line)
 {
 	int ends[2], back[2];
@@ -134,7 +136,7 @@ TEST(nobody_is_a_stranger_on_another_host)
 	vb_own_ports_destroy(ports);
 }
 
-/* As on a kernel without sock_diag. */
+/* Makes the kernel behave as if it had no sock_diag. */
 static void forbid_sock_diag(void)
 {
 	struct sock_filter filter[] = {
@@ -171,7 +173,10 @@ TEST(without_sock_diag_the_list_of_ports_tells)
 	vb_own_ports_destroy(ports);
 }
 
-/* Who sends raw packets has no port; and who sends and closes his socket at once wants to hide. */
+/*
+ * A sender of raw packets has no port, and a sender that closes its socket immediately wants to
+ * hide.
+ */
 TEST(a_port_that_nobody_has_is_a_strangers)
 {
 	struct vb_own_ports *ports = begin();

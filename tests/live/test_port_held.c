@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Somebody else has the RoCE port: another user, or a program that does not share it. Devices open all the same, and serve
- * this user's programs on this host, over every address that it has; nothing is sent to others, and the log says why.
+ * Another user, or a program that does not share it, has the RoCE port. Devices open all the same
+ * and serve this user's programs on this host, over every address of the host. Nothing is sent to
+ * other hosts, and the log says why.
  */
 #include "support_link.h"
 #include "support_verbs.h"
@@ -26,7 +27,7 @@
 
 static struct program program;
 
-/* --- who holds the port ------------------------------------------------------------------------- */
+/* --- the holder of the port ------------------------------------------------------------------- */
 
 enum holder { ANOTHER_USER, ANOTHER_PROGRAM };
 
@@ -81,14 +82,14 @@ static uint32_t own_sockets_on_port(void)
 	return holders.own_count;
 }
 
-/* --- two programs ------------------------------------------------------------------------------- */
+/* --- two programs ----------------------------------------------------------------------------- */
 
 struct peer {
 	pid_t pid;
 	int exchange;
 };
 
-/* What the other one has written, in the order of rounds. */
+/* Expects what the other program has written, in the order of rounds. */
 static void expect_written(unsigned round)
 {
 	for (unsigned i = 0; i < PROGRAM_LENGTH; i++)
@@ -116,7 +117,7 @@ static void be_peer(int exchange, struct path path)
 	program_open_with_peer_on(&program, exchange, path);
 	write_and_be_written_to(exchange);
 	EXPECT_EQ(write(exchange, "e", 1), 1);
-	EXPECT_EQ(read(exchange, &(char){ 0 }, 1), 1); /* it stays until it may go */
+	EXPECT_EQ(read(exchange, &(char){ 0 }, 1), 1); /* the program stays until it may exit */
 	program_close(&program);
 	EXPECT_EQ(write(exchange, "e", 1), 1);
 	_exit(0);
@@ -174,7 +175,7 @@ static pid_t enter_network(enum holder holder)
 	return start_holder(holder);
 }
 
-/* --- tests -------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 TEST(programs_reach_each_other_on_this_host_while_another_user_has_the_port)
 {
@@ -207,7 +208,7 @@ static void expect_that_others_are_not_reached(enum holder holder, const char *w
 	EXPECT(!strstr(program_read_log(), "udp_tx_datagrams"));
 }
 
-/* By which packets from this host are told apart. */
+/* The adapter distinguishes packets from this host by that. */
 TEST(ports_of_this_users_sockets_are_told_from_those_of_others)
 {
 	static struct vb_user_ports ports;
@@ -237,7 +238,7 @@ TEST(nothing_is_sent_to_other_hosts_while_a_program_has_the_port_for_itself)
 	expect_that_others_are_not_reached(ANOTHER_PROGRAM, "a program of this user");
 }
 
-/* They must find each other, and only who runs knows where. */
+/* The programs must find each other, and only a running program knows where. */
 static void expect_that_newcomers_join_until_all_are_gone(enum holder holder)
 {
 	struct path path = { .device = "vb_d0" };
@@ -251,7 +252,7 @@ static void expect_that_newcomers_join_until_all_are_gone(enum holder holder)
 	write_and_be_written_to(first.exchange);
 	program_close(&program);
 	end_holder(pid);
-	exchange_on(path, path); /* with a new one; the first is still there */
+	exchange_on(path, path); /* with a new program; the first is still there */
 	EXPECT_EQ(own_sockets_on_port(), 0);
 	program_expect_in_log("vb_d0: UDP port 4791 is free now, but was not");
 	end_peer(first);
@@ -290,7 +291,7 @@ TEST(a_group_on_another_port_has_places_for_all)
 	EXPECT(!strstr(program_read_log(), "packets take a detour"));
 }
 
-/* The others still have the sockets that it had, and send to them. */
+/* The others still have the sockets that the program had, and send to them. */
 static void expect_that_who_closes_all_descriptors_comes_back(void)
 {
 	struct path path = { .device = "vb_d0" };

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * POSIX locks of a program on a file whose memory it registers. A process loses all its locks on a file when it closes any descriptor of it, so the
- * adapter must not close one, neither at the end that registers nor at the one that maps what its peer has registered. Two ends map one file,
- * each locks a byte of it, and each writes to the other until it has the other's memory mapped; a third process sees who holds what.
+ * POSIX locks of a program on a file whose memory it registers. A process loses all its locks on a
+ * file when it closes any descriptor of it. So the adapter must not close one, neither at the end
+ * that registers nor at the end that maps what its peer has registered. Two ends map one file, each
+ * locks a byte of it, and each writes to the other until it has the other's memory mapped. A third
+ * process sees which process holds which lock.
  */
 #include "support_ends.h"
 
@@ -20,7 +22,7 @@
 
 #define WAIT_S 30
 
-/* --- the file, which was opened before there were two ends --- */
+/* --- the file, which was opened before the two ends existed -- */
 
 static int file_fd;
 
@@ -94,7 +96,7 @@ static void lock_byte(uint32_t byte)
 
 static int watcher_fd;
 
-/* A process that holds nothing, and tells who holds the byte that it is asked for. */
+/* Starts a process that holds no lock, and reports the holder of the byte that it is asked for. */
 static void start_watcher(void)
 {
 	int ends[2];
@@ -129,7 +131,7 @@ static pid_t holder_of(uint32_t byte)
 enum { PARENT_BYTE = LENGTH, CHILD_BYTE };
 enum { CHILD_HAS_MAPPED = 3, PARENT_HAS_MAPPED, CHILD_HAS_DEREGISTERED, CHILD_MAY_CLOSE };
 
-/* Beside its own mapping it has the peer's. */
+/* The end has the peer's mapping beside its own. */
 static void write_until_mapped(struct end *end)
 {
 	time_t end_s = time(NULL) + WAIT_S;
@@ -140,7 +142,7 @@ static void write_until_mapped(struct end *end)
 	EXPECT_EQ(count_mappings(), 2);
 }
 
-/* The peer's mapping goes when the peer has told so. */
+/* The peer's mapping is removed when the peer has announced that. */
 static void poll_until_unmapped(struct end *end)
 {
 	time_t end_s = time(NULL) + WAIT_S;
@@ -230,7 +232,10 @@ TEST(locks_on_a_file_without_a_name_survive)
 	expect_locks_to_survive();
 }
 
-/* Locks of the other kinds belong to who opened the file: who holds that open for longer holds them for longer. */
+/*
+ * Locks of the other kinds belong to the open file: a process that holds it open for longer holds
+ * the locks for longer.
+ */
 TEST(a_lock_of_an_open_file_goes_when_the_program_closes_it)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_len = 1 };
@@ -251,7 +256,7 @@ TEST(a_lock_of_an_open_file_goes_when_the_program_closes_it)
 	close_end(&end);
 }
 
-/* To open a file that somebody has a lease on means to wait until it is given up. */
+/* Opening a file under a lease means waiting until the lease is given up. */
 TEST(a_lease_of_the_program_does_not_hold_up_registering)
 {
 	struct end end = { 0 };

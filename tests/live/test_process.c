@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a program may do to its process while it has a device open: fork, exec, become a daemon, close every
- * descriptor it does not know. Its traffic goes on, and nobody reads, writes or closes what is not his.
+ * What a program may do to its process while it has a device open: fork, exec, become a daemon,
+ * close every descriptor it does not know. Its traffic goes on, and neither program nor adapter
+ * reads, writes or closes what belongs to the other.
  */
 #include "support_verbs.h"
 
@@ -27,7 +28,10 @@
 
 static struct program program, another;
 
-/* A child that goes on may find the sanitizer's allocator locked, by a thread that it does not have. */
+/*
+ * A child that goes on may find the sanitizer's allocator locked, by a thread that the child does
+ * not have.
+ */
 static void skip_with_sanitizer(void)
 {
 #ifdef VB_TESTING
@@ -50,7 +54,10 @@ static void end(void)
 	program_close(&program);
 }
 
-/* Runs a part of the test in a child. It says that it came to its end by a letter: expectations end the process. */
+/*
+ * Runs a part of the test in a child. The child reports with a letter that it reached its end:
+ * failed expectations end the process.
+ */
 static pid_t begin_child(void (*run)(void), int *said_out)
 {
 	int pipes[2];
@@ -87,7 +94,7 @@ static void run_in_child(void (*run)(void))
 	EXPECT_EQ(waitpid(pid, NULL, 0), pid);
 }
 
-/* --- fork --------------------------------------------------------------------------------------- */
+/* --- fork ------------------------------------------------------------------------------------- */
 
 /* The parent's program goes on meanwhile, undisturbed. */
 static void run_child_beside_rounds(void (*run)(void))
@@ -132,7 +139,7 @@ TEST(a_forked_child_is_refused_while_its_parent_goes_on)
 	run_child_beside_rounds(expect_refusals);
 }
 
-/* They concern nobody else: the child's copy of the adapter holds them. */
+/* The objects concern no other process: the child's copy of the adapter holds them. */
 static void make_memory_objects(void)
 {
 	struct ibv_alloc_dm_attr attr = { .length = 64 };
@@ -164,7 +171,7 @@ static void use_another(void)
 static void open_anew(void)
 {
 	EXPECT_EQ(ibv_close_device(program.context),
-		  0); /* of what is inherited only this much is possible */
+		  0); /* an inherited object allows only this much */
 	use_another();
 }
 
@@ -183,7 +190,7 @@ TEST(a_forked_child_may_open_devices_of_its_own)
 	end();
 }
 
-/* Calls for each number that is a descriptor, except that of the directory itself. */
+/* Calls the function for each number that is a descriptor, except that of the directory itself. */
 static void for_each_descriptor(void (*call)(int fd, const char *what))
 {
 	DIR *directory = opendir("/proc/self/fd");
@@ -260,7 +267,7 @@ TEST(children_are_forked_at_any_moment)
 	end();
 }
 
-/* --- killing ------------------------------------------------------------------------------------ */
+/* --- killing ---------------------------------------------------------------------------------- */
 
 static void be_written_to(int exchange)
 {
@@ -316,7 +323,7 @@ TEST(who_waits_for_an_event_hears_that_the_peer_was_killed)
 		write_to_one_who_is_killed();
 }
 
-/* Takes the number of one who was killed, and goes on until it is told to end. */
+/* Takes the number of a process that was killed, and goes on until the test ends it. */
 static void be_successor(int exchange, uint32_t killed_qpn)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -331,7 +338,7 @@ static void be_successor(int exchange, uint32_t killed_qpn)
 	_exit(0);
 }
 
-/* Its peers do not know that it is gone, and send to QPs that it had. */
+/* Its peers do not know that the process is gone, and send to QPs that it had. */
 TEST(packets_for_a_killed_process_do_not_disturb_who_takes_its_number)
 {
 	int pair[2];
@@ -349,7 +356,8 @@ TEST(packets_for_a_killed_process_do_not_disturb_who_takes_its_number)
 	EXPECT_STR(program_poll(&program), "success");
 	EXPECT_EQ(kill(pid, SIGKILL), 0);
 	EXPECT_EQ(waitpid(pid, NULL, 0), pid);
-	EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0); /* it may have left a letter */
+	/* the process may have left a letter */
+	EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	pid = fork();
 	EXPECT(pid >= 0);
 	if (!pid)
@@ -366,7 +374,7 @@ TEST(packets_for_a_killed_process_do_not_disturb_who_takes_its_number)
 	program_close(&program);
 }
 
-/* --- closing ------------------------------------------------------------------------------------ */
+/* --- closing ---------------------------------------------------------------------------------- */
 
 static int numbers[NUMBERS], number_count;
 
@@ -412,8 +420,9 @@ TEST(a_program_may_close_all_descriptors_while_it_waits_for_events)
 }
 
 /*
- * Its own files then have the numbers that it gets: those of the channel and the async events, and lower ones that were ours.
- * Nothing may be taken from them, written to them, or closed.
+ * The program's own files then get the numbers that became free: those of the channel and the async
+ * events, and lower ones that were the adapter's. The adapter may take nothing from them, write
+ * nothing to them, and not close them.
  */
 TEST(what_a_program_opens_instead_is_left_alone)
 {
@@ -442,7 +451,7 @@ TEST(what_a_program_opens_instead_is_left_alone)
 	}
 }
 
-/* --- daemons ------------------------------------------------------------------------------------ */
+/* --- daemons ---------------------------------------------------------------------------------- */
 
 /* The process that opened the device ends; its child goes on. */
 static void become_daemon(void)

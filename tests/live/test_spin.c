@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* When the helper thread waits awake. The time is an argument, and what the kernel says of running threads is made up. */
+/*
+ * When the helper thread waits awake. The time is an argument, and what the kernel reports of
+ * running threads is simulated.
+ */
 #include "harness.h"
 
 #include "host/file.h"
@@ -11,7 +14,7 @@
 #define BEGIN_NS 5000000000ull
 
 static struct vb_spin spin;
-static const char *loadavg; /* NULL: it cannot be read */
+static const char *loadavg; /* NULL: the file cannot be read */
 static unsigned reads;
 
 bool __wrap_vb_file_read(const char *path, char *text, size_t size, bool *is_cut_out);
@@ -25,7 +28,7 @@ bool __wrap_vb_file_read(const char *path, char *text, size_t size, bool *is_cut
 	return loadavg;
 }
 
-/* This process has one CPU from now on. */
+/* Gives this process one CPU from now on. */
 static void pin(void)
 {
 	cpu_set_t one;

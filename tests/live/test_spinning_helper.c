@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A helper thread that always waits awake: whatever else it is there for must be done all the same. That it may, and has earned it, is made up here
- * (see the .link file), so that it does so on any machine.
+ * A helper thread that always waits awake must still do all its other work. The .link file replaces
+ * the checks whether it may spin and has earned it, so that it spins on any machine.
  */
 #include "support_link.h"
 #include "support_verbs.h"
@@ -43,7 +43,7 @@ void __wrap_vb_spin_on_packet(struct vb_spin *spin)
 
 static struct program program;
 
-/* Never polls: all that is written to it, its helper takes. */
+/* Never polls: the helper thread receives all that is written. */
 static void be_target(void *argument)
 {
 	int exchange = *(int *)argument;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Another user of the same host holds the names that our programs find each other by, connects to ours and sends what it likes. It gets
- * nothing, and our programs find each other all the same, by lines. The log says who holds what.
+ * Another user of the same host holds the names by which our programs find each other, connects to
+ * our programs and sends what it likes. It gets nothing, and our programs still find each other by
+ * shared-memory links. The log says which user holds what.
  */
 #include "support_ends.h"
 #include "support_stranger.h"
@@ -30,7 +31,7 @@ static void begin_as_root(void)
 	begin();
 }
 
-/* --- names -------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 static void write_through(struct end *end)
 {
@@ -48,7 +49,10 @@ static void expect_no_spoils(const struct spoils *spoils)
 	EXPECT_EQ(spoils->descriptors, 0);
 }
 
-/* Two programs, and an offer to a number that a stranger has: a peer chooses what it is connected to. */
+/*
+ * Two programs meet, and offer to a number that a process of another user has: a peer chooses the
+ * number that it is connected to.
+ */
 static void meet_among_strangers(const struct hold *hold)
 {
 	struct spoils *spoils;
@@ -106,7 +110,7 @@ TEST(a_crowd_of_names_like_those_that_replace_others_keeps_nobody_from_anything)
 	meet_among_strangers(&(struct hold){ SOCK_SEQPACKET, false, crowd, 0, CROWD });
 }
 
-/* --- the lock ----------------------------------------------------------------------------------- */
+/* --- the lock --------------------------------------------------------------------------------- */
 
 static void open_and_wait(int ready, int end)
 {
@@ -120,7 +124,7 @@ static void open_and_wait(int ready, int end)
 	_exit(0);
 }
 
-/* All at once; each has a number of its own. */
+/* Opens all at the same time; each has a number of its own. */
 static void open_many(uint32_t count)
 {
 	bool is_taken[NUMBERS] = { false };
@@ -154,7 +158,7 @@ static void open_many_with_lock_held(int type, bool is_silent)
 	stranger = stranger_start(&hold, &spoils);
 	EXPECT_EQ(spoils->name_count, 1);
 	open_many(JOINING);
-	/* They have waited for each other: each number is a socket's place. */
+	/* The processes have waited for each other: each number is a socket's place. */
 	EXPECT(!strstr(program_read_log(), "packets take a detour"));
 	expect_no_spoils(spoils);
 	stranger_end(stranger);
@@ -176,7 +180,7 @@ TEST(processes_that_open_a_device_all_at_once_have_numbers_of_their_own)
 	open_many(test_is_thorough() ? 200 : 100);
 }
 
-/* --- visits ------------------------------------------------------------------------------------- */
+/* --- visits ----------------------------------------------------------------------------------- */
 
 static double seconds(clockid_t clock)
 {
@@ -210,7 +214,7 @@ TEST(what_strangers_send_is_thrown_away_with_its_descriptors)
 	end_target(child);
 }
 
-/* Half of a CPU went into it once. */
+/* These connections cost half of a CPU once. */
 TEST(strangers_that_connect_as_fast_as_they_can_cost_little)
 {
 	struct spoils *spoils;
@@ -250,7 +254,7 @@ TEST(programs_meet_while_strangers_connect_as_fast_as_they_can)
 	stranger_end(stranger);
 }
 
-/* --- user namespaces ---------------------------------------------------------------------------- */
+/* --- user namespaces -------------------------------------------------------------------------- */
 
 static bool write_file(const char *path, const char *text)
 {
@@ -259,7 +263,7 @@ static bool write_file(const char *path, const char *text)
 	return file && fputs(text, file) >= 0 && !fclose(file);
 }
 
-/* As this user, who is `inside` in a namespace of his own, or nobody there. */
+/* Continues as this user, who is `inside` in a namespace of its own, or has no UID there. */
 static void enter_user_namespace(uid_t user, int inside)
 {
 	char map[64];
@@ -267,7 +271,7 @@ static void enter_user_namespace(uid_t user, int inside)
 	if (user && (setgid(user) || setuid(user)))
 		_exit(77);
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* setuid() has ended that */
-	prctl(PR_SET_DUMPABLE, 1); /* else /proc/self is root's */
+	prctl(PR_SET_DUMPABLE, 1); /* otherwise /proc/self belongs to root */
 	if (unshare(CLONE_NEWUSER))
 		_exit(77);
 	snprintf(map, sizeof(map), "%d %u 1", inside, user);
@@ -275,7 +279,10 @@ static void enter_user_namespace(uid_t user, int inside)
 		_exit(77);
 }
 
-/* A child that runs this, says so, and stays. Skips the test where there are no user namespaces. */
+/*
+ * Starts a child that runs this, announces it, and stays. Skips the test where there are no user
+ * namespaces.
+ */
 static pid_t start_in_namespace(uid_t user, int inside, void (*run)(void))
 {
 	int ready[2];
@@ -311,7 +318,7 @@ static void open_one(void)
 	open_end(&end, private_memory());
 }
 
-/* It has the port, as any other user may, and nothing else. */
+/* The process has the port, as any other user may, and nothing else. */
 TEST(another_user_who_is_root_in_a_namespace_takes_no_names_of_root)
 {
 	struct end end = { 0 };
@@ -361,14 +368,14 @@ static void work_alone(void)
 	static struct program program;
 
 	EXPECT_EQ(geteuid(), OVERFLOW_UID);
-	program_keep_log("debug"); /* the one that there is, is root's */
+	program_keep_log("debug"); /* the existing one belongs to root */
 	program_open(&program);
 	program_expect_in_log("warn: this user has the overflow uid 65534");
 	program_round(&program);
 	program_round(&program);
 }
 
-/* Others look like it there, so that it trusts nobody. */
+/* Other users look like this one there, so the process trusts none of them. */
 TEST(who_has_the_overflow_uid_of_a_namespace_works_and_sends_nothing_to_who_looks_like_him)
 {
 	static const char *const names[] = { "verbatim/65534/%u", "verbatim/4712/%u", NULL };
@@ -385,7 +392,7 @@ TEST(who_has_the_overflow_uid_of_a_namespace_works_and_sends_nothing_to_who_look
 	stranger_end(stranger);
 }
 
-/* --- who becomes another user ------------------------------------------------------------------- */
+/* --- a process that becomes another user ------------------------------------------------------ */
 
 static void meet_and_become_another(struct board *board)
 {
@@ -400,7 +407,10 @@ static void meet_and_become_another(struct board *board)
 		pause();
 }
 
-/* It says so at once, rather than leave us waiting for an answer that would not be taken. */
+/*
+ * The daemon refuses immediately, rather than leave us waiting for an answer that would not be
+ * accepted.
+ */
 TEST(a_daemon_that_has_become_another_user_refuses_lines)
 {
 	struct board *board = make_board();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections while another user of the host holds the names of services, and the GUID of the host, which only its own processes
- * know.
+ * Connections while another user of the host holds the names of services. And the GUID of the host,
+ * which only the host's own processes know.
  */
 #include "support_manager.h"
 #include "support_stranger.h"
@@ -24,7 +24,10 @@ enum { PROCESSES = 20, ROUNDS = 3 };
 
 static struct manager manager;
 
-/* More special than any, so that it is asked for first; and the one that the server wants. */
+/*
+ * More specific than any address, so that it is asked for first; and the name that the server
+ * wants.
+ */
 static const char *const special[] = {
 	"verbatim/0/listens/1061d2f/1/00000000000000000000ffff0a000001",
 	NULL,
@@ -46,9 +49,9 @@ static void enter_host(void)
 	ip("address add " HERE "/24 dev d0");
 }
 
-/* --- services ----------------------------------------------------------------------------------- */
+/* --- services --------------------------------------------------------------------------------- */
 
-/* Listens when it is told to, and takes one connection, several times. */
+/* Listens when the test asks for it, and takes one connection, several times. */
 static void serve(int line)
 {
 	struct vb_cm_connection *connection;
@@ -79,7 +82,10 @@ static void connect_once(void)
 	manager_destroy(&manager, connection);
 }
 
-/* The stranger takes the names before, and, if they are free, between the rounds. */
+/*
+ * The process of another user takes the names before the rounds, and between them if the names are
+ * free.
+ */
 static void connect_by(const char *const *names, int type, bool is_before)
 {
 	struct hold hold = { type, false, names, 0, 1 };
@@ -133,7 +139,7 @@ TEST(a_service_whose_name_a_datagram_socket_holds_is_found)
 	connect_by(any, SOCK_DGRAM, true);
 }
 
-/* --- the GUID ----------------------------------------------------------------------------------- */
+/* --- the GUID --------------------------------------------------------------------------------- */
 
 static void tell_place(int line)
 {
@@ -190,7 +196,7 @@ TEST(the_guid_of_a_host_cannot_be_told_from_what_everybody_knows)
 	EXPECT(guids[0] && guids[0] != guids[1]);
 }
 
-/* Nobody waits for a process that is stopped, by whomever. */
+/* No process waits for one that is stopped, whichever process stopped it. */
 TEST(who_finds_only_processes_that_are_stopped_makes_a_guid_and_says_so)
 {
 	struct party party;

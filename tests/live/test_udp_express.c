@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages by express have the numbers that the link foretold, on the cable itself; and whatever is wrong with an express, the
- * link goes on without it.
+ * Messages by connected transmit sockets have the numbers that the link predicted, on the cable
+ * itself. Whatever is wrong with such a socket, the link goes on without it.
  */
 #include "support_wire.h"
 
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum {
-	STREAK_MAX = 1000, /* so many in a row are enough */
+	STREAK_MAX = 1000, /* this many in a row are enough */
 	BATCH = 50
 };
 
@@ -35,7 +35,10 @@ static void await_packets(struct wire *wire, uint32_t count)
 		capture(wire->capture, &wire->captured);
 }
 
-/* Returns when it has arrived: on a busy machine packets lie in the kernel for a while, and take room. */
+/*
+ * Returns when the message has arrived: on a busy machine packets stay in the kernel for a while,
+ * and take room.
+ */
 static void deliver(struct wire *wire, struct vb_udp_message message)
 {
 	uint32_t length = (uint32_t)message.iovecs->iov_len;
@@ -45,7 +48,10 @@ static void deliver(struct wire *wire, struct vb_udp_message message)
 	await_packets(wire, (length + segment - 1) / segment);
 }
 
-/* Sends the message until there is an express for its kind; false if that does not happen. */
+/*
+ * Sends the message until its kind has a connected transmit socket. Returns false if that does not
+ * happen.
+ */
 static bool reach_express(struct wire *wire, struct vb_udp_message message)
 {
 	uint16_t next;
@@ -62,7 +68,10 @@ static void send_by_express(struct wire *wire, struct vb_udp_message message)
 	send_one(wire->a, message);
 }
 
-/* Numbered as the express is to go on, but for one that is plain, if there is such an index; returns how many went. */
+/*
+ * Sends messages with the numbers that the connected transmit socket would use next, except for the
+ * message at index `plain`, if any. Returns how many were sent.
+ */
 static uint32_t send_batch(struct wire *wire, struct vb_udp_message message, uint32_t plain)
 {
 	struct vb_udp_message batch[BATCH];
@@ -119,7 +128,7 @@ TEST(the_segments_of_a_message_by_express_count_on_from_its_number)
 	close_wire(wire);
 }
 
-/* One message by express, and what is then on the cable. */
+/* Sends one message by the connected transmit socket, and checks what is then on the cable. */
 static void expect_cut(struct wire *wire, uint32_t length, uint16_t segment_length)
 {
 	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", length);
@@ -177,7 +186,7 @@ static void expect_numbers_to_stay_right(uint32_t plain, uint16_t segment_length
 		changes += vb_udp_has_express_changed(wire->a);
 		await_packets(wire, BATCH);
 	}
-	EXPECT(changes > 0); /* the questions have numbers, too */
+	EXPECT(changes > 0); /* the probes have numbers as well */
 	expect_count(wire->a, TX_LOST_COUNT, 0);
 	expect_count(wire->a, TX_DROP_NUMBER, 0);
 	expect_count(wire->a, TX_EXPRESSES, 1);
@@ -189,13 +198,16 @@ TEST(numbers_are_checked_now_and_then_and_stay_right)
 	expect_numbers_to_stay_right(BATCH, 0);
 }
 
-/* The question for a number is cut, too, and goes to this host, where nobody puts the pieces on a cable. */
+/*
+ * The probe for a number is also segmented. It goes to this host, where the segments are not put on
+ * a cable.
+ */
 TEST(numbers_are_checked_on_a_socket_that_cuts_too)
 {
 	expect_numbers_to_stay_right(BATCH, 20);
 }
 
-/* What comes behind the plain one has its number already when what is in front of it has gone. */
+/* A message behind the plain one has its number already when those in front of it have gone. */
 TEST(numbers_are_checked_behind_all_that_have_one)
 {
 	expect_numbers_to_stay_right(BATCH / 2, 0);
@@ -226,7 +238,7 @@ TEST(a_message_with_another_number_is_dropped)
 	wrong.is_express = true;
 	wrong.ip_id = (uint16_t)(next + 1);
 	send_one(wire->a, wrong);
-	EXPECT(vb_udp_has_express_changed(wire->a)); /* for who has lost count */
+	EXPECT(vb_udp_has_express_changed(wire->a)); /* for a caller that has lost count */
 	expect_count(wire->a, TX_DROP_NUMBER, 1);
 	send_by_express(wire, message);
 	expect_packet(wire, "10.9.0.1", "10.9.0.2", 0, 100);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A sender with a socket of its own at the other end: everything arrives, in order and with its addresses, and others are heard. */
+/*
+ * A sender for which the other end has a connected receive socket: everything arrives, in order and
+ * with its addresses, and other senders are received.
+ */
 #include "support_wire.h"
 
 #include "base/bytes.h"
@@ -9,13 +12,13 @@
 #include <stdatomic.h>
 
 enum {
-	STREAK_MAX = 20000, /* so many messages in a row are enough */
-	NO_FLOW = 1000, /* and so many, where there is no flow */
-	OTHERS_MAX = 20, /* looks, after which the other sockets had theirs */
+	STREAK_MAX = 20000, /* this many messages in a row are enough */
+	NO_FLOW = 1000, /* and this many, where there is no flow */
+	OTHERS_MAX = 20, /* reads after which the other sockets had theirs */
 	LENGTH = 100
 };
 
-/* Both ends with two source ports; the test is at end B, which receives. */
+/* Opens both ends with two source ports. The test is at end B, which receives. */
 static struct wire *open_flow_wire(struct vb_udp_config config)
 {
 	struct wire *wire;
@@ -54,7 +57,7 @@ static uint32_t take_any(struct vb_udp *udp)
 	return vb_udp_receive(udp, got, 64);
 }
 
-/* Not each look is for all sockets. */
+/* Not every read covers all sockets. */
 static struct vb_udp_datagram receive_soon(struct vb_udp *udp)
 {
 	struct vb_udp_datagram got;
@@ -74,10 +77,10 @@ static void reach_flow(struct wire *wire, struct vb_udp_message message)
 		(void)receive_soon(wire->b);
 	}
 	EXPECT_EQ(flow_count(wire->b), before + 1);
-	EXPECT_EQ(take_any(wire->b), 0); /* nothing lies in the receiver */
+	EXPECT_EQ(take_any(wire->b), 0); /* nothing is left in the receiver */
 }
 
-/* Those that are there, without waiting; each has the number that follows. */
+/* Takes the datagrams that are there, without waiting; each has the number that follows. */
 static uint32_t take_numbers(struct vb_udp *udp, uint32_t next)
 {
 	uint32_t count = 0;
@@ -175,7 +178,10 @@ TEST(nobody_gets_a_socket_of_its_own_where_that_is_not_allowed)
 	close_wire(wire);
 }
 
-/* Bursts are still unread when the socket is opened, and when it is to be closed: nothing is lost or comes out of order. */
+/*
+ * Bursts are still unread when the socket is opened, and when it should be closed: nothing is lost
+ * or comes out of order.
+ */
 TEST(a_socket_that_comes_and_goes_in_a_stream_loses_and_reorders_nothing)
 {
 	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
@@ -312,7 +318,7 @@ static uint64_t overflow(struct wire *wire, struct vb_udp_message message)
 		send_one(wire->a, message);
 	while (is_readable_now(wire->b))
 		taken += take_any(wire->b);
-	send_one(wire->a, message); /* the kernel tells with the next that it has */
+	send_one(wire->a, message); /* the kernel reports it with the next one that it has */
 	(void)receive_one(wire->b);
 	dropped = vb_udp_counters(wire->b)[VB_UDP_RX_DROP_OVERFLOW] - before;
 	EXPECT_EQ(taken + dropped, 500);
@@ -332,7 +338,9 @@ TEST(what_a_socket_has_no_room_for_is_counted_whichever_it_is)
 	close_wire(wire);
 }
 
-/* Sends without a pause, from a link of its own; each message says from which port. */
+/*
+ * A thread that sends without a pause, from a link of its own; each message says from which port.
+ */
 struct flood {
 	struct vb_udp *link;
 	uint8_t bytes[LENGTH];
@@ -364,7 +372,7 @@ static uint32_t expect_ports_told(struct vb_udp *udp)
 	return count;
 }
 
-/* Between two system calls it takes everybody's. */
+/* Between two system calls the socket takes datagrams of all senders. */
 TEST(what_others_send_while_the_socket_is_opened_is_not_taken_for_its_senders)
 {
 	struct vb_udp_config config = { .receive_buffer_length = 1 << 20 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast: every link of a group gets a copy, on one port of one host as well as across a wire, nobody else gets any, and
- * unicast datagrams are not disturbed by it.
+ * Multicast: every link of a group gets a copy, on one port of one host as well as across a wire.
+ * No other link gets any, and unicast datagrams are not disturbed.
  */
 #include "support_link.h"
 

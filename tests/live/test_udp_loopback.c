@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The UDP link on loopback: what arrives is what was sent, with all that the transport must know about it. */
+/*
+ * The UDP link on loopback: what arrives is what was sent, with everything that the transport must
+ * know about it.
+ */
 #include "support_link.h"
 
 #include <arpa/inet.h>
@@ -16,7 +19,7 @@ static void expect_address(struct vb_udp_address address, const char *text)
 	EXPECT_MEM(address.ip, expected.ip, sizeof(expected.ip));
 }
 
-/* There and back, between two addresses. */
+/* Sends there and back, between two addresses. */
 static void echo(struct vb_udp_config config, const char *here, const char *there)
 {
 	struct vb_udp *udp = open_link(config);
@@ -120,7 +123,7 @@ TEST(a_source_port_that_is_taken_is_refused)
 
 TEST(descriptors_are_not_inherited_by_programs)
 {
-	int first = dup(0); /* descriptors from here on are free, a few from before excepted */
+	int first = dup(0); /* descriptors from here on are free, except a few from before */
 	bool was_open[32];
 	struct vb_udp *udp;
 
@@ -134,11 +137,11 @@ TEST(descriptors_are_not_inherited_by_programs)
 	vb_udp_close(udp);
 }
 
-/* --- segments ----------------------------------------------------------------------------------- */
+/* --- segments --------------------------------------------------------------------------------- */
 
 enum { SEGMENT = 1000, SEGMENTS = 64, LAST = 300, BATCH = (SEGMENTS - 1) * SEGMENT + LAST };
 
-/* A batch of 64 datagrams in iovecs that do not end where segments do. */
+/* A batch of 64 datagrams in iovecs that do not end at segment boundaries. */
 struct batch {
 	uint8_t bytes[BATCH];
 	struct iovec iovecs[VB_UDP_IOVECS_MAX];
@@ -258,7 +261,10 @@ TEST(that_a_kernel_does_not_segment_is_found_out_and_remembered)
 	struct batch *batch = make_batch("127.0.0.1");
 	int one = 1, fd = descriptor_of_port(vb_udp_source_port(udp, 0));
 
-	/* Without checksums the kernel refuses to segment, as it does on interfaces that cannot make them. */
+	/*
+	 * Without checksums the kernel refuses to segment, as it does on interfaces that cannot
+	 * make them.
+	 */
 	EXPECT_EQ(setsockopt(fd, SOL_SOCKET, SO_NO_CHECK, &one, sizeof(one)), 0);
 	for (uint32_t round = 1; round <= 2; round++) {
 		send_one(udp, batch->message);
@@ -281,9 +287,12 @@ TEST(an_empty_datagram_is_a_datagram)
 	vb_udp_close(udp);
 }
 
-/* --- what is dropped ---------------------------------------------------------------------------- */
+/* --- what is dropped -------------------------------------------------------------------------- */
 
-/* A good message, a bad one and a good one in one call: the bad one is dropped, the others arrive. */
+/*
+ * Sends a good message, a bad one and a good one in one call: the bad one is dropped, the others
+ * arrive.
+ */
 static void drop_the_middle_one(struct vb_udp *udp, struct vb_udp_message bad)
 {
 	struct iovec first = { (char[]){ "first" }, 5 };
@@ -423,7 +432,7 @@ TEST(what_strangers_send_to_a_transmit_socket_goes_nowhere)
 	vb_udp_close(udp);
 }
 
-/* --- errors that come back ---------------------------------------------------------------------- */
+/* --- errors that come back -------------------------------------------------------------------- */
 
 static uint16_t closed_port(void)
 {
@@ -480,7 +489,7 @@ TEST(an_error_about_one_message_does_not_cost_the_next)
 	vb_udp_close(udp);
 }
 
-/* --- buffers ------------------------------------------------------------------------------------ */
+/* --- buffers ---------------------------------------------------------------------------------- */
 
 enum { STOCK_BUFFER = 212992 }; /* what the kernel reports for a socket that asked for nothing */
 
@@ -520,7 +529,7 @@ TEST(what_the_receive_buffer_cannot_hold_is_lost_and_counted)
 	while (vb_udp_receive(udp, got, SEGMENTS) == SEGMENTS)
 		batches++;
 	EXPECT(batches >= 2 && batches < 20);
-	send_one(udp, batch->message); /* the kernel tells of the loss with the next that arrives */
+	send_one(udp, batch->message); /* the kernel reports the loss with the next arrival */
 	receive_all(udp, got, SEGMENTS);
 	EXPECT(vb_udp_counters(udp)[VB_UDP_RX_DROP_OVERFLOW] >= 20 - batches);
 	vb_udp_close(udp);

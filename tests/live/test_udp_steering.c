@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Several links of one user on one port: the destination QPN decides who gets a packet. */
+/* Several links of one user on one port: the destination QPN decides which link gets a packet. */
 #include "namespace.h"
 #include "support_link.h"
 
@@ -37,7 +37,8 @@ static void open_group(struct vb_udp *members[MEMBERS])
 		config.port = vb_udp_port(members[0]);
 		EXPECT_EQ(vb_udp_port(members[i]), config.port);
 	}
-	MUST(vb_udp_steer(members[2], SHIFT, MEMBERS - 1, 0)); /* whoever asks, it is for all */
+	/* whichever link asks, it applies to all */
+	MUST(vb_udp_steer(members[2], SHIFT, MEMBERS - 1, 0));
 }
 
 static void close_group(struct vb_udp *members[MEMBERS])
@@ -164,12 +165,12 @@ TEST(a_shift_beyond_a_qpn_is_refused)
 	vb_udp_close(udp);
 }
 
-/* --- processes ---------------------------------------------------------------------------------- */
+/* --- processes -------------------------------------------------------------------------------- */
 
 struct member {
 	uint16_t port;
 	uint32_t number;
-	int ready; /* tells that it has opened its link */
+	int ready; /* reports that the link is open */
 	uint32_t packet_count;
 };
 
@@ -198,7 +199,8 @@ TEST(the_qpn_decides_which_of_four_processes_gets_a_packet)
 		struct member member = { vb_udp_port(udp), i, ready[1], 100 };
 
 		processes[i] = start_process(receive_own, &member);
-		EXPECT_EQ(read(ready[0], &byte, 1), 1); /* they have the order of opening */
+		/* so that their order is the order of opening */
+		EXPECT_EQ(read(ready[0], &byte, 1), 1);
 	}
 	MUST(vb_udp_steer(udp, SHIFT, MEMBERS - 1, 0));
 	for (uint32_t i = 0; i < 100; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the kernel makes of a message on a cable between two networks, read from the cable itself: the fields that the
- * ICRC covers must be what the engine assumed when it computed it.
+ * What the kernel makes of a message on a cable between two networks, read from the cable itself:
+ * the fields that the ICRC covers must be what the engine assumed when it computed the ICRC.
  */
 #include "support_wire.h"
 
@@ -102,7 +102,10 @@ TEST(without_room_sending_stops_and_the_descriptor_tells_when_there_is_some)
 	struct pollfd wait = { .fd = vb_udp_fd(wire->a), .events = POLLIN };
 	uint32_t sent = 0;
 
-	/* Packets for a neighbour that does not answer wait for it, and the kernel lends a socket only so much. */
+	/*
+	 * Packets for a neighbour that does not answer wait for it, and the kernel lends a socket a
+	 * limited amount of memory.
+	 */
 	if (system("echo 100000000 2>/dev/null >/proc/sys/net/ipv4/neigh/va/unres_qlen_bytes") != 0)
 		SKIP("may not change the queue of unresolved neighbours");
 	while (sent < 10000 && vb_udp_send(wire->a, &message, 1) == 1)
@@ -154,7 +157,7 @@ TEST(an_ipv6_packet_without_checksum_is_taken)
 	close_wire(wire);
 }
 
-/* To our own port; whatever went on the wire would come to the other end's. */
+/* Sends to our own port; whatever went on the wire would come to the other end's. */
 TEST(a_link_that_is_for_this_host_sends_nothing_to_others)
 {
 	static const struct {
@@ -195,7 +198,7 @@ TEST(a_link_that_is_for_this_host_sends_nothing_to_others)
 	close_wire(wire);
 }
 
-/* --- whose address it is ------------------------------------------------------------------------ */
+/* --- the owner of an address ------------------------------------------------------------------ */
 
 static bool is_local_on(const char *address, const char *interface)
 {

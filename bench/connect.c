@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How fast connections are made, each with a QP of its own at both ends: from an identifier without an address to the event that says
- * that it is established. The client makes them all at once, as fast as it can, then the same number one after the other, each ended
- * before the next begins. It prints both rates, in connections a second. The server serves until it is told to end.
+ * How fast connections are made, each with a QP of its own at both ends: from an identifier without
+ * an address to the event that reports the connection as established. The client makes them all at
+ * the same time, as fast as it can, then the same number one after the other, each ended before the
+ * next begins. The program prints both rates, in connections per second. The server serves until it
+ * is killed.
  *
  *	connect                       as the server
  *	connect <address> <count>     as the client
@@ -39,7 +41,7 @@ static void destroy(struct rdma_cm_id *id)
 	BENCH_CHECK(!rdma_destroy_id(id));
 }
 
-/* Its type; the identifier that it is about. */
+/* Returns the type of the next event, and its identifier. */
 static enum rdma_cm_event_type next_event(struct rdma_cm_id **id_out)
 {
 	struct rdma_cm_event *event;
@@ -52,7 +54,7 @@ static enum rdma_cm_event_type next_event(struct rdma_cm_id **id_out)
 	return type;
 }
 
-/* --- the server --------------------------------------------------------------------------------- */
+/* --- the server ------------------------------------------------------------------------------- */
 
 _Noreturn static void serve(void)
 {
@@ -76,7 +78,7 @@ _Noreturn static void serve(void)
 	}
 }
 
-/* --- the client --------------------------------------------------------------------------------- */
+/* --- the client ------------------------------------------------------------------------------- */
 
 static struct rdma_cm_id *begin(struct sockaddr_in *server)
 {
@@ -87,7 +89,10 @@ static struct rdma_cm_id *begin(struct sockaddr_in *server)
 	return id;
 }
 
-/* Takes the next event and does what comes then. True if it was the last: a connection is established. */
+/*
+ * Takes the next event and takes the next step. Returns true if it was the last: a connection is
+ * established.
+ */
 static bool go_on(void)
 {
 	struct rdma_cm_id *id;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How fast the engine is, and how much memory it takes, held against what is required of it. A figure that misses
- * does not fail the run; a wrong completion or wrong data do.
+ * How fast the engine is, and how much memory it takes, compared with the requirements. A figure
+ * that misses its requirement does not fail the run; a wrong completion or wrong data do.
  */
 #include "support_measures.h"
 

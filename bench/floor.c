@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The floor of bandwidth: what our framing costs on this machine with no adapter behind it. Packets of a BTH, a payload
- * and a right ICRC go out in segmented sends; the other end takes them coalesced, checks each ICRC and copies each
- * payload to its place. The message is 1 MB, the same again and again, as in ib_write_bw. Instead of a transport there is a
- * count of bytes that came, sent back for each receive; a loss ends the run. Prints Gb/s.
+ * The floor of bandwidth: what our framing costs on this machine without an adapter. Packets of a
+ * BTH, a payload and a right ICRC go out in segmented sends. The other end takes them coalesced,
+ * checks each ICRC and copies each payload to its place. The message is 1 MB, the same again and
+ * again, as in ib_write_bw. Instead of a transport there is a count of received bytes, sent back
+ * for each receive; a loss ends the run. Prints Gb/s.
  *
  *	floor <payload>                       as the server
  *	floor <payload> <own> <address>       as the client, from its own address
@@ -28,8 +29,8 @@
 #define SEGMENTS_MAX 64u
 #define RECEIVES 8u
 #define RECEIVE_LENGTH 65536u
-#define WINDOW \
-	(512u << 10) /* bytes on their way: the kernel counts about as much again for its buffers */
+/* Bytes on their way: the kernel counts about as much again for its buffers. */
+#define WINDOW (512u << 10)
 #define RECEIVE_BUFFER (4 << 20)
 #define RUN_NS 1500000000ull
 #define SILENCE_NS 3000000000ull
@@ -40,7 +41,7 @@ static uint8_t message[MESSAGE];
 static uint32_t payload;
 static uint32_t segment_length;
 
-/* Whoever should send may wait for this CPU. */
+/* The sender may be waiting for this CPU. */
 static void idle(uint32_t times)
 {
 	if (times > IDLE_MAX)
@@ -93,7 +94,7 @@ static void send_batch(int fd, struct sockaddr_in *to, struct batch *batch)
 		net_fail("sendmsg");
 }
 
-/* Takes the counts that came back, until so many bytes may be on their way. */
+/* Takes the counts that came back, until this many bytes may be on their way. */
 static uint64_t await_room(int fd, uint64_t sent, uint64_t came, uint64_t window)
 {
 	uint64_t begin_ns = clock_now_ns();
@@ -172,7 +173,7 @@ static int receive(int fd, struct inbox *box)
 	return recvmmsg(fd, box->headers, RECEIVES, MSG_DONTWAIT, NULL);
 }
 
-/* One coalesced receive: all its packets are checked and placed. Returns the bytes of payload. */
+/* Checks and places all packets of one coalesced receive. Returns the bytes of payload. */
 static uint64_t place(const struct vb_flow *flow, const uint8_t *bytes, uint32_t length)
 {
 	uint64_t placed = 0;

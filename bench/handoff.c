@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The floors of one host: two processes hand each other the turn, by a word in shared memory that both look at without pause, or by
- * eventfds on which both sleep. Prints the median of half a round trip, in microseconds.
+ * The floors of one host: two processes hand each other the turn, by a word in shared memory that
+ * both read without pause, or by eventfds on which both sleep. Prints the median of half a round
+ * trip, in microseconds.
  *
  *	handoff words|eventfds <cpu> <other cpu>
  */
@@ -19,10 +20,10 @@
 
 #define WARMUP 1000u
 #define ROUNDS 20000u
-#define AT_ONCE \
-	50u /* rounds between two looks at the clock: a round is hardly longer than a look */
+/* Rounds between two reads of the clock: a round is hardly longer than a read. */
+#define AT_ONCE 50u
 
-/* A word each, with a cache line of its own. */
+/* One word for each process, in a cache line of its own. */
 static struct shared {
 	_Alignas(64) _Atomic uint32_t words[2][16];
 } * shared;

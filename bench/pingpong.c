@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The floor of latency: 8 bytes go back and forth in UDP datagrams, both ends ask the kernel without pause. Prints the median
- * of half a round trip, in microseconds.
+ * The floor of latency: 8 bytes go back and forth in UDP datagrams, and both ends ask the kernel
+ * without pause. Prints the median of half a round trip, in microseconds.
  *
  *	pingpong                as the server
  *	pingpong <address>      as the client
@@ -33,7 +33,7 @@ static void await(int fd, struct sockaddr_in *from)
 		if (!begin_ns)
 			begin_ns = clock_now_ns();
 		else if (clock_now_ns() - begin_ns > SILENCE_NS)
-			exit(0); /* the other end is done, or never was */
+			exit(0); /* the other end is done, or never existed */
 	}
 }
 

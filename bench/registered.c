@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What registered memory costs a program that has much of it, for bench/memory: a program like any other. Prints one number, of
- *	fork <MB>	milliseconds for fork(), the child's end and one store to each page of a region
- *	forked <MB>	KB of memory one second after that, in this process and in files that it holds
+ * What registered memory costs a program that has much of it, for bench/memory. The program is like
+ * any other. Prints one number, of
+ *	fork <MB>	milliseconds for fork(), the child's end and one store to each page
+ *			of a region
+ *	forked <MB>	KB of memory one second after that, in this process and in files
+ *			that it holds
  *	unmapped <MB>	the same after munmap(), beside a second thread
- *	register <MB>	microseconds to register and deregister 64 KB, with that much resident
+ *	register <MB>	microseconds to register and deregister 64 KB, with that much
+ *			resident
  */
 #include <dirent.h>
 #include <infiniband/verbs.h>
@@ -73,7 +77,7 @@ static struct ibv_mr *reg(void *memory, size_t length)
 	return mr;
 }
 
-/* In files, whether they are mapped or not. */
+/* Memory in files, whether they are mapped or not. */
 static uint64_t kb_in_files(void)
 {
 	DIR *folder = opendir("/proc/self/fd");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How late data becomes visible to a program that only looks at its memory. The target calls no verb once it is connected:
- * it spins on a word into which the initiator writes the time, now and then, and compares that with its own
- * clock; both ends run on one machine. Between two writes the target's adapter has time to fall asleep. The target
- * prints the median in microseconds.
+ * How late data becomes visible to a program that only reads its memory. The target calls no verb
+ * once it is connected: it spins on a word into which the initiator writes the time, now and then,
+ * and compares that with its own clock. Both ends run on one machine. Between two writes the
+ * target's adapter has time to fall asleep. The target prints the median in microseconds.
  *
  *	spin <device>                 as the target
  *	spin <device> <address>       as the initiator

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of 1 MB. A packet's bytes are read by two CRCs and copied once; memcpy reads and writes them once. The
- * two, and the bare copies and CRCs without an adapter around them, take turns over the same buffers, so that
- * what else the machine does hits all of them. How many buffers there are decides the outcome: memcpy loses more
- * than the others once they do not fit into the caches. So does the order of work: each packet is handed over as
- * soon as it is made, as the bare copies and CRCs do it, and the receiver finds its bytes in the nearest cache.
+ * Messages of 1 MB. Two CRCs read a packet's bytes and one copy moves them; memcpy reads and writes
+ * them once. These two, and the bare copies and CRCs without an adapter around them, take turns
+ * over the same buffers, so that other load on the machine hits all of them. The number of buffers
+ * decides the outcome: memcpy loses more than the others once they do not fit into the caches. So
+ * does the order of work: each packet is handed over as soon as it is made, as the bare copies and
+ * CRCs do it, and the receiver finds its bytes in the nearest cache.
  */
 #include "support_measures.h"
 #include "support_rig.h"
@@ -40,7 +41,7 @@ static uint8_t *buffer(const struct bulk *bulk, enum side side, uint64_t message
 	return bulk->rig->node[side].memory + message % bulk->buffers * MESSAGE;
 }
 
-/* Where a message comes from: a READ's data flow from B to A. */
+/* The side a message comes from: a READ's data flows from B to A. */
 static enum side source_side(const struct bulk *bulk)
 {
 	return bulk->opcode == VB_WR_READ ? B : A;
@@ -108,7 +109,7 @@ static void move_by_memcpy(struct bulk *bulk)
 		memcpy(buffer(bulk, !from, i), buffer(bulk, from, i), MESSAGE);
 }
 
-/* What no adapter with an ICRC can do without: the sender's CRC, the receiver's, and the copy. */
+/* What every adapter with an ICRC must do: the sender's CRC, the receiver's CRC, and the copy. */
 static void move_bare(struct bulk *bulk)
 {
 	enum side from = source_side(bulk);
@@ -124,7 +125,7 @@ static void move_bare(struct bulk *bulk)
 	}
 }
 
-/* Nanoseconds of one turn; the data are looked at afterwards. */
+/* Returns the nanoseconds of one turn; checks the data afterwards. */
 static double time_turn(struct bulk *bulk, uint64_t turn, void (*move)(struct bulk *bulk))
 {
 	uint64_t start_ns;
@@ -215,7 +216,10 @@ static void note(const struct report *report, const char *what, struct variant v
 	report_note(what, measure(report, &variant).ratio, "memcpy");
 }
 
-/* The same with other footprints: in the caches memcpy is at its best, beyond them everything waits for memory. */
+/*
+ * The same with other footprints: in the caches memcpy is at its best, beyond them everything waits
+ * for memory.
+ */
 static void note_footprint(const struct report *report, const char *bare, const char *engine,
 			   uint32_t buffers)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sockets for programs that measure: short, and any refusal ends the program. */
+/* Sockets for programs that measure. Any refusal ends the program. */
 #include "support_net.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table on standard output: one line a figure, those with a requirement judged beside it. */
+/*
+ * The table on standard output: one line per figure, with a verdict on each figure that has a
+ * requirement.
+ */
 #include "support_report.h"
 
 #include <time.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the measures share: the clock, the median, the table that a person reads, and giving up. */
+/*
+ * What the measures share: the clock, the median, the table for the reader, and the exit on errors.
+ */
 #ifndef BENCH_SUPPORT_REPORT_H
 #define BENCH_SUPPORT_REPORT_H
 
@@ -10,7 +12,10 @@
 
 #define REPEATS_MAX 64
 
-/* Something is wrong with the engine or this program, not merely slow: says what, and exits with 1. */
+/*
+ * For errors of the engine or of this program, not for slowness: prints the condition, and exits
+ * with 1.
+ */
 #define BENCH_CHECK(condition)                                                                    \
 	do {                                                                                      \
 		if (!(condition)) {                                                               \
@@ -28,13 +33,13 @@ struct report {
 
 uint64_t clock_now_ns(void); /* the time, for the engines */
 
-/* What this thread has used of its core, for the figures: other programs on the machine do not count. */
+/* The CPU time of this thread, for the figures: other programs on the machine do not count. */
 uint64_t clock_used_ns(void);
 
 /* The value in the middle; sorts the array. */
 double median(double *values, uint32_t count);
 
-/* How often a measure is repeated, and how much work each repetition has, for this run. */
+/* How often a measure is repeated, and how much work each repetition has, in this run. */
 uint32_t report_repeats(const struct report *report, uint32_t normal);
 uint32_t report_work(const struct report *report, uint32_t normal);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making the two adapters, connecting QPs, and moving packets between them. */
+/* How the two adapters are made, QPs connected, and packets moved between them. */
 #include "support_rig.h"
 
 #include "support_report.h"
@@ -13,7 +13,10 @@ enum { KEY_ROWS = 1024, PARTS_MAX = VB_SGE_MAX + 1, SGE_MAX = 2, INLINE_MAX = 32
 
 static const uint32_t remote_rights = VB_ACCESS_REMOTE_WRITE | VB_ACCESS_REMOTE_READ;
 
-/* A timeout of a second: a machine that is busy elsewhere for a moment must not cause repetitions. */
+/*
+ * The timeout is a second: a machine that is busy elsewhere for a moment must not cause
+ * repetitions.
+ */
 enum { TIMEOUT_CODE = 18, RETRIES = 7, RNR_TIMER_CODE = 12 };
 
 static void *map(uint64_t length)
@@ -157,7 +160,7 @@ void rig_disconnect(struct rig_link *link)
 	MUST(vb_qp_destroy(link->qp[B]));
 }
 
-/* A slot as the frame that arrives: the same bytes where they lie. */
+/* Makes a slot the frame that arrives: the same bytes, not copied. */
 static void make_frame(const struct vb_slot *slot, struct vb_frame *frame, struct vb_bytes *parts)
 {
 	uint32_t count = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two adapters face to face: what one sends is handed to the other as frames that point into the sender's
- * slots and the program's memory, so that no payload is copied but by the receiving engine. Node A asks,
- * node B serves.
+ * Two adapters face to face: what one sends is handed to the other as frames that point into the
+ * sender's slots and the program's memory, so that only the receiving engine copies payload. Node A
+ * asks, node B serves.
  */
 #ifndef BENCH_SUPPORT_RIG_H
 #define BENCH_SUPPORT_RIG_H
@@ -14,7 +14,7 @@
 #include "nic/qp.h"
 #include "nic/rings.h"
 
-#define RIG_ROUND 64 /* packets that go one way before it is the other way's turn */
+#define RIG_ROUND 64 /* packets that go one way before the other way's turn */
 
 enum side { A, B };
 
@@ -53,16 +53,16 @@ struct rig_link {
 };
 
 struct rig *rig_create(const struct rig_setup *setup);
-void rig_destroy(struct rig *rig); /* the QPs must be gone */
+void rig_destroy(struct rig *rig); /* the QPs must be destroyed before */
 
 struct vb_qp *rig_create_qp(struct rig *rig, enum side side);
 void rig_bring_up(struct rig *rig, enum side side, struct vb_qp *qp, vb_qpn peer);
 
-/* An RC connection, both ends in RTS. */
+/* Makes an RC connection, with both ends in RTS. */
 struct rig_link rig_connect(struct rig *rig);
 void rig_disconnect(struct rig_link *link);
 
-/* One round each way, and the timers. */
+/* Runs one round each way, and the timers. */
 void rig_pump(struct rig *rig);
 
 /* Ends the program if an adapter dropped, refused or repeated anything. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many QPs: what an idle one costs in memory, and what an operation costs when there are 100,000 of them. Every
- * operation is one 8-byte WRITE with its own doorbell and completion, each on the next QP in turn, 64 at a time.
+ * Many QPs: what an idle QP costs in memory, and what an operation costs with 100,000 of them.
+ * Every operation is one 8-byte WRITE with its own doorbell and completion, each on the next QP in
+ * turn, 64 at a time.
  */
 #include "support_measures.h"
 #include "support_rig.h"
@@ -21,7 +22,7 @@ enum {
 	SAMPLE = 1024, /* QPs over which memory is averaged */
 };
 
-/* Bytes that the engine has allocated, apart from the program's own. */
+/* Bytes that the engine has allocated, without the program's own. */
 static double allocated(void)
 {
 	struct mallinfo2 info = mallinfo2();
@@ -29,7 +30,7 @@ static double allocated(void)
 	return (double)(info.uordblks + info.hblkhd);
 }
 
-/* Bytes of an RC QP in RTS, its rings included. */
+/* Bytes of an RC QP in RTS, including its rings. */
 static double qp_bytes(uint32_t depth)
 {
 	struct rig_setup setup = {
@@ -53,7 +54,7 @@ static double qp_bytes(uint32_t depth)
 	for (uint32_t i = 0; i < SAMPLE; i++)
 		BENCH_CHECK(vb_qp_destroy(qps[i]) == VB_OK);
 	rig_destroy(rig);
-	/* Its place in the tables, which was there before. */
+	/* The QP's place in the tables existed before. */
 	return bytes + sizeof(struct vb_qp_row) + sizeof(struct vb_qp *);
 }
 
@@ -72,8 +73,8 @@ struct crowd {
 	struct rig_link *links;
 	uint32_t *turns; /* the order in which the QPs take turns */
 	uint32_t count;
-	uint32_t active; /* how many of them do */
-	uint32_t next; /* in turns */
+	uint32_t active; /* how many of them take turns */
+	uint32_t next; /* index into turns */
 	uint64_t posted;
 	uint64_t completed;
 };
@@ -113,7 +114,7 @@ static void crowd_destroy(struct crowd *crowd)
 	rig_destroy(crowd->rig);
 }
 
-/* A turn no longer finds its neighbour's memory next to its own. */
+/* After this, the memory of consecutive turns is no longer adjacent. */
 static void shuffle(struct crowd *crowd)
 {
 	struct vb_prng prng;
@@ -192,7 +193,7 @@ static void check_arrived(const struct crowd *crowd)
 	rig_check_clean(crowd->rig);
 }
 
-/* Nanoseconds an operation when the first `active` QPs take turns. */
+/* Nanoseconds per operation when the first `active` QPs take turns. */
 static double time_turns(struct crowd *crowd, uint32_t active, uint32_t operations)
 {
 	uint64_t start_ns;

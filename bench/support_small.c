@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of 8 bytes on one RC connection, pipelined: the cost of an operation apart from its data. Requests are
- * posted in bursts with one doorbell, and the last of a burst is signaled, as programs that care do it.
+ * Messages of 8 bytes on one RC connection, pipelined: the cost of an operation without its data.
+ * Requests are posted in bursts with one doorbell, and the last request of a burst is signaled, as
+ * careful programs do it.
  */
 #include "support_measures.h"
 #include "support_rig.h"
@@ -10,7 +11,8 @@ enum {
 	DEPTH = 128,
 	BURST = 16,
 	RECV_DEPTH = 256,
-	WORDS = 1024, /* where the messages come from and go to; more than are under way */
+	/* Where the messages come from and go to; more than are under way. */
+	WORDS = 1024,
 	POLL = 32,
 	REPEATS = 9,
 	OPERATIONS = 400 * WORDS,

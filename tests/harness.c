@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs the tests of one program: forks for each, waits, prints one line, and counts. The child tells
- * its verdict by how it ends, so that a crash needs no special case. The last line of output is for
- * tests/run to read.
+ * The runner of the tests of one program: it forks for each test, waits, prints one line, and
+ * counts. The child reports its verdict by how it ends, so that a crash needs no special case.
+ * tests/run reads the last line of output.
  */
 #include "harness.h"
 
@@ -45,12 +45,14 @@ bool test_is_thorough(void)
 	return value && *value && strcmp(value, "0") != 0;
 }
 
-/* Ends a test early. _exit() rather than exit(): what a failed test did not free is no leak. */
+/*
+ * Ends a test early. Uses _exit() rather than exit(): what a failed test did not free is no leak.
+ */
 __attribute__((noreturn)) static void end_test(int status)
 {
 	fflush(NULL);
 	if (!is_forking && status == EXIT_FAILED)
-		abort(); /* there is a debugger around: stop where the test failed */
+		abort(); /* a debugger is attached: stop where the test failed */
 	_exit(status);
 }
 
@@ -141,7 +143,7 @@ static long long milliseconds_now(void)
 	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-/* Runs a test to its end and returns a status as waitpid() gives it. */
+/* Runs a test to its end and returns a status like waitpid(). */
 static int run_in_child(const struct test *test)
 {
 	int status;
@@ -154,7 +156,7 @@ static int run_in_child(const struct test *test)
 	if (child == 0) {
 		alarm(timeout_seconds());
 		test->run();
-		exit(0); /* through the exit handlers, where the leak check is */
+		exit(0); /* runs the exit handlers, which include the leak check */
 	}
 	if (waitpid(child, &status, 0) != child) {
 		perror("waitpid");
@@ -208,7 +210,7 @@ int main(int argc, char **argv)
 		else
 			return usage(argv[0]);
 	}
-	/* A line at a time: the child's output and ours stay in order, also in a pipe. */
+	/* Line buffering keeps the child's output and ours in order, also in a pipe. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 
 	for (struct test *test = first_test; test; test = test->next) {

@@ -17,12 +17,15 @@ struct test {
 };
 
 void test_register(struct test *test);
-/* Of the test that runs. */
+/* The name of the running test. */
 const char *test_name(void);
 /* True under `make test-all`: loop further, try more. */
 bool test_is_thorough(void);
 
-/* What the macros call; file and line are the caller's. None of those marked so return. */
+/*
+ * Functions that the macros call, with the caller's file and line. Those marked noreturn do not
+ * return.
+ */
 __attribute__((noreturn, format(printf, 3, 4))) void test_fail(const char *file, int line,
 							       const char *format, ...);
 __attribute__((noreturn, format(printf, 3, 4))) void test_skip(const char *file, int line,
@@ -46,7 +49,7 @@ void test_expect_mem(const char *file, int line, const char *text_a, const char 
 
 #define EXPECT(condition) \
 	((condition) ? (void)0 : test_fail(__FILE__, __LINE__, "expected: %s", #condition))
-/* Integers, enums and bools of any width; both are shown when they differ. */
+/* Compares integers, enums and bools of any width; prints both values when they differ. */
 #define EXPECT_EQ(a, b) \
 	test_expect_eq(__FILE__, __LINE__, #a, #b, (unsigned long long)(a), (unsigned long long)(b))
 #define EXPECT_STR(a, b) test_expect_str(__FILE__, __LINE__, #a, #b, a, b)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making a network namespace and what is in it. */
+/* How a network namespace is made, with its interfaces. */
 #include "namespace.h"
 
 #include "harness.h"
@@ -49,7 +49,10 @@ void need_another_user(void)
 		SKIP("only root can become another user");
 }
 
-/* A kind of interface that needs no peer, sends nowhere and is active at once; not every kernel has both. */
+/*
+ * Chooses a kind of interface that needs no peer, sends nowhere and is active immediately; not
+ * every kernel has both kinds.
+ */
 static void choose_kind(void)
 {
 	if (!system("ip link add try0 type dummy 2>/dev/null && ip link del try0"))
@@ -67,7 +70,10 @@ void namespace_enter(void)
 	namespace_unshare(CLONE_NEWNET);
 	if (access("/proc/net/if_inet6", F_OK))
 		SKIP("this kernel has no IPv6");
-	/* Addresses are usable at once, not after a second or two of asking around. */
+	/*
+	 * Addresses are then usable immediately, not after a second or two of duplicate address
+	 * detection.
+	 */
 	write_text("/proc/sys/net/ipv6/conf/all/accept_dad", "0");
 	write_text("/proc/sys/net/ipv6/conf/default/accept_dad", "0");
 	choose_kind();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making packets from lines, and comparing lines, where some words count only if they are expected. */
+/* Packets made from lines, and lines compared, where some words count only if they are expected. */
 #include "packet_words.h"
 
 #include "harness.h"
@@ -25,7 +25,7 @@ struct draft {
 	bool has_pad;
 };
 
-/* The opcode at the start of the line, and where the rest begins. */
+/* Returns the opcode at the start of the line, and where the rest begins. */
 static uint8_t opcode_of(const char *line, const char **rest)
 {
 	for (uint32_t opcode = 0; opcode < 256; opcode++) {
@@ -93,7 +93,7 @@ static uint8_t nak_syndrome(const char *words)
 	FAIL("no such NAK: \"%s\"", words);
 }
 
-/* With a plus sign it is so much more than usual. */
+/* A plus sign means an offset to the usual value. */
 static uint64_t value_after(const char *text, uint64_t usual)
 {
 	uint64_t value = strtoull(text, NULL, 0);
@@ -101,7 +101,7 @@ static uint64_t value_after(const char *text, uint64_t usual)
 	return *text == '+' ? usual + value : value;
 }
 
-/* One word with a value; true if it was known. */
+/* Sets one word with a value; returns true if the word was known. */
 static bool set_value(struct draft *draft, const char *word)
 {
 	struct vb_packet *packet = &draft->packet;
@@ -221,7 +221,7 @@ static uint32_t store_bytes(uint8_t *bytes, struct draft *draft)
 	return headers + length + packet->bth.pad;
 }
 
-/* A packet that is shorter than a BTH cannot have a right one. */
+/* A packet that is shorter than a BTH cannot have a right ICRC. */
 static void store_icrc(struct made_packet *made, bool is_bad)
 {
 	uint8_t *end = made->bytes + made->length;

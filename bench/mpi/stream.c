@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An MPI program, compiled by bench/local where there is an MPI: the first of two processes streams messages to the second, a
- * window of them at a time, and prints gigabits a second. Its arguments are the length of a message and their number.
+ * An MPI program that bench/local compiles where there is an MPI. The first of two processes
+ * streams messages to the second, a window of them at a time, and prints gigabits per second. Its
+ * arguments are the length of a message and the number of messages.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the tests of librdmacm share. */
+/* Functions that the tests of librdmacm share. */
 #include "support_cma.h"
 
 #include "namespace.h"
@@ -28,7 +28,7 @@ union address address_of(const char *text, uint16_t port)
 	return address;
 }
 
-/* Most tests leave them to the end of their process. */
+/* Most tests leave their channels to the end of their process. */
 static struct rdma_event_channel *channels[8];
 
 struct rdma_event_channel *make_channel(void)

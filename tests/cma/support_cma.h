@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Programs for librdmacm, written like any other: identifiers, events, and a connected pair within one process. */
+/*
+ * Programs for librdmacm, written like any other: identifiers, events, and a connected pair within
+ * one process.
+ */
 #ifndef VB_TESTS_CMA_SUPPORT_H
 #define VB_TESTS_CMA_SUPPORT_H
 
@@ -11,7 +14,7 @@
 
 enum { PORT = 7471 };
 
-/* A network of the test's own, with loopback only. */
+/* Enters a network namespace of the test's own, with loopback only. */
 void enter_network(void);
 
 union address {
@@ -37,15 +40,15 @@ struct rdma_cm_id *make_client_of(struct rdma_event_channel *channel, enum rdma_
 void make_qp(struct rdma_cm_id *id);
 void destroy(struct rdma_cm_id *id);
 
-/* The next event, which must be of this type. The caller acknowledges it. */
+/* Returns the next event, which must be of this type. The caller acknowledges it. */
 struct rdma_cm_event *take_event(struct rdma_event_channel *channel, enum rdma_cm_event_type type);
-/* The same, acknowledged; its status. */
+/* The same, but acknowledges the event and returns its status. */
 int pass_event(struct rdma_event_channel *channel, enum rdma_cm_event_type type);
 
-/* The identifier that the next event, a request, brings along. */
+/* Returns the identifier of the next event, which must be a request. */
 struct rdma_cm_id *take_request(struct rdma_event_channel *channel);
 
-/* A connection within this process, established. Each end has a channel. */
+/* An established connection within this process. Each end has a channel. */
 struct pair {
 	struct rdma_event_channel *server_channel, *client_channel;
 	struct rdma_cm_id *listener, *server, *client;

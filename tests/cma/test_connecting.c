@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections from the first call to the last event, both ends in one process: what each end is told, and which states the
- * QPs are in. Numbers are those that the kernel's rdma_cm reports.
+ * Connections from the first call to the last event, both ends in one process: what each end
+ * learns, and which states the QPs are in. Numbers are those that the kernel's rdma_cm reports.
  */
 #include "support_cma.h"
 
@@ -183,7 +183,7 @@ TEST(a_request_that_is_withdrawn_is_an_event_and_cannot_be_accepted)
 	destroy(listener);
 }
 
-/* The QP is the program's: it learns how to set it, and says when it is ready. */
+/* The QP belongs to the program: the program learns how to set it, and says when it is ready. */
 TEST(without_a_qp_of_its_own_the_answer_is_told_and_established_by_the_program)
 {
 	struct rdma_event_channel *channel = make_channel();
@@ -287,7 +287,10 @@ TEST(a_group_is_told_by_its_mapped_gid_and_left_once)
 	destroy(id);
 }
 
-/* Programs that have agreed over one connection make the next one on the same port, of another kind. */
+/*
+ * Programs that have agreed over one connection make the next one on the same port, of another
+ * kind.
+ */
 TEST(a_port_that_was_just_closed_in_one_space_is_waited_for_in_another)
 {
 	struct rdma_event_channel *channel = make_channel();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A peer whose process is killed, before, during and after the accept. Whoever is left is told what the kernel would tell it. */
+/*
+ * A peer whose process is killed, before, during and after the accept. The surviving end learns
+ * what the kernel would report to it.
+ */
 #include "support_cma.h"
 
 #include <errno.h>
@@ -9,7 +12,7 @@
 
 enum stage { LISTENING, REQUESTED, ACCEPTED, ESTABLISHED };
 
-/* A server that goes so far, says so, and waits. */
+/* A server that goes up to this stage, announces it, and waits. */
 static void serve(enum stage last, int said)
 {
 	struct rdma_event_channel *channel = make_channel();
@@ -106,7 +109,10 @@ static enum rdma_cm_event_type next_type(struct rdma_event_channel *channel)
 	return type;
 }
 
-/* It has not taken the answer yet: nothing is established, or for a moment only, and then ends in either way. */
+/*
+ * The survivor has not taken the answer yet: the connection is not established, or only for a
+ * moment, and then ends in either way.
+ */
 static void expect_end(struct rdma_event_channel *channel)
 {
 	enum rdma_cm_event_type type = next_type(channel);
@@ -151,9 +157,9 @@ TEST(where_the_listener_was_killed_a_connect_is_rejected)
 	destroy(client);
 }
 
-/* --- the client is killed ----------------------------------------------------------------------- */
+/* --- the client is killed --------------------------------------------------------------------- */
 
-/* It begins when it hears a byte, and says one when it has gone so far. */
+/* The client begins when it reads a byte, and writes one when it has reached its stage. */
 static pid_t start_client(bool is_to_be_established, int *line)
 {
 	int ends[2];

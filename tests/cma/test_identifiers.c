@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Identifiers and channels: wrong arguments, options, events that wait, are moved, dropped or waited for. */
+/*
+ * Identifiers and channels: wrong arguments, options, and events that wait, are moved, dropped or
+ * waited for.
+ */
 #include "support_cma.h"
 
 #include <errno.h>
@@ -27,7 +30,7 @@ static void await_readable(struct rdma_event_channel *channel)
 	EXPECT_EQ(poll(&look, 1, -1), 1);
 }
 
-/* Programs end their channel while a thread of theirs is about to ask for the next event. */
+/* Programs destroy their channel while one of their threads is about to ask for the next event. */
 TEST(a_channel_that_was_destroyed_has_no_events)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -168,13 +171,13 @@ static void cancel_a_wait(struct rdma_event_channel *channel)
 	void *result;
 
 	EXPECT_EQ(pthread_create(&thread, NULL, wait_for_ever, channel), 0);
-	usleep(20000); /* mostly it waits then */
+	usleep(20000); /* mostly the thread waits then */
 	EXPECT_EQ(pthread_cancel(thread), 0);
 	EXPECT_EQ(pthread_join(thread, &result), 0);
 	EXPECT(result == PTHREAD_CANCELED);
 }
 
-/* Before a device is open, and when the wait drives one. All goes on as before. */
+/* Tested before a device is open, and when the wait drives one. Everything goes on as before. */
 TEST(a_thread_that_waits_for_an_event_can_be_cancelled)
 {
 	struct rdma_event_channel *channel = make_channel();
@@ -212,7 +215,10 @@ static void destroy_under_a_wait(struct rdma_event_channel *channel)
 	close(flag);
 }
 
-/* rping leaves its thread so when it ends: to return with an error would end the process with that error. */
+/*
+ * rping leaves its thread waiting when it ends: returning an error would end the process with that
+ * error.
+ */
 TEST(a_thread_that_waits_for_an_event_waits_on_when_the_channel_is_destroyed)
 {
 	struct pair pair;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections of other kinds than RC over IPv4 in the space of TCP: link-local addresses, RDMA_PS_IB, UC, and ECE. And what comes of
- * all of them when their interface goes away.
+ * Connections of other kinds than RC over IPv4 in the space of TCP: link-local addresses,
+ * RDMA_PS_IB, UC, and ECE. And what happens to all of them when their interface goes away.
  */
 #include "support_cma.h"
 
@@ -11,7 +11,7 @@
 #include <net/if.h>
 #include <string.h>
 
-/* Connects, with both ends in this process, and ends it. */
+/* Connects, with both ends in this process, and disconnects. */
 static void connect_and_end(struct rdma_event_channel *channel, struct rdma_cm_id *client)
 {
 	struct rdma_cm_id *server;
@@ -42,7 +42,7 @@ static struct rdma_cm_id *resolve(struct rdma_event_channel *channel, union addr
 	return id;
 }
 
-/* The same address on two interfaces: only the scope tells them apart. */
+/* Two interfaces have the same address: only the scope distinguishes them. */
 TEST(a_link_local_address_is_found_by_its_scope)
 {
 	struct rdma_event_channel *channel = make_channel();
@@ -125,7 +125,7 @@ TEST(a_uc_connection_is_made_by_endpoints)
 	rdma_destroy_ep(listener);
 }
 
-/* Both ends tell what their vendor offers; the QPs are the program's own. */
+/* Both ends report what their vendor offers; the QPs are the program's own. */
 TEST(ece_options_are_told_to_the_other_end)
 {
 	struct rdma_event_channel *channel = make_channel();

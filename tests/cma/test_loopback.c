@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Binding to a loopback address. In the kernel no device has one: an identifier that is bound there
- * has no device and takes requests for every address. Ours may have a loopback device beside
+ * has no device and takes requests for every address. Our host may have a loopback device beside
  * others, or nothing else.
  */
 #include "support_cma.h"
@@ -14,7 +14,7 @@
 static struct rdma_event_channel *channel;
 static struct rdma_cm_id *listener;
 
-/* Loopback, and an interface with an address. */
+/* Makes a network with loopback, and an interface with an address. */
 static void enter_network_of_two(void)
 {
 	enter_network();

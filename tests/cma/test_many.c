@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many connections from one process to another: all at once, and one after the other for a long time, after which nothing may be
- * left in either process. Connections are made with a short ACK timeout, and so are not long in TIMEWAIT: what waits there is no leak.
+ * Many connections from one process to another: all at the same time, and one after the other for a
+ * long time, after which nothing may be left in either process. Connections are made with a short
+ * ACK timeout, and so are not long in TIMEWAIT: what waits there is no leak.
  */
 #include "support_cma.h"
 
@@ -15,7 +16,7 @@
 #define AT_ONCE 1000
 #define ACK_TIMEOUT 8 /* 1 ms */
 
-/* --- the server --------------------------------------------------------------------------------- */
+/* --- the server ------------------------------------------------------------------------------- */
 
 _Noreturn static void serve(int said)
 {
@@ -60,7 +61,7 @@ static pid_t start_server(void)
 	return pid;
 }
 
-/* It must have lived until now. */
+/* Ends the server, which must have lived until now. */
 static void end_server(pid_t pid)
 {
 	int status;
@@ -70,7 +71,7 @@ static void end_server(pid_t pid)
 	EXPECT_EQ(waitpid(pid, &status, 0), pid);
 }
 
-/* --- all at once -------------------------------------------------------------------------------- */
+/* --- all at the same time --------------------------------------------------------------------- */
 
 static struct rdma_cm_id *begin(struct rdma_event_channel *channel)
 {
@@ -83,7 +84,7 @@ static struct rdma_cm_id *begin(struct rdma_event_channel *channel)
 	return id;
 }
 
-/* Takes the next event and does what comes then; true if it was the last. */
+/* Takes the next event and takes the next step. Returns true if it was the last. */
 static bool go_on(struct rdma_event_channel *channel)
 {
 	struct rdma_cm_event *event;
@@ -127,7 +128,7 @@ TEST(a_thousand_connections_at_once_are_all_established)
 	rdma_destroy_event_channel(channel);
 }
 
-/* --- one after the other ------------------------------------------------------------------------ */
+/* --- one after the other ---------------------------------------------------------------------- */
 
 static void cycle(struct rdma_event_channel *channel, int count)
 {
@@ -171,7 +172,7 @@ static long count_names(void)
 	return count;
 }
 
-/* Without what it shares with other processes: tables of a fixed size. */
+/* Does not count what the process shares with others: tables of a fixed size. */
 static long resident_bytes(pid_t pid)
 {
 	char path[64];
@@ -221,8 +222,9 @@ TEST(connections_that_come_and_go_leave_nothing_in_either_process)
 {
 	int count = test_is_thorough() ? 10000 : 1000;
 	/*
-	 * Less than an identifier, an event, a connection or a QP. More than the rows of tables, which have a fixed size but
-	 * are touched one after the other. And without a sanitizer we see whole heaps only.
+	 * The bound is less than an identifier, an event, a connection or a QP. It is more than the
+	 * rows of tables, which have a fixed size but become resident one after the other. Without
+	 * a sanitizer, only whole heaps are visible.
 	 */
 	long leak_max = 300L * count + (&__sanitizer_get_current_allocated_bytes ? 0 : 1 << 20);
 	struct rdma_event_channel *channel;
@@ -232,8 +234,7 @@ TEST(connections_that_come_and_go_leave_nothing_in_either_process)
 	enter_network();
 	server = start_server();
 	channel = make_channel();
-	cycle(channel,
-	      count); /* what is allocated once, and room for the connections in TIMEWAIT */
+	cycle(channel, count); /* for what is allocated once, and for the connections in TIMEWAIT */
 	before = measure(server);
 	cycle(channel, count);
 	after = measure(server);

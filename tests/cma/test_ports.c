@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ports: which are taken, by whom, and when they are free again. */
+/* Ports: which are taken, by which process, and when they are free again. */
 #include "support_cma.h"
 
 #include <errno.h>
@@ -127,7 +127,7 @@ TEST(a_port_below_1024_wants_a_capability)
 	destroy(other);
 }
 
-/* A process that listens and says so. */
+/* Starts a process that listens and announces it. */
 static pid_t start_listener(void)
 {
 	int said[2];
@@ -202,7 +202,10 @@ TEST(a_forked_child_begins_anew_and_leaves_its_parents_identifiers_alone)
 	pair_destroy(&pair);
 }
 
-/* The server of a program that becomes a daemon: it listens, forks, and goes on in the child while the parent exits. */
+/*
+ * The server of a program that becomes a daemon: it listens, forks, and goes on in the child while
+ * the parent exits.
+ */
 static void become_a_daemon_and_serve(int said)
 {
 	struct rdma_event_channel *requests = make_channel();
@@ -227,7 +230,10 @@ static void become_a_daemon_and_serve(int said)
 	_exit(0);
 }
 
-/* A child that goes on may find the sanitizer's allocator locked, by a thread that it does not have. */
+/*
+ * A child that goes on may find the sanitizer's allocator locked, by a thread that the child does
+ * not have.
+ */
 static void skip_with_sanitizer(void)
 {
 #ifdef VB_TESTING

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Another user of this host sends packets and messages of the connection manager in the name of two processes that are connected, by a line or by the wire. He
- * has read all that they said when they connected: addresses, QPNs, PSNs, communication IDs, GUIDs. Nothing that he sends has any effect: no
- * byte is wrong, no request fails, nobody is disconnected.
+ * Another user of this host sends packets and connection manager messages in the name of two
+ * processes that are connected, by a shared-memory link or by the wire. The attacker has read
+ * everything that the two sent when they connected: addresses, QPNs, PSNs, communication IDs,
+ * GUIDs. Nothing that the attacker sends has any effect: no byte is wrong, no request fails, no end
+ * is disconnected.
  */
 #include "namespace.h"
 #include "support_cma.h"
@@ -43,7 +45,7 @@ enum {
 
 enum way { BY_LINE, BY_WIRE };
 
-/* --- two programs --------------------------------------------------------------------------------- */
+/* --- two programs ----------------------------------------------------------------------------- */
 
 /* An end of the connection: one message out, one in. */
 struct end {
@@ -102,7 +104,7 @@ static void expect_no_event(const struct end *end)
 	EXPECT_EQ(state_of(end->id), IBV_QPS_RTS);
 }
 
-/* Echoes whatever comes, until it is killed. */
+/* Echoes everything that arrives, until it is killed. */
 static void serve(int ready)
 {
 	static struct end end;
@@ -151,7 +153,10 @@ static void obey(int orders)
 	EXPECT_EQ(read(orders, &byte, 1), 1);
 }
 
-/* So many messages, then silence, then messages without end, then some more: each step when it is told to. */
+/*
+ * Sends ROUNDS messages, pauses, sends messages without end, then sends some more. The test starts
+ * each step.
+ */
 static void run_client(int ready, int orders)
 {
 	static struct end end;
@@ -174,12 +179,12 @@ static void run_client(int ready, int orders)
 	_exit(0);
 }
 
-/* --- what the stranger knows ---------------------------------------------------------------------- */
+/* --- what the attacker knows ------------------------------------------------------------------ */
 
 struct knowledge {
 	struct vb_gid address;
 	vb_qpn qpn[2]; /* of client and server */
-	uint32_t psn[2]; /* that they send next */
+	uint32_t psn[2]; /* the PSN that each sends next */
 	uint32_t id[2];
 	uint64_t guid[2];
 	uint64_t service;
@@ -208,13 +213,13 @@ static void learn(struct knowledge *known, const struct vb_mad *mad)
 	known->id[side] = mad->local_id;
 	known->qpn[side] = side == CLIENT ? mad->req.qpn : mad->rep.qpn;
 	known->guid[side] = side == CLIENT ? mad->req.ca_guid : mad->rep.ca_guid;
-	/* Each tells the other which PSN that begins with. */
+	/* Each end announces the PSN with which the other begins. */
 	known->psn[!side] = side == CLIENT ? mad->req.starting_psn.v : mad->rep.starting_psn.v;
 	if (side == CLIENT)
 		known->service = mad->req.service;
 }
 
-/* One packet a message: so many have gone each way. */
+/* A message is one packet, so ROUNDS packets have gone each way. */
 static struct knowledge learn_all(int tap)
 {
 	struct knowledge known = { .address = vb_gid_from_ipv4(INADDR_LOOPBACK) };
@@ -235,7 +240,7 @@ static struct knowledge learn_all(int tap)
 	return known;
 }
 
-/* --- the stranger --------------------------------------------------------------------------------- */
+/* --- the attacker ----------------------------------------------------------------------------- */
 
 struct attack {
 	int fd;
@@ -274,7 +279,7 @@ static void put_bth(uint8_t *bytes, uint8_t opcode, vb_qpn to, uint32_t psn)
 	vb_bth_store(bytes, &bth);
 }
 
-/* The PSN that is due, or a little later, or any. */
+/* Returns the PSN that is due, or a slightly later one, or any. */
 static uint32_t draw_psn(struct attack *attack, uint32_t due)
 {
 	return roll(attack, 2) ? due + roll(attack, PSNS_AHEAD) : roll(attack, 1u << 24);
@@ -289,7 +294,7 @@ static uint32_t make_packet(struct attack *attack, uint8_t *bytes)
 	uint8_t op = ops[roll(attack, sizeof(ops))];
 	int to = (int)roll(attack, 2);
 	bool is_ack = op == VB_OP_ACKNOWLEDGE;
-	/* An ACK is for what its receiver sends. */
+	/* An ACK has a PSN of its receiver's requests. */
 	uint32_t psn = draw_psn(attack, attack->known->psn[is_ack ? to : !to] - is_ack);
 	uint32_t length = VB_BTH_SIZE;
 
@@ -330,7 +335,7 @@ static void make_request(const struct attack *attack, struct vb_mad *mad, int fr
 	vb_service_ip_store(mad->private_data, &ip);
 }
 
-/* With the IDs that the two have, or others. */
+/* Uses the IDs of the two ends, or others. */
 static uint32_t make_message(struct attack *attack, uint8_t *bytes)
 {
 	int from = (int)roll(attack, 2);
@@ -352,7 +357,7 @@ static uint32_t make_message(struct attack *attack, uint8_t *bytes)
 		mad.kind = VB_MAD_REJ;
 		mad.rej.reason = VB_MAD_NO_RESOURCES;
 		break;
-	case 3: /* which names its sender only */
+	case 3: /* which names only its sender */
 		mad.kind = VB_MAD_REJ;
 		mad.remote_id = 0;
 		mad.rej.reason = VB_MAD_TIMEOUT;
@@ -384,7 +389,7 @@ static void open_socket(struct attack *attack)
 					 .source_port = ntohs(from.ipv4.sin_port) };
 }
 
-/* Pauses let the receivers look at all of it. */
+/* Pauses let the receivers read all of it. */
 static void strike(struct attack *attack, uint32_t count)
 {
 	const struct timespec pause = { .tv_nsec = 1000 };
@@ -405,7 +410,7 @@ static void strike(struct attack *attack, uint32_t count)
 	}
 }
 
-/* As another user, in a process of its own. */
+/* Attacks as another user, in a process of its own. */
 static void attack_as_nobody(const struct knowledge *known, uint32_t count, uint64_t seed)
 {
 	static struct attack attack;
@@ -425,7 +430,7 @@ static void attack_as_nobody(const struct knowledge *known, uint32_t count, uint
 	EXPECT_EQ(status, 0);
 }
 
-/* --- together ------------------------------------------------------------------------------------- */
+/* --- together --------------------------------------------------------------------------------- */
 
 static void tell(int orders)
 {
@@ -434,7 +439,7 @@ static void tell(int orders)
 
 static void expect_no_effect(enum way way)
 {
-	uint32_t count = test_is_thorough() ? 5000000 : 100000; /* at rest, and in full swing */
+	uint32_t count = test_is_thorough() ? 5000000 : 100000; /* at rest, and under full load */
 	struct knowledge known;
 	int ready[2], orders[2], status, tap;
 	pid_t server, client;
@@ -462,7 +467,7 @@ static void expect_no_effect(enum way way)
 	EXPECT_EQ(waitpid(client, &status, 0), client);
 	EXPECT_EQ(status, 0);
 	EXPECT_EQ(waitpid(server, &status, WNOHANG),
-		  0); /* it would have ended with the first wrong message */
+		  0); /* the client would have ended with the first wrong message */
 	kill(server, SIGKILL);
 	EXPECT_EQ(waitpid(server, &status, 0), server);
 }

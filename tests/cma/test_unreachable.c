@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where nobody answers. The kernel's rdma_cm finds no hardware address for a host that is not there, and gives up after the time of
- * rdma_resolve_addr(); here the connect fails instead, with the same number. Who is there and says nothing is waited for, by both,
- * sixteen times 4.3 s.
+ * Hosts that do not answer. The kernel's rdma_cm finds no hardware address for a host that does not
+ * exist, and gives up after the time of rdma_resolve_addr(); here the connect fails instead, with
+ * the same number. Both wait for a host that exists and is silent, sixteen times 4.3 s.
  */
 #include "support_cma.h"
 
@@ -13,7 +13,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-/* One end of a pair of interfaces, which has addresses. The other end is there and has none. */
+/* Makes a pair of interfaces. One end has addresses. The other end exists and has none. */
 static void make_wire(void)
 {
 	enter_network();
@@ -61,7 +61,9 @@ TEST(a_synchronous_connect_to_a_host_that_is_not_there_times_out)
 	destroy(id);
 }
 
-/* The other end goes to a network of its own, as another host, where no process has the RoCE port. */
+/*
+ * The other end moves to a network of its own, as another host, where no process has the RoCE port.
+ */
 TEST(a_host_where_nobody_has_the_port_is_unreachable_at_once)
 {
 	int here, there;
@@ -82,7 +84,10 @@ TEST(a_host_where_nobody_has_the_port_is_unreachable_at_once)
 	expect_unreachable(RDMA_PS_UDP, "10.9.0.2");
 }
 
-/* As a host whose programs hang: it has a hardware address, and swallows everything. */
+/*
+ * The other end is like a host whose programs hang: it has a hardware address, and drops
+ * everything.
+ */
 TEST(a_host_that_is_silent_is_unreachable_after_all_retries)
 {
 	if (!test_is_thorough())

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sends RoCEv2 packets that somebody else meant to send, but changed: it listens to what leaves an interface, keeps the
- * latest packets, and sends mutations of them out of the same interface, among them some that are nothing but
- * noise. Much of it has a right ICRC, and some of it is a true copy. Now and then it goes on where the sender stopped,
- * with requests that are right but for what they aim at. Pauses let the receiver look at all of it.
+ * A program that sends mutated RoCEv2 packets. It listens to what leaves an interface, keeps the
+ * latest packets, and sends mutations of them out of the same interface, among them some that are
+ * nothing but noise. Many have a right ICRC, and some are true copies. Now and then the program
+ * continues where the sender stopped, with requests that are right except for what they aim at.
+ * Pauses let the receiver read all of it.
  *
  *     flood <interface> <count> <seed> <source address or "own">
  */
@@ -29,7 +30,7 @@
 #define SAMPLES 256u
 #define SAMPLES_WAIT_S 60
 #define BATCH 64u
-#define FORGED 4u /* of a batch */
+#define FORGED 4u /* in a batch */
 #define PAUSE_NS 1000000l
 #define IP ETH_HLEN
 #define UDP (IP + VB_IPV4_SIZE)
@@ -51,7 +52,7 @@ struct flood {
 	bool is_own; /* the source address stays */
 	uint32_t source;
 	struct frame samples[SAMPLES];
-	uint32_t sample_count; /* ever taken; the latest are kept */
+	uint32_t sample_count; /* taken in all; the latest are kept */
 	struct frame batch[BATCH];
 };
 
@@ -66,7 +67,7 @@ static _Noreturn void give_up(const char *what)
 	exit(1);
 }
 
-/* --- samples -------------------------------------------------------------------------------------- */
+/* --- samples ---------------------------------------------------------------------------------- */
 
 static int open_interface(const char *name)
 {
@@ -78,7 +79,7 @@ static int open_interface(const char *name)
 	if (fd < 0 || !address.sll_ifindex ||
 	    bind(fd, (struct sockaddr *)&address, sizeof(address)))
 		give_up(name);
-	/* What this program sends must not come back to it as a sample. */
+	/* The program must not get its own packets back as samples. */
 	if (setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one)))
 		give_up("PACKET_QDISC_BYPASS");
 	return fd;
@@ -91,7 +92,7 @@ static bool is_sample(const uint8_t *bytes, uint32_t length, const struct sockad
 	       bytes[IP + 9] == IPPROTO_UDP && load16(bytes + UDP + 2) == VB_ROCE_PORT;
 }
 
-/* Takes what there is, up to a bound. */
+/* Takes the samples that are there, up to a bound. */
 static void take_samples(struct flood *flood)
 {
 	for (uint32_t i = 0; i < SAMPLES; i++) {
@@ -110,7 +111,7 @@ static void take_samples(struct flood *flood)
 	}
 }
 
-/* The other end's flood may come in all the while: it is no sample. */
+/* The flood of the other end may arrive all the while: it is no sample. */
 static void await_samples(struct flood *flood)
 {
 	struct pollfd ready = { .fd = flood->fd, .events = POLLIN };
@@ -126,7 +127,7 @@ static void await_samples(struct flood *flood)
 	}
 }
 
-/* --- mutations ------------------------------------------------------------------------------------ */
+/* --- mutations -------------------------------------------------------------------------------- */
 
 static void mutate_opcode(struct flood *flood, struct frame *frame)
 {
@@ -168,7 +169,7 @@ static void mutate_psn(struct flood *flood, struct frame *frame)
 	store24(frame->bytes + BTH + 9, near_or_far(flood, load24(frame->bytes + BTH + 9)));
 }
 
-/* Addresses, keys, lengths, syndromes: whatever comes behind the BTH. */
+/* Addresses, keys, lengths, syndromes: everything behind the BTH. */
 static void mutate_headers(struct flood *flood, struct frame *frame)
 {
 	uint32_t end = min32(frame->length, BTH_SIZE + 28);
@@ -206,7 +207,7 @@ static void (*const mutations[])(struct flood *, struct frame *) = {
 
 #define MUTATION_COUNT (sizeof(mutations) / sizeof(mutations[0]))
 
-/* --- forgeries ------------------------------------------------------------------------------------ */
+/* --- forgeries -------------------------------------------------------------------------------- */
 
 static const struct frame *latest(const struct flood *flood, uint32_t age)
 {
@@ -218,7 +219,7 @@ static uint32_t traits_of(const struct frame *frame)
 	return vb_opcode_traits(frame->bytes[BTH]);
 }
 
-/* The latest request, if it ended a message: a new one may follow it. */
+/* Returns the latest request, if it ended a message: a new request may follow it. */
 static const struct frame *find_last_request(const struct flood *flood)
 {
 	for (uint32_t age = 0; age < SAMPLES; age++)
@@ -228,7 +229,10 @@ static const struct frame *find_last_request(const struct flood *flood)
 	return NULL;
 }
 
-/* A request that names memory, READs among them: what it names may be read and not written. */
+/*
+ * Returns a request that names memory, READs included: memory that a READ names may be read and not
+ * written.
+ */
 static const struct frame *find_target(struct flood *flood)
 {
 	uint32_t first = below(flood, SAMPLES);
@@ -248,7 +252,7 @@ static uint32_t psn_behind(const struct frame *request)
 	       (traits_of(request) & VB_IS_READ ? max32(responses, 1) : 1);
 }
 
-/* A WRITE to what a request named, or somewhere near it. */
+/* Makes a WRITE to what a request named, or to an address near it. */
 static void forge_write(struct flood *flood, struct frame *frame, const struct frame *target,
 			uint32_t psn)
 {
@@ -267,7 +271,7 @@ static void forge_write(struct flood *flood, struct frame *frame, const struct f
 	frame->length = BTH_SIZE + RETH_SIZE + length + ICRC_SIZE;
 }
 
-/* --- sending -------------------------------------------------------------------------------------- */
+/* --- sending ---------------------------------------------------------------------------------- */
 
 static struct vb_flow flow_of(const struct frame *frame)
 {
@@ -279,7 +283,10 @@ static struct vb_flow flow_of(const struct frame *frame)
 	};
 }
 
-/* Right headers below, whatever is above: the kernel would drop all else before anybody sees it. */
+/*
+ * The lower headers are right, whatever is above: the kernel would drop all else before any process
+ * sees it.
+ */
 static void finish(struct flood *flood, struct frame *frame, bool is_icrc_right)
 {
 	uint16_t ip_id = below(flood, 2) ? 0 : (uint16_t)below(flood, 65536);
@@ -298,7 +305,7 @@ static void finish(struct flood *flood, struct frame *frame, bool is_icrc_right)
 	vb_icrc_store(frame->bytes + BTH + crc_end, crc);
 }
 
-/* Every other is one of the latest: near what the receiver expects next. */
+/* Every second mutation is of one of the latest packets: near what the receiver expects next. */
 static void make_mutation(struct flood *flood, struct frame *frame)
 {
 	*frame = *latest(flood, below(flood, 2) ? below(flood, 8) : below(flood, SAMPLES));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The processes of a mesh. A connection that was given up stays until its requests have ended, one way or the other. */
+/*
+ * The processes of a mesh. A connection that was given up stays until its requests have ended, with
+ * or without success.
+ */
 #include "support_mesh.h"
 
 #include <infiniband/verbs.h>
@@ -173,7 +176,7 @@ static void look_after(struct process *process, uint32_t peer)
 		post_send(process, connection);
 }
 
-/* A connection failed by itself: unless the test knows already, both ends begin anew. */
+/* A connection failed by itself: unless the test knows already, both ends start again. */
 static void on_failure(struct process *process, struct connection *connection)
 {
 	_Atomic uint32_t *epoch = epoch_of(process->board, process->index, connection->peer);
@@ -254,7 +257,7 @@ static bool is_over(struct process *process)
 		process->is_quiet = true;
 		atomic_fetch_add(&board->quiet_count, 1);
 	}
-	return atomic_load(&board->quiet_count) == board->size; /* nobody needs our answers */
+	return atomic_load(&board->quiet_count) == board->size; /* no process needs our answers */
 }
 
 static void be_process(struct mesh_board *board, uint32_t index)

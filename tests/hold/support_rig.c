@@ -14,7 +14,7 @@
 
 enum {
 	RETRIES = 7,
-	RNR_RETRIES = 7 /* for ever */,
+	RNR_RETRIES = 7 /* unlimited */,
 	RNR_TIMER = 12 /* 0.64 ms */,
 	PATIENCE_S = 1200
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What programs over the verbs library need here: a device of their own network, an RC QP between any two of them, and a
- * look at what is left behind. They are written like any program for verbs: nothing here knows what is below.
+ * What the verbs programs here need: a device of their own network, an RC QP between any two of
+ * them, and a check of what is left behind. They are written like any verbs program: nothing here
+ * knows what is below.
  */
 #ifndef VB_TESTS_HOLD_SUPPORT_RIG_H
 #define VB_TESTS_HOLD_SUPPORT_RIG_H
@@ -11,7 +12,7 @@
 #include <infiniband/verbs.h>
 #include <stdint.h>
 
-/* The device of loopback, opened, with one of each. */
+/* The opened loopback device, with one object of each kind. */
 struct rig {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
@@ -21,17 +22,23 @@ struct rig {
 
 enum { RIG_PORT = 1, RIG_GID = 1 };
 
-/* A network, a /tmp and a /dev/shm of this process's own; skips where that is forbidden. */
+/*
+ * Gives this process a network, a /tmp and a /dev/shm of its own. Skips the test where that is
+ * forbidden.
+ */
 void enter_own_world(void);
 
-/* Nothing of ours may be in them any more: no socket on the port, no abstract name, no file. */
+/*
+ * Expects that nothing of the adapter is left in them: no socket on the port, no abstract name, no
+ * file.
+ */
 void expect_nothing_left(void);
 
 void rig_open(struct rig *rig, int cqe_count);
 void rig_close(struct rig *rig);
 
 struct ibv_qp *rig_make_qp(struct rig *rig, uint32_t depth);
-/* From RESET to RTS. The first PSN of each side is its own QP number. */
+/* Moves the QP from RESET to RTS. The first PSN of each side is its own QP number. */
 void rig_connect(struct rig *rig, struct ibv_qp *qp, uint32_t peer, uint8_t timeout);
 
 double seconds_now(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A thousand RC QPs between two processes, with checked traffic on all of them at once: WRITEs that a SEND announces, then
- * READs. The receive buffer of the second test is that of a stock kernel, which holds a small part of what so many
- * QPs could send.
+ * A thousand RC QPs between two processes, with checked traffic on all of them at the same time:
+ * WRITEs that a SEND announces, then READs. The receive buffer of the second test is that of a
+ * stock kernel, which holds a small part of what that many QPs could send.
  */
 #include "support_rig.h"
 
@@ -26,7 +26,7 @@ enum {
 
 enum kind { WRITE, SEND, RECEIVE, READ };
 
-/* Both processes see it. */
+/* The board, which both processes share. */
 struct board {
 	_Atomic uint32_t arrivals; /* at barriers, all together */
 	uint32_t qpns[2][QPS];
@@ -34,7 +34,7 @@ struct board {
 	uint32_t rkeys[2];
 };
 
-/* Registered as a whole. The data of a round lies in one of two places, by its parity. */
+/* All of this is registered. The data of a round is in one of two places, by its parity. */
 struct memory {
 	uint8_t outgoing[2][QPS][LENGTH];
 	uint8_t incoming[2][QPS][LENGTH];
@@ -49,8 +49,8 @@ struct side {
 	struct ibv_qp *qps[QPS];
 	uint32_t sent[QPS]; /* rounds begun, */
 	uint32_t confirmed[QPS]; /* completed, */
-	uint32_t received[QPS]; /* and had from the peer */
-	uint32_t done; /* QPs that are through, or READs */
+	uint32_t received[QPS]; /* and got from the peer */
+	uint32_t done; /* QPs that are finished, or READs */
 };
 
 static void fill(uint8_t *bytes, uint32_t side, uint32_t qp, uint32_t round)
@@ -119,7 +119,9 @@ static void post_round(struct side *side, uint32_t qp)
 	EXPECT_EQ(ibv_post_send(side->qps[qp], &wr, &bad), 0);
 }
 
-/* The peer begins a round when it has had the last one of ours, so its place for the next one is free. */
+/*
+ * The peer begins a round when it has received our last one, so its place for the next one is free.
+ */
 static void go_on(struct side *side, uint32_t qp)
 {
 	if (side->confirmed[qp] != side->sent[qp] || side->received[qp] < side->sent[qp])
@@ -244,7 +246,7 @@ static void run_both(void)
 	}
 	for (uint32_t i = 0; i < 2; i++) {
 		int status;
-		pid_t ended = wait(&status); /* the other one may wait for it for ever */
+		pid_t ended = wait(&status); /* the other one may wait for it forever */
 
 		if (!WIFEXITED(status) || WEXITSTATUS(status))
 			FAIL("process %u ended with %x", ended == pids[1], status);

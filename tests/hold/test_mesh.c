@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Processes that are killed or stopped in the middle of traffic, and what the others make of it. Many processes at once. */
+/*
+ * Many processes, some of which are killed or stopped in the middle of traffic, and how the others
+ * react.
+ */
 #include "support_mesh.h"
 
 #include <signal.h>
@@ -22,7 +25,7 @@ static void expect_no_failures(struct mesh_board *board, uint32_t except)
 				FAIL("process %u lost %u, which was there", a, b);
 }
 
-/* A new one takes the place of the killed, and everybody talks to it. */
+/* A new process takes the place of the killed one, and all others talk to it. */
 static void replace(struct mesh_board *board, uint32_t index, uint32_t except)
 {
 	mesh_kill(board, index);

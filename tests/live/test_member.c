@@ -279,12 +279,8 @@ TEST(descriptors_of_another_user_are_refused_and_closed)
 	need_another_user();
 	join_process(start_process(give_as_nobody, &fd));
 	EXPECT_EQ(vb_member_take(member, taken), 0);
-	before =
-		/*
-		 * A timer is among them: the mailbox rests after a process of another user has
-		 * connected.
-		 */
-		open_descriptors();
+	/* With a timer: the mailbox rests after a process of another user has connected. */
+	before = open_descriptors();
 	await_mail(member);
 	join_process(start_process(give_as_nobody, &fd));
 	EXPECT_EQ(vb_member_take(member, taken), 0);

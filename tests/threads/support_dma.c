@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See support_dma.h. Memory is never given back: each test is a process. */
+/*
+ * Missing memory and access to it; see support_dma.h. Memory is never given back: each test is a
+ * process.
+ */
 #include "support_dma.h"
 
 #include "harness.h"
@@ -46,7 +49,7 @@ vb_dma_addr address(const void *at)
 
 uint8_t *missing(void)
 {
-	/* Far below everything, so that no later mapping lands there. */
+	/* This is far below everything, so that no later mapping is placed there. */
 	uint8_t *at = (uint8_t *)(uintptr_t)0x20000000;
 
 	EXPECT(!vb_dma_is_mapped(address(at), 1, false));

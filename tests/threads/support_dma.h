@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory that is not there, every kind of access to it, and children that may crash. */
+/* Memory that is missing, every kind of access to it, and children that may crash. */
 #ifndef VB_TESTS_SUPPORT_DMA_H
 #define VB_TESTS_SUPPORT_DMA_H
 
@@ -25,16 +25,16 @@
 
 enum { PAGE = 4096, LONG = 1000 };
 
-/* vb_dma_install(), or the end of a test that the thread sanitizer cannot run. */
+/* Calls vb_dma_install(), or ends a test that the thread sanitizer cannot run. */
 void install(void);
 
 uint8_t *map(size_t length, int protection);
 vb_dma_addr address(const void *at);
 
-/* Where nothing is mapped. */
+/* An address where nothing is mapped. */
 uint8_t *missing(void);
 
-/* One page of a file that has no bytes any more. */
+/* One page of a file that no longer has any bytes. */
 uint8_t *truncated(void);
 
 enum access {
@@ -43,7 +43,7 @@ enum access {
 	READ_LONG,
 	CRC_8,
 	CRC_LONG,
-	WRITE_1, /* from here on they write */
+	WRITE_1, /* from here on the accesses write */
 	WRITE_8,
 	WRITE_LONG,
 	STORE_8,
@@ -52,12 +52,12 @@ enum access {
 	ACCESS_COUNT,
 };
 
-/* True if it succeeded, or failed but changed what it should have left. */
+/* Returns true if the access succeeded, or failed but changed what it should have left alone. */
 bool try_access(enum access access, const uint8_t *to);
 void expect_no_access(const uint8_t *to);
 void expect_every_access(const uint8_t *to);
 
-/* Runs something in a child; returns the signal that ended it, or 0 if it ended well. */
+/* Runs a function in a child. Returns the signal that ended the child, or 0 if it ended well. */
 int signal_that_ends(void (*run)(void *), void *argument);
 
 /* A copy, and the program's own access, for such a child. */

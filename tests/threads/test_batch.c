@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets that go out together, short and long ones in any order: each comes with its bytes. An adapter with itself, on the wire. */
+/*
+ * Packets that go out together, short and long ones in any order: each arrives with its bytes. An
+ * adapter talks to itself, on the wire.
+ */
 #include "harness.h"
 #include "support_adapter.h"
 
@@ -36,7 +39,7 @@ static void on_event(void *owner, const struct vb_event *event)
 	(void)event;
 }
 
-/* Nothing that is lost comes again. */
+/* Lost packets are not sent again. */
 static void begin(void)
 {
 	struct vb_qp_init init = {
@@ -74,7 +77,7 @@ static void begin(void)
 	vb_adapter_leave(adapter);
 }
 
-/* No packet was refused. */
+/* Expects that no packet was refused. */
 static void end(void)
 {
 	const struct vb_counters *counters = vb_nic_counters(vb_adapter_nic(adapter));
@@ -89,7 +92,7 @@ static void end(void)
 	adapter_end(adapter, pd);
 }
 
-/* Either way from the first half of the memory to the second. */
+/* Transfers from the first half of the memory to the second, in either direction. */
 static void post(enum vb_wr_opcode opcode, uint32_t index, uint32_t length)
 {
 	uint8_t *from = memory + (size_t)index * STEP, *to = from + (size_t)DEPTH * STEP;
@@ -149,7 +152,7 @@ static void expect_to_arrive(const uint32_t *lengths, uint32_t count)
 	EXPECT(!memcmp(memory + sizeof(target), target, sizeof(target)));
 }
 
-/* Also when the link has become faster, after some hundred messages one way. */
+/* Also when the link has become faster, after some hundred messages in one direction. */
 TEST(short_and_long_packets_that_go_together_keep_their_bytes)
 {
 	static const uint32_t alike[] = { 8, 8, 8, 8, 8, 8, 8, 8 };
@@ -165,7 +168,10 @@ TEST(short_and_long_packets_that_go_together_keep_their_bytes)
 	end();
 }
 
-/* The answer to a READ is copied before it is sent, however long it is; what is written comes from where it lies. */
+/*
+ * The answer to a READ is copied before it is sent, however long it is; the data of a WRITE is sent
+ * from where it is.
+ */
 TEST(a_request_behind_an_answer_keeps_its_bytes)
 {
 	begin();

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The promise that programs rely on: who sees the last byte of a message sees all of it. A writer
- * places messages of one repeated byte, which differs from one to the next; a reader spins on the
- * last byte and then compares the rest. A plain memcpy fails here within a second.
+ * The guarantee that programs rely on: a reader that sees the last byte of a message sees all of
+ * it. A writer places messages of one repeated byte, which differs from one message to the next; a
+ * reader spins on the last byte and then compares the rest. A plain memcpy fails here within a
+ * second.
  *
- * The reader is what such a program is: it loads the last byte with acquire and reads the others
- * as they are. To the C standard the two threads then race, because the release store may be of the
- * whole word and the load is of one byte of it; to the hardware they do not. The thread sanitizer
- * thinks as the standard does and pairs a release and an acquire only on the same address, so under
- * it this test is skipped.
+ * The reader does what such a program does: it loads the last byte with acquire and reads the
+ * others without. By the C standard the two threads then race, because the release store may be of
+ * the whole word and the load is of one byte of it; on the hardware they do not. The thread
+ * sanitizer follows the standard and pairs a release and an acquire only on the same address, so
+ * this test is skipped under it.
  */
 #include "base/copy.h"
 #include "harness.h"
@@ -39,25 +40,25 @@
 struct exchange {
 	_Alignas(CACHE_LINE) uint8_t area[SIZE_MAX_TESTED + 2 * CACHE_LINE];
 	_Alignas(CACHE_LINE) uint8_t source[SIZE_MAX_TESTED];
-	_Alignas(CACHE_LINE) atomic_uint_fast64_t seen; /* rounds that the reader is done with */
-	_Alignas(CACHE_LINE) atomic_uint_fast64_t violation; /* 0, or the size and where */
+	_Alignas(CACHE_LINE) atomic_uint_fast64_t seen; /* rounds that the reader has finished */
+	_Alignas(CACHE_LINE) atomic_uint_fast64_t violation; /* 0, or the size and position */
 	const uint32_t *sizes;
 	uint32_t size_count;
 	uint32_t rounds;
 };
 
-/* Where in a cache line messages begin: every place in a word, and just before the next line. */
+/* Where in a cache line messages begin: every position in a word, and just before the next line. */
 static const uint32_t offsets[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 33, 59, 60, 61, 62, 63 };
 
 #define OFFSET_COUNT (sizeof(offsets) / sizeof(offsets[0]))
 
-/* Neighbouring rounds have different bytes, and none is what the area was filled with. */
+/* Adjacent rounds have different bytes, and none is the byte with which the area was filled. */
 static uint8_t round_value(uint64_t round)
 {
 	return (uint8_t)(1 + round % 251);
 }
 
-/* With fewer cores than threads the other one must be let run. */
+/* With fewer cores than threads, the other thread must get its turn. */
 static void pause_spinning(uint32_t *spins)
 {
 	if (++*spins % SPINS_BEFORE_YIELD == 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who turns the crank of an adapter: no deadline and no doorbell may be left to somebody who sleeps, and the helper
- * thread must not get in the way of a program that polls. The adapter is on an interface of the test's own; what it sends to
- * BLACK_HOLE vanishes, what it sends to itself comes back over its sockets.
+ * Which thread drives an adapter: no deadline and no doorbell may be left to a thread that sleeps,
+ * and the helper thread must not get in the way of a program that polls. The adapter is on an
+ * interface of the test's own. What it sends to BLACK_HOLE vanishes; what it sends to itself comes
+ * back over its sockets.
  */
 #include "harness.h"
 #include "support_adapter.h"
@@ -161,7 +162,7 @@ static double now_seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* The helper pauses then. */
+/* Polls for a while; the helper thread pauses then. */
 static void poll_for_a_while(void)
 {
 	double end_seconds = now_seconds() + 0.003;
@@ -170,7 +171,7 @@ static void poll_for_a_while(void)
 		vb_adapter_poll(adapter, NULL);
 }
 
-/* --- deadlines ---------------------------------------------------------------------------------- */
+/* --- deadlines -------------------------------------------------------------------------------- */
 
 TEST(a_deadline_that_comes_up_while_a_thread_waits_is_kept)
 {
@@ -182,7 +183,7 @@ TEST(a_deadline_that_comes_up_while_a_thread_waits_is_kept)
 	open_line(&lost, BLACK_HOLE, TIMEOUT_1_MS);
 	vb_cq_arm(lost.cq, false);
 	EXPECT_EQ(pthread_create(&waiter, NULL, wait_for_event, &lost), 0);
-	sleep_ms(100); /* it sleeps now: nothing is under way */
+	sleep_ms(100); /* the thread sleeps now: nothing is under way */
 	post(&lost);
 	join(waiter);
 	expect_completion(&lost, "RETRY_EXC_ERR");
@@ -209,7 +210,10 @@ TEST(a_deadline_is_kept_when_nobody_polls_or_waits)
 	adapter_end(adapter, pd);
 }
 
-/* Unless it pauses the helper says when it looks next, and nobody else sees to what is to be done before. */
+/*
+ * Unless it pauses, the helper thread announces when it looks next. No other thread does what is
+ * due before that.
+ */
 static void expect_helper_in_time(void)
 {
 	uint64_t wakes_ns, deadline_ns;
@@ -249,7 +253,7 @@ TEST(who_drives_and_then_sleeps_hears_of_the_deadline_though_the_helper_pauses)
 	uint64_t deadline_ns;
 
 	adapter_begin(on_event, &adapter, &pd);
-	open_line(&lost, BLACK_HOLE, TIMEOUT_275_S); /* which does not pass meanwhile */
+	open_line(&lost, BLACK_HOLE, TIMEOUT_275_S); /* which does not elapse meanwhile */
 	post(&lost);
 	vb_lock_take(&adapter->owner);
 	deadline_ns = vb_nic_deadline(adapter->nic);
@@ -284,7 +288,7 @@ TEST(one_waiting_thread_hears_of_what_another_has_driven)
 	adapter_end(adapter, pd);
 }
 
-/* --- doorbells ---------------------------------------------------------------------------------- */
+/* --- doorbells -------------------------------------------------------------------------------- */
 
 #define POSTERS 3
 
@@ -293,7 +297,10 @@ static uint32_t round_count(void)
 	return test_is_thorough() ? 100000 : 5000;
 }
 
-/* Posts and waits for the event in poll(), as a program with an event loop does: only the helper drives. */
+/*
+ * Posts and waits for the event in poll(), as a program with an event loop does: only the helper
+ * thread drives.
+ */
 static void *post_and_poll_descriptor(void *argument)
 {
 	struct line *line = argument;
@@ -312,7 +319,7 @@ static void *post_and_poll_descriptor(void *argument)
 	return NULL;
 }
 
-/* Spins on the ring without driving, and posts as early after a completion as a little dice says. */
+/* Spins on the ring without driving. Dice decide how early after a completion it posts. */
 static void *post_and_spin(void *argument)
 {
 	struct line *line = argument;
@@ -364,7 +371,9 @@ static void run_posters(int count, void *(*first)(void *), void *(*others)(void 
 	adapter_end(adapter, pd);
 }
 
-/* More posts in a row than are sent one by one: the rest waits for company that never comes. */
+/*
+ * Posts more in a row than are sent one by one: the rest waits for more requests that never come.
+ */
 TEST(what_a_program_posted_before_it_stopped_polling_is_sent)
 {
 	struct line line;
@@ -405,7 +414,7 @@ TEST(no_doorbell_is_lost_to_a_program_that_spins_on_memory)
 	run_posters(1, post_and_spin, NULL);
 }
 
-/* --- the helper's share of the CPU -------------------------------------------------------------- */
+/* --- the helper thread's share of the CPU ----------------------------------------------------- */
 
 static void poll_for(struct line *line, double seconds)
 {
@@ -426,7 +435,10 @@ TEST(the_helper_sleeps_while_a_program_polls)
 	adapter_begin(on_event, &adapter, &pd);
 	open_line(&line, OWN_ADDRESS, TIMEOUT_1_MS);
 	begun = now_seconds();
-	/* The helper is woken for a deadline at the moment in which the program begins to poll, again and again. */
+	/*
+	 * The helper thread is woken for a deadline at the moment when the program begins to poll,
+	 * again and again.
+	 */
 	for (int i = 0; i < 100; i++) {
 		double before = other_threads_seconds();
 
@@ -440,7 +452,8 @@ TEST(the_helper_sleeps_while_a_program_polls)
 	adapter_end(adapter, pd);
 }
 
-#define GAP 0.0005 /* seconds without a poll, from which on the helper takes over … */
+/* Seconds without a poll after which the helper thread takes over … */
+#define GAP 0.0005
 #define SLEEP_MIN 0.0001 /* … and hardly sleeps for less */
 
 /* How often threads other than this one have gone to sleep. */
@@ -470,7 +483,10 @@ static long other_threads_sleeps(void)
 	return sum;
 }
 
-/* Where this thread had no CPU for a while it did not poll: the helper drove instead, and then began anew. */
+/*
+ * While this thread had no CPU it did not poll: the helper thread drove instead, and then started
+ * again.
+ */
 TEST(the_helper_sleeps_on_while_a_program_polls)
 {
 	struct line line;
@@ -502,7 +518,10 @@ TEST(the_helper_sleeps_on_while_a_program_polls)
 	adapter_end(adapter, pd);
 }
 
-/* Polls once, as one who last did so long ago or just now: whether that pushes an alarm that is due. */
+/*
+ * Polls once, as a thread whose last poll was long ago or just now. Returns whether that pushes an
+ * alarm that is due.
+ */
 static bool pushes_alarm(bool has_polled)
 {
 	atomic_store(&adapter->polled_ns, has_polled ? vb_clock_now() : 0);
@@ -511,20 +530,26 @@ static bool pushes_alarm(bool has_polled)
 	return atomic_load(&adapter->alarm.push_ns);
 }
 
-/* Who polls now and then looks at most things only each so many polls: that is no polling to rely on. */
+/*
+ * A thread that polls now and then does most of the work only every few polls: its polls cannot be
+ * relied on.
+ */
 TEST(only_who_polls_on_pushes_the_alarm)
 {
 	bool is_so = false;
 
 	adapter_begin(on_event, &adapter, &pd);
-	sleep_ms(50); /* the helper has nothing to do now */
+	sleep_ms(50); /* the helper thread has nothing to do now */
 	for (uint32_t i = 0; i < 3 && !is_so; i++) /* but it may look, four times a second */
 		is_so = !pushes_alarm(false) && pushes_alarm(true);
 	EXPECT(is_so);
 	adapter_end(adapter, pd);
 }
 
-/* A program without standard input: our first descriptor that keeps its number has number 0. */
+/*
+ * In a program without standard input, the adapter's first descriptor that keeps its number has
+ * number 0.
+ */
 TEST(an_adapter_takes_no_descriptor_for_its_alarm_that_it_did_not_open)
 {
 	close(0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Application memory that vanishes, before and while it is copied: what is missing fails, what is there
- * is copied right, and nobody crashes. And the question whether memory is there at all.
+ * Application memory that vanishes, before and while it is copied: a copy of missing memory fails,
+ * a copy of present memory is right, and no thread crashes. And the query whether memory is mapped
+ * at all.
  */
 #include "base/crc.h"
 #include "harness.h"
@@ -25,7 +26,7 @@ enum {
 	ENOUGH = 2000, /* copies that succeeded, and that failed, in a race */
 };
 
-/* --- memory that is not there ------------------------------------------------------------------ */
+/* --- missing memory --------------------------------------------------------------------------- */
 
 TEST(copies_of_present_memory_are_right_for_every_length_and_alignment)
 {
@@ -202,7 +203,7 @@ TEST(a_failed_copy_leaves_errno_mask_and_rounding_alone)
 
 TEST(without_installation_a_fault_is_a_crash)
 {
-	signal(SIGSEGV, SIG_DFL); /* a sanitizer's may be there */
+	signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler may be set */
 	signal(SIGBUS, SIG_DFL);
 	EXPECT_EQ(signal_that_ends(copy, missing()), SIGSEGV);
 	EXPECT_EQ(signal_that_ends(copy, truncated()), SIGBUS);
@@ -211,7 +212,7 @@ TEST(without_installation_a_fault_is_a_crash)
 	EXPECT_EQ(signal_that_ends(copy, truncated()), 0);
 }
 
-/* --- many threads ------------------------------------------------------------------------------ */
+/* --- many threads ----------------------------------------------------------------------------- */
 
 struct race {
 	uint8_t *at;
@@ -238,10 +239,10 @@ static void map_again(uint8_t *at)
 		    -1, 0) == at);
 }
 
-/* Copies in some threads while another one does this to the memory. */
+/* Some threads copy while another one does this to the memory. */
 static void race_copies_with(void (*come_and_go)(uint8_t *at))
 {
-	/* Far below everything, so that nobody else's mapping lands there meanwhile. */
+	/* This is far below everything, so that no other mapping is placed there meanwhile. */
 	struct race race = { .at = missing() + 16 * PAGE };
 	pthread_t threads[THREADS];
 
@@ -353,8 +354,9 @@ static void *watch_last_byte(void *argument)
 TEST(the_last_byte_of_a_write_is_seen_last)
 {
 	/*
-	 * In one line; and across two, with the last byte alone, in a word, and with most of it. Long ones that are whole words,
-	 * from a line's beginning and from within, and one that is not.
+	 * Within one cache line; and across two, with the last byte alone, in a word, and with most
+	 * of it. Long ones that are whole words, from a cache line's beginning and from within, and
+	 * one that is not.
 	 */
 	static const struct {
 		size_t offset, length;
@@ -390,7 +392,7 @@ TEST(the_last_byte_of_a_write_is_seen_last)
 	}
 }
 
-/* --- what is mapped ---------------------------------------------------------------------------- */
+/* --- what is mapped --------------------------------------------------------------------------- */
 
 TEST(mapped_memory_is_told_from_holes)
 {

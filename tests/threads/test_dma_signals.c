@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a program notices of how we survive missing memory: nothing. Its own handlers of SIGSEGV and
- * SIGBUS, its masks and its crashes are what they are without us, while copies in the same threads fail
- * quietly. Tests that end in a crash fork for it.
+ * What a program notices of how the adapter survives missing memory: nothing. Its own handlers of
+ * SIGSEGV and SIGBUS, its masks and its crashes are as they are without the adapter, while copies
+ * in the same threads fail quietly. Tests that end in a crash fork for it.
  */
 #include "harness.h"
 #include "host/dma.h"
@@ -24,10 +24,10 @@
 
 __sighandler_t bsd_signal(int number, __sighandler_t handler);
 
-/* The C library's sigaction(), for what happens behind our back. */
+/* The C library's sigaction(), for calls that bypass the adapter. */
 int __sigaction(int signal, const struct sigaction *action, struct sigaction *old);
 
-/* --- the program's own handlers ---------------------------------------------------------------- */
+/* --- the program's own handlers --------------------------------------------------------------- */
 
 static struct {
 	sigjmp_buf back;
@@ -65,7 +65,7 @@ static void jump_back(int number, siginfo_t *info, void *context)
 	jump();
 }
 
-/* As collectors do: make the page accessible and go on. */
+/* Does what garbage collectors do: makes the page accessible and goes on. */
 static void mend(int number, siginfo_t *info, void *context)
 {
 	note(number, info, context);
@@ -88,7 +88,7 @@ static void handle(int number, void (*handler)(int, siginfo_t *, void *), int fl
 	EXPECT_EQ(sigaction(number, &action, NULL), 0);
 }
 
-/* True if the program's handler was reached, as it would have been without us. */
+/* Returns true if the program's handler was reached, as it would have been without the adapter. */
 static bool is_delivered(uint8_t *at, int number)
 {
 	int count = own.count;
@@ -185,7 +185,7 @@ TEST(a_handler_may_mend_the_memory_and_return)
 	EXPECT_EQ(own.count, 1);
 	expect_every_access(at);
 	expect_no_access(at + PAGE);
-	EXPECT_EQ(own.count, 1); /* our copies are not the program's to mend */
+	EXPECT_EQ(own.count, 1); /* the program need not mend the adapter's copies */
 }
 
 TEST(a_copy_in_the_programs_own_handler_survives)
@@ -253,7 +253,10 @@ static void copy_in_handler(int number)
 	expect_no_access(missing_in_handler);
 }
 
-/* Once a round: sent as fast as they are handled, signals would leave no time for the copies themselves. */
+/*
+ * Once a round: signals sent as fast as they are handled would leave no time for the copies
+ * themselves.
+ */
 static void *interrupt(void *argument)
 {
 	unsigned seen = 0;
@@ -283,7 +286,10 @@ TEST(a_copy_survives_that_a_handler_interrupts_it_and_copies)
 	signal(SIGUSR1, copy_in_handler);
 	atomic_store(&is_interrupting, true);
 	EXPECT_EQ(pthread_create(&thread, NULL, interrupt, &self), 0);
-	/* Short ones are interrupted anywhere; long ones while they copy, before they meet the hole in the middle. */
+	/*
+	 * Short copies are interrupted anywhere; long ones while they copy, before they reach the
+	 * hole in the middle.
+	 */
 	while (own.count < 50) {
 		atomic_fetch_add(&rounds, 1);
 		expect_no_access(missing_in_handler);
@@ -293,7 +299,7 @@ TEST(a_copy_survives_that_a_handler_interrupts_it_and_copies)
 	EXPECT_EQ(pthread_join(thread, NULL), 0);
 }
 
-/* --- the program's own crashes ----------------------------------------------------------------- */
+/* --- the program's own crashes ---------------------------------------------------------------- */
 
 TEST(a_crash_is_still_a_crash)
 {
@@ -374,7 +380,7 @@ TEST(a_forked_child_survives_and_has_handlers_of_its_own)
 	expect_no_access(gone);
 }
 
-/* --- blocked signals --------------------------------------------------------------------------- */
+/* --- blocked signals -------------------------------------------------------------------------- */
 
 static void in_thread(void *(*run)(void *), void *argument)
 {
@@ -482,7 +488,7 @@ static void send_to_thread(int number)
 	EXPECT_EQ(raise(number), 0);
 }
 
-/* The signal is sent before or between copies of a thread that has it blocked. */
+/* The signal is sent before or between copies of a thread that blocks it. */
 static void expect_pending(int number, void (*send)(int number), bool is_sent_before)
 {
 	struct timespec at_once = { 0, 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The lock that every message passes. */
+/* The lock that every message takes. */
 #include "harness.h"
 
 #include "host/clock.h"
@@ -11,7 +11,7 @@
 enum { THREADS = 4, TIMES = 20000 };
 
 static struct vb_lock lock;
-static uint64_t count; /* under the lock */
+static uint64_t count; /* protected by the lock */
 
 static void *count_up(void *argument)
 {
@@ -25,7 +25,7 @@ static void *count_up(void *argument)
 			vb_lock_take(&lock);
 		count++;
 		if (i % 1000 == 0)
-			sched_yield(); /* with it, so that others have to sleep */
+			sched_yield(); /* while holding it, so that other threads have to sleep */
 		vb_lock_give(&lock);
 	}
 	return NULL;

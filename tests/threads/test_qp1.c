@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * QP 1 while several threads do with it what programs do: one waits and drives, one polls, one listens and ceases to, all of them
- * send requests to services that come and go. Each is answered, and nothing is done by two threads at once.
+ * QP 1 while several threads use it as programs do: one waits and drives, one polls, one starts and
+ * stops listening, and all of them send requests to services that come and go. Each request is
+ * answered, and no two threads do anything at the same time.
  */
 #include "harness.h"
 #include "support_adapter.h"
@@ -27,15 +28,15 @@ static struct vb_gsi_place place;
 static struct {
 	pthread_mutex_t lock;
 	struct vb_cm *cm;
-	uint32_t asked; /* connects, and those that came to an end */
+	uint32_t asked; /* connects, and those that ended */
 	uint32_t ended;
 } user = { .lock = PTHREAD_MUTEX_INITIALIZER };
 static atomic_bool is_over;
 static int ended_fd;
 
-/* --- the user ----------------------------------------------------------------------------------- */
+/* --- the user --------------------------------------------------------------------------------- */
 
-/* Whatever comes of a connect is its end. */
+/* Any result of a connect is its end. */
 static void take_events(void)
 {
 	struct vb_cm_event event;
@@ -105,7 +106,7 @@ static void on_unreachable(void *owner, const struct vb_gid *address, uint64_t n
 	pthread_mutex_unlock(&user.lock);
 }
 
-/* --- the threads -------------------------------------------------------------------------------- */
+/* --- the threads ------------------------------------------------------------------------------ */
 
 static void kick(void)
 {
@@ -154,7 +155,10 @@ static void *poll_always(void *argument)
 	return NULL;
 }
 
-/* Requests are refused while it does not listen, and rejected by the machine while it does. */
+/*
+ * Requests are refused while this thread does not listen, and rejected by the machine while it
+ * does.
+ */
 static void *listen_sometimes(void *argument)
 {
 	static const struct vb_gid any;

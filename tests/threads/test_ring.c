@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rings in shared memory: what one writes another reads, whole, once and in order, however the two are interleaved. A reader survives whatever
- * a writer puts there, and a writer whatever a reader says.
+ * Rings in shared memory: what a writer writes a reader reads, whole, once and in order, however
+ * the two are interleaved. A reader survives whatever a writer puts there, and a writer whatever a
+ * reader reports.
  */
 #include "harness.h"
 
@@ -35,7 +36,7 @@ static uint32_t length_of(struct vb_prng *prng)
 	return (uint32_t)vb_prng_below(prng, kind == 2 ? VB_RING_RECORD_MAX : 200);
 }
 
-/* Every byte of a record follows from its number, so that one of another record is noticed. */
+/* Every byte of a record follows from its number, so that a byte of another record is noticed. */
 static bool is_right(const uint8_t *bytes, uint32_t length, uint32_t number)
 {
 	for (uint32_t i = 0; i < length; i++)
@@ -132,7 +133,7 @@ TEST(a_full_ring_takes_nothing_more_until_something_is_released)
 	EXPECT(write_one(&writer, VB_RING_RECORD_MAX, 0));
 }
 
-/* The cache lines behind a short record are touched before there is one: only those that are free. */
+/* The cache lines behind a short record are touched before they hold a record: only free ones. */
 TEST(a_ring_that_short_records_fill_keeps_all_of_them)
 {
 	struct vb_ring_memory *memory = make_memory();
@@ -196,7 +197,7 @@ TEST(a_record_that_is_not_committed_is_not_seen)
 	EXPECT_EQ(length, 50);
 }
 
-/* Records of all bytes set look like any commit word, if one looks in the wrong place. */
+/* Records with all bits set look like a commit word to a reader that looks in the wrong place. */
 TEST(bytes_of_an_earlier_round_are_never_taken_for_a_record)
 {
 	struct vb_ring_memory *memory = make_memory();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What other threads than the engine's owner may do (nic/rings.h): post, poll and arm. One thread owns
- * two adapters and carries packets between them; other threads post to A, refill B's shared receive
- * queue, poll the CQs and sleep until an armed one wakes them. Each queue has a lock, as rings.h
- * demands, and nothing else is shared but through the rings. A wake-up that is lost ends in the
- * harness's time limit; a race is for the thread sanitizer to find.
+ * What threads other than the engine's owner may do (nic/rings.h): post, poll and arm. One thread
+ * owns two adapters and carries packets between them. Other threads post to A, refill B's shared
+ * receive queue, poll the CQs and sleep until an armed one wakes them. Each queue has a lock, as
+ * rings.h demands, and nothing else is shared except through the rings. A lost wake-up ends in the
+ * harness's time limit; the thread sanitizer finds races.
  */
 #include "harness.h"
 #include "nic/cq.h"
@@ -25,7 +25,8 @@
 
 enum {
 	ROWS = 16,
-	MTU = 1024, /* large packets are spans into the program's memory until the link reads them */
+	/* Large packets are spans into the program's memory until the link reads them. */
+	MTU = 1024,
 	POSTER_COUNT = 2,
 	WINDOW = 8, /* messages that a poster has under way */
 	BUFFER_LENGTH = 4096,
@@ -66,13 +67,16 @@ struct rig {
 	pthread_t owner;
 	atomic_bool is_over;
 	atomic_bool is_to_fail; /* the owner moves A's QP to ERR */
-	/* In A: what posters send from. In B: where WRITEs go, then what the SRQ receives into. */
+	/*
+	 * In A: the memory that posters send from. In B: the target of WRITEs, then the buffers of
+	 * the SRQ.
+	 */
 	uint8_t from[POSTER_COUNT][WINDOW][BUFFER_LENGTH];
 	uint8_t target[POSTER_COUNT][WINDOW][BUFFER_LENGTH];
 	uint8_t received[RECV_DEPTH][BUFFER_LENGTH];
 };
 
-/* --- the rig ------------------------------------------------------------------------------------ */
+/* --- the rig ---------------------------------------------------------------------------------- */
 
 static void polled_init(struct polled *polled, struct vb_nic *nic)
 {
@@ -146,7 +150,7 @@ static void connect_qp(struct rig *rig, enum side side, enum vb_qp_type type)
 		.destination = vb_qp_number(rig->nodes[!side].qp),
 		.timeout = 14,
 		.retry_count = 7,
-		.rnr_retry = 7, /* for ever */
+		.rnr_retry = 7, /* unlimited */
 		.min_rnr_timer = 1,
 	};
 	uint32_t to_rtr = VB_ATTR_ADDRESS | VB_ATTR_PATH_MTU | VB_ATTR_DESTINATION | VB_ATTR_RQ_PSN;
@@ -166,7 +170,10 @@ static void connect_qp(struct rig *rig, enum side side, enum vb_qp_type type)
 	MUST(vb_qp_modify(qp, &attr, VB_ATTR_STATE | to_rts));
 }
 
-/* Everything that `from` has to send, at once to the other; false if there was nothing. */
+/*
+ * Hands everything that `from` has to send to the other side immediately. Returns false if there
+ * was nothing.
+ */
 static bool carry(struct rig *rig, enum side from, uint64_t now_ns)
 {
 	static struct vb_slot slots[BATCH];
@@ -264,7 +271,7 @@ static void rig_stop(struct rig *rig)
 	free(rig);
 }
 
-/* --- what programs do --------------------------------------------------------------------------- */
+/* --- what programs do ------------------------------------------------------------------------- */
 
 static uint32_t poll_once(struct polled *polled, struct vb_completion *completions)
 {
@@ -276,7 +283,7 @@ static uint32_t poll_once(struct polled *polled, struct vb_completion *completio
 	return count;
 }
 
-/* As programs do it: poll; arm; poll once more; sleep. There is no time limit on the sleep. */
+/* As programs do it: poll; arm; poll once more; sleep. The sleep has no time limit. */
 static uint32_t poll_or_sleep(struct polled *polled, struct vb_completion *completions)
 {
 	uint32_t count;
@@ -297,7 +304,7 @@ static uint32_t poll_or_sleep(struct polled *polled, struct vb_completion *compl
 	return count;
 }
 
-/* Puts requests in until the queue takes them, then shows them. */
+/* Puts requests in until the queue takes them, then publishes them. */
 static void post_sends(struct rig *rig, const struct vb_send_request *requests, uint32_t count)
 {
 	struct vb_qp *qp = rig->nodes[A].qp;
@@ -321,13 +328,13 @@ static void post_sends(struct rig *rig, const struct vb_send_request *requests, 
 	}
 }
 
-/* --- messages ----------------------------------------------------------------------------------- */
+/* --- messages --------------------------------------------------------------------------------- */
 
-/* A message says who sent it as which; its bytes follow from that. */
+/* A message names its sender and sequence number; its bytes follow from them. */
 struct label {
 	uint32_t poster;
 	uint32_t sequence;
-	uint32_t length; /* of the WRITE that went before, or 0 */
+	uint32_t length; /* of the WRITE before it, or 0 */
 };
 
 struct exchange {
@@ -335,7 +342,7 @@ struct exchange {
 	uint32_t message_count; /* of each poster */
 	atomic_uint taken[POSTER_COUNT]; /* messages whose buffers are free at both ends */
 	atomic_uint sent[POSTER_COUNT];
-	/* Receives on their way from the thread that empties them to the one that posts them. */
+	/* Receives on their way from the thread that empties them to the thread that posts them. */
 	pthread_mutex_t empty_lock;
 	uint32_t empty[RECV_DEPTH];
 	uint32_t empty_count;
@@ -356,7 +363,7 @@ static uint32_t length_of(uint32_t sequence)
 	return 1 + sequence * 37 % BUFFER_LENGTH;
 }
 
-/* Each message is a WRITE, unsignaled, and a SEND behind it that speaks of it. */
+/* Each message is an unsignaled WRITE, and a SEND behind it that describes the WRITE. */
 static void post_message(struct rig *rig, uint32_t poster, uint32_t sequence)
 {
 	uint32_t place = sequence % WINDOW;
@@ -523,7 +530,7 @@ TEST(messages_posted_by_many_threads_arrive_whole_in_order_and_once)
 	rig_stop(exchange.rig);
 }
 
-/* --- a buffer is the program's again when its request completes --------------------------------- */
+/* --- a buffer is the program's again when its request completes ------------------------------- */
 
 static void write_again_and_again(struct rig *rig, uint32_t count)
 {
@@ -543,7 +550,8 @@ static void write_again_and_again(struct rig *rig, uint32_t count)
 		memset(rig->from[0][0], (int)i, BUFFER_LENGTH);
 		post_sends(rig, &request, 1);
 		while (!poll_once(&rig->nodes[A].send_cq, completions))
-			sched_yield(); /* and no bell, whose lock would order us behind the link */
+			/* and no bell, whose lock would order this thread behind the link */
+			sched_yield();
 		EXPECT_EQ(completions[0].status, VB_STATUS_SUCCESS);
 	}
 }
@@ -564,7 +572,7 @@ TEST(nobody_reads_the_buffer_of_a_complete_rc_request)
 	rig_stop(rig);
 }
 
-/* --- failing while posting ---------------------------------------------------------------------- */
+/* --- failing while posting -------------------------------------------------------------------- */
 
 enum { REQUESTS_EACH = 200 };
 
@@ -611,7 +619,7 @@ static void *flood_receives(void *argument)
 	return NULL;
 }
 
-/* Counts completions until all of that queue are there. */
+/* Counts completions until all of that queue have come. */
 static void drain(struct rig *rig, bool is_receive)
 {
 	struct node *node = &rig->nodes[A];

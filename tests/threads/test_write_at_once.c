@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads that post short WRITEs to one QP, each of which executes its own while it posts, if nobody else drives just then. Its peer is a QP of the same
- * adapter, which it has a line to. Another thread polls, and one takes the memory away in the middle of it.
+ * Threads that post short WRITEs to one QP. Each thread executes its own WRITE while it posts, if
+ * no other thread drives just then. The peer is a QP of the same adapter, over a shared-memory
+ * link. Another thread polls, and one deregisters the memory in the middle of it.
  */
 #include "harness.h"
 #include "support_adapter.h"
@@ -33,7 +34,7 @@ static uint32_t rkey;
 static uint64_t words[POSTERS]; /* the region: each poster has one */
 static uint32_t write_count; /* of each poster */
 static _Atomic uint32_t posted, completed, at_once;
-static _Atomic bool is_over; /* a request has failed, or there are enough of them */
+static _Atomic bool is_over; /* a request has failed, or there were enough */
 
 static void on_event(void *owner, const struct vb_event *event)
 {
@@ -116,7 +117,7 @@ static void close_line(void)
 	vb_adapter_leave(adapter);
 }
 
-/* As a verb does it. VB_ENOMEM: the queue is full. */
+/* Posts as a verb does. VB_ENOMEM: the queue is full. */
 static vb_err write_word(uint32_t poster, uint64_t value)
 {
 	struct vb_sge sge = { .address = (uintptr_t)&value, .length = sizeof(value) };
@@ -182,7 +183,7 @@ static double now_seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Each poster's in order, and each once. */
+/* Completions of each poster come in order, and each once. */
 static void check_order(uint64_t last[POSTERS], const struct vb_completion *completion)
 {
 	uint64_t poster = completion->wr_id >> 32;
@@ -192,7 +193,10 @@ static void check_order(uint64_t last[POSTERS], const struct vb_completion *comp
 	last[poster]++;
 }
 
-/* Until so many have come, or one has failed, and then until those that were posted have. Returns the status of the first that failed. */
+/*
+ * Polls until `count` completions have come or one has failed, and then until all posted requests
+ * are complete. Returns the status of the first that failed.
+ */
 static uint8_t poll_until(uint32_t count, uint64_t last[POSTERS])
 {
 	double end_seconds = now_seconds() + WAIT_S;

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Without stdio, whose buffer is memory of the heap, which a test may just have registered. */
+/* Works without stdio, whose buffer is heap memory, which a test may just have registered. */
 size_t read_mappings(struct mapping *mappings, size_t max)
 {
 	static char text[1 << 20];

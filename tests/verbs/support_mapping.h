@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the kernel says of this process's memory, and of the files that memory was converted to. */
+/*
+ * What the kernel reports about this process's memory, and about the files that converted memory is
+ * in.
+ */
 #ifndef VB_TESTS_SUPPORT_MAPPING_H
 #define VB_TESTS_SUPPORT_MAPPING_H
 
@@ -12,15 +15,15 @@ struct mapping {
 	char rights[8];
 };
 
-/* All of them, up to `max`; returns how many. */
+/* Reads all mappings, up to `max`; returns how many. */
 size_t read_mappings(struct mapping *mappings, size_t max);
-/* The one that an address lies in, which there must be. */
+/* The mapping that contains an address, which must exist. */
 struct mapping mapping_at(const void *address);
 
 bool is_shared(const void *address);
 bool is_anonymous(const void *address);
 
-/* Descriptors of this process with memory that was converted, and the bytes in their files. */
+/* Counts descriptors of this process with converted memory, and the bytes in their files. */
 uint32_t count_files(uint64_t *bytes_out);
 
 bool has_sanitizer(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See support_verbs.h. */
+/* Two adapters and a connection; see support_verbs.h. */
 #include "support_verbs.h"
 
 #include "harness.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two adapters of this process, A and B, and an RC connection between them, by nothing but the verbs that any
- * program uses. Each side has a page-aligned buffer that a test may take away; everything is given back only when
- * the process ends.
+ * Two adapters of this process, A and B, and an RC connection between them, by nothing but the
+ * verbs that any program uses. Each side has a page-aligned buffer that a test may take away;
+ * everything else is released only when the process ends.
  */
 #ifndef VB_TESTS_SUPPORT_VERBS_H
 #define VB_TESTS_SUPPORT_VERBS_H
@@ -18,7 +18,8 @@ struct node {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
-	struct ibv_cq *empty_cq; /* without QPs: to poll it drives the adapter and takes nothing */
+	/* Has no QPs: polling it drives the adapter and takes nothing. */
+	struct ibv_cq *empty_cq;
 	struct ibv_qp *qp;
 	union ibv_gid gid;
 };
@@ -27,7 +28,7 @@ struct node {
 void open_node(struct node *node);
 void open_nodes(struct node nodes[2]);
 
-/* Ends the QPs of both, if there are any, and connects new ones. */
+/* Destroys the QPs of both, if there are any, and connects new ones. */
 void connect_nodes(struct node nodes[2]);
 /* The same by steps, for a peer in another process. */
 void create_qp(struct node *node);
@@ -35,7 +36,7 @@ void connect_qp(struct node *node, uint32_t peer_qpn);
 
 struct ibv_mr *register_memory(const struct node *node, void *memory, size_t length);
 
-/* A request of one buffer; remote address and key are those of `target`, if it has one. */
+/* A request of one buffer; remote address and key are those of `target`, if there is one. */
 struct ibv_send_wr make_request(enum ibv_wr_opcode opcode, struct ibv_sge *local,
 				const struct ibv_mr *target);
 struct ibv_sge make_sge(const struct ibv_mr *mr, uint32_t length);
@@ -43,7 +44,10 @@ struct ibv_sge make_sge(const struct ibv_mr *mr, uint32_t length);
 void post_send(const struct node *node, struct ibv_send_wr request);
 void post_recv(const struct node *node, struct ibv_sge sge);
 
-/* The next completion on one side. This thread drives that adapter and, if told so, the other; else a helper does. */
+/*
+ * Waits for the next completion on one side. This thread drives that adapter and, if drives_both,
+ * the other; otherwise a helper thread drives the other.
+ */
 enum ibv_wc_status await_status(struct node nodes[2], enum side side, bool drives_both);
 
 #endif

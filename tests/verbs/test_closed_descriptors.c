@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that close every descriptor that they do not know, as daemons do when they start: the adapter's are not theirs
- * to close, and it goes on working. What is the program's own is closed as ever.
+ * Programs that close every descriptor that they do not know, as daemons do when they start. The
+ * adapter's descriptors are not closed, and it goes on working. The program's own descriptors are
+ * closed as usual.
  */
 #include "harness.h"
 #include "support_verbs.h"
@@ -33,7 +34,7 @@ static void close_in_a_range(void)
 	EXPECT_EQ(close_range(3, ~0u, 0), 0);
 }
 
-/* One message from A to B, and one back. */
+/* Sends one message from A to B, and one back. */
 static void play_ping_pong(struct ibv_mr *regions[2])
 {
 	for (enum side from = A; from <= B; from++) {
@@ -50,7 +51,7 @@ static void play_ping_pong(struct ibv_mr *regions[2])
 	}
 }
 
-/* The descriptors that programs wait on are the adapter's, too. */
+/* The descriptors that programs wait on also belong to the adapter. */
 static void check_close(void (*close_all)(void))
 {
 	struct ibv_comp_channel *channel;

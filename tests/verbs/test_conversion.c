@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Private memory that is registered becomes shared, so that processes of the same host can map it, and the program cannot tell: each promise of
- * docs/adr/0004 has its test here. Whether memory is shared just now, the kernel's list of mappings says.
+ * Private memory that is registered becomes shared, so that processes of the same host can map it,
+ * and the program does not notice: each guarantee of docs/adr/0004 has its test here. The kernel's
+ * list of mappings shows whether memory is shared at the moment.
  */
 #include "harness.h"
 #include "support_mapping.h"
@@ -43,7 +44,7 @@ static uint8_t *allocate(void)
 	return memory;
 }
 
-/* Each page begins with other bytes; the odd ones were never touched. */
+/* Each page begins with different bytes; the odd pages were never touched. */
 static void fill(uint8_t *memory)
 {
 	for (uint32_t i = 0; i < PAGES; i += 2)
@@ -62,7 +63,7 @@ static void expect_zero(const uint8_t *memory, size_t length)
 		EXPECT_EQ(memory[i], 0);
 }
 
-/* A region of private memory that is shared by now. */
+/* A region of private memory that has become shared. */
 static struct ibv_mr *register_filled(uint8_t **memory_out)
 {
 	uint8_t *memory = allocate();
@@ -90,7 +91,7 @@ static void *write_on(void *argument)
 	struct writer *writer = argument;
 
 	while (!atomic_load(&writer->is_ending)) {
-		/* A load and a store, so that a store that is lost is missed. */
+		/* Uses a load and a store, so that a lost store is noticed. */
 		uint64_t value = atomic_load_explicit(writer->word, memory_order_relaxed);
 
 		EXPECT_EQ(value, writer->count);
@@ -108,7 +109,7 @@ static void start_writer(struct writer *writer, void *word)
 	EXPECT_EQ(pthread_create(&writer->thread, NULL, write_on, writer), 0);
 }
 
-/* Until the kernel, too, has seen the end of it. */
+/* Waits until the kernel has also seen the end of the thread. */
 static void end_writer(struct writer *writer)
 {
 	pid_t own = getpid();
@@ -268,7 +269,7 @@ TEST(a_program_that_may_not_write_files_so_long_is_not_killed_for_it)
 	expect_not_shared(allocate());
 }
 
-/* --- and private again --- */
+/* --- becoming private again --- */
 
 TEST(deregistering_makes_it_private_again_with_its_contents)
 {
@@ -284,7 +285,7 @@ TEST(deregistering_makes_it_private_again_with_its_contents)
 	expect_filled(memory);
 }
 
-/* One mapping, which can be moved. */
+/* The memory is one mapping, which can be moved. */
 TEST(after_deregistering_a_part_the_mapping_is_whole_again)
 {
 	uint8_t *memory = allocate(), *moved;
@@ -333,7 +334,7 @@ TEST(a_thread_that_stores_loses_nothing_when_regions_are_deregistered)
 		usleep(200);
 		end_writer(&writer);
 		EXPECT_EQ(atomic_load(writer.word), writer.count);
-		/* With the next region, the program is alone again. */
+		/* With the next region, the program has one thread again. */
 		EXPECT_EQ(ibv_dereg_mr(register_memory(&node, allocate(), LENGTH)), 0);
 		EXPECT(is_anonymous(memory));
 		EXPECT_EQ(atomic_load(writer.word), writer.count);
@@ -356,7 +357,7 @@ TEST(the_heap_goes_on_as_if_nothing_had_been)
 		mr = register_memory(&node, memory, length);
 		if (i % 3)
 			EXPECT_EQ(ibv_dereg_mr(mr), 0);
-		free(memory); /* without deregistering it, too, as leaky programs do */
+		free(memory); /* also without deregistering, as leaky programs do */
 		EXPECT(malloc_trim(0) >= 0);
 		cleared = calloc(1, 2 * length);
 		EXPECT(cleared);
@@ -376,7 +377,7 @@ static void expect_exit(pid_t child, int code)
 	EXPECT_EQ(WEXITSTATUS(status), code);
 }
 
-/* What either stores after the fork the other does not see. */
+/* What one process stores after the fork the other does not see. */
 static void expect_copies(pid_t (*copy_process)(void))
 {
 	int to_child[2], to_parent[2];
@@ -442,7 +443,10 @@ TEST(a_fork_while_another_thread_stores_loses_nothing)
 	EXPECT_EQ(atomic_load(writer.word), writer.count);
 }
 
-/* By a bare system call, of which nobody hears: better no memory than that of its parent. */
+/*
+ * Forks by a bare system call, which the adapter does not notice: the child has no memory rather
+ * than its parent's.
+ */
 TEST(a_child_that_came_without_our_knowledge_cannot_write_to_its_parents_memory)
 {
 	uint8_t *memory;
@@ -599,7 +603,10 @@ static void await_step(struct board *board, uint32_t step)
 
 typedef void action(uint8_t *memory);
 
-/* A child with a region that is shared; it does something with it at step 3 and then waits to be killed. */
+/*
+ * Starts a child with a shared region. The child acts on the region at step 3 and then waits to be
+ * killed.
+ */
 static pid_t start_target(struct board *board, action *act)
 {
 	pid_t child = fork();
@@ -674,7 +681,7 @@ TEST(private_memory_of_a_stopped_target_takes_atomics_too)
 	struct ibv_mr *own = connect_to_target(board);
 	uint64_t word = 0, before;
 
-	for (uint32_t i = 0; i < 100; i++) { /* until the mapping is there they go by packets */
+	for (uint32_t i = 0; i < 100; i++) { /* until the mapping exists they go by packets */
 		EXPECT_EQ(execute(board, IBV_WR_ATOMIC_FETCH_AND_ADD, own, 8), IBV_WC_SUCCESS);
 		usleep(1000);
 	}
@@ -724,7 +731,7 @@ TEST(memory_that_the_target_has_protected_is_an_error)
 	expect_refused_after(protect);
 }
 
-/* Writes go on while the target gives pages back and forks. None of them is lost that is complete. */
+/* Writes go on while the target gives pages back and forks. No complete write is lost. */
 static void fork_and_empty(uint8_t *memory)
 {
 	for (uint32_t i = 0; i < 5; i++) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How much memory becomes shared at most, what it costs to find out, and that none of it is there twice for longer than it must. */
+/*
+ * How much memory becomes shared at most, what it costs to find out, and that no memory is there
+ * twice for longer than necessary.
+ */
 #include "harness.h"
 #include "support_mapping.h"
 #include "support_verbs.h"
@@ -31,7 +34,7 @@ static uint8_t *allocate(size_t length)
 	return memory;
 }
 
-/* Each page has other bytes, some of them none. */
+/* Each page has different bytes, and some pages have none. */
 static uint8_t byte_at(size_t i)
 {
 	return i / PAGE % 7 ? (uint8_t)(i / PAGE % 251) : 0;
@@ -111,7 +114,7 @@ TEST(what_is_larger_than_a_chunk_goes_there_and_back)
 
 /* --- at what cost --- */
 
-/* Each costs time to list, for each registration. */
+/* Each mapping costs time to list, for each registration. */
 TEST(in_a_program_with_many_mappings_nothing_becomes_shared)
 {
 	enum { COUNT = 600 };
@@ -124,7 +127,7 @@ TEST(in_a_program_with_many_mappings_nothing_becomes_shared)
 	EXPECT(!is_shared(memory));
 }
 
-/* Then the kernel must be asked for flags, and looks at each page that there is. */
+/* Then the kernel must be asked for flags, and looks at each existing page. */
 TEST(with_much_memory_of_which_some_is_special_nothing_becomes_shared)
 {
 	uint8_t *special = allocate(PAGE), *much = allocate(64 * MB), *memory = allocate(MB);
@@ -156,7 +159,7 @@ static void *wait_for_byte(void *fd)
 	return NULL;
 }
 
-/* A second thread, until it is written to. */
+/* Starts a second thread, which ends when a byte is written to it. */
 static int start_thread(pthread_t *thread)
 {
 	static int ends[2];
@@ -227,7 +230,7 @@ TEST(unmapped_beside_another_thread_nothing_of_it_is_left)
 	end_thread(thread, fd);
 }
 
-/* What is freed inside the C library is noticed at the next occasion. */
+/* What is freed inside the C library is noticed at the next opportunity. */
 TEST(freed_while_it_is_registered_nothing_of_it_is_left)
 {
 	const size_t length = 20 * MB;
@@ -252,7 +255,7 @@ static void expect_end(pid_t child)
 	EXPECT(WIFEXITED(status) && !WEXITSTATUS(status));
 }
 
-/* Only what is stored to is copied, and when the region goes nothing is left. */
+/* Only stored-to pages are copied, and nothing is left when the region is gone. */
 TEST(after_a_fork_and_the_end_of_the_region_nothing_is_there_twice)
 {
 	const size_t length = 20 * MB;
@@ -281,7 +284,7 @@ TEST(after_a_fork_and_the_end_of_the_region_nothing_is_there_twice)
 	}
 }
 
-/* The child has no descriptor of the file; it, too, can register the memory. */
+/* The child has no descriptor of the file, and can still register the memory. */
 TEST(a_forked_child_registers_what_its_parent_had_registered)
 {
 	const size_t length = 5 * MB;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs register what they like: pages of the heap with whatever else is there, the stack that they are on, variables, all that they have.
- * Whatever becomes of it, nothing is lost, of theirs or of ours.
+ * Programs register what they like: pages of the heap with whatever else is there, the stack that
+ * they run on, variables, all that they have. Whatever becomes of it, neither the program nor the
+ * adapter loses data.
  */
 #include "harness.h"
 #include "support_mapping.h"
@@ -68,7 +69,7 @@ static struct ibv_sge message_at(const struct ibv_mr *mr, uint32_t i)
 	return sge;
 }
 
-/* Messages that are on their way while something else is done. */
+/* Sends messages that are on their way while something else is done. */
 static void send_messages(uint8_t mark)
 {
 	for (uint32_t i = 0; i < MESSAGES; i++)
@@ -95,7 +96,7 @@ static void expect_messages(uint8_t mark)
 
 /* --- the heap --- */
 
-/* As caches of registrations do: MPI libraries round what they are given to pages. */
+/* As registration caches do: MPI libraries round buffers to pages. */
 TEST(a_block_of_malloc_is_registered_rounded_to_pages)
 {
 	enum { COUNT = 200, SIZE = 10000 };
@@ -130,7 +131,10 @@ TEST(a_block_of_malloc_is_registered_rounded_to_pages)
 	}
 }
 
-/* From the first byte to the last, whatever mappings it consists of just now. */
+/*
+ * Registers the heap from the first byte to the last, whatever mappings it consists of at the
+ * moment.
+ */
 static struct ibv_mr *register_heap(struct ibv_pd *pd)
 {
 	uintptr_t top = (uintptr_t)sbrk(0);
@@ -163,7 +167,7 @@ TEST(the_whole_heap_is_registered_while_another_device_has_traffic)
 	}
 }
 
-/* --- all there is --- */
+/* --- all memory --- */
 
 TEST(all_writable_memory_is_registered_while_another_device_has_traffic)
 {
@@ -198,7 +202,7 @@ TEST(all_writable_memory_is_registered_while_another_device_has_traffic)
 	EXPECT(registered_count > 60);
 }
 
-/* All at once: each stays while the others are made. */
+/* Each region stays registered while the others are made. */
 TEST(all_writable_memory_is_registered_at_once)
 {
 	static struct mapping mappings[MAPPINGS_MAX];
@@ -229,7 +233,7 @@ TEST(all_writable_memory_is_registered_at_once)
 	}
 }
 
-/* --- what is ours --- */
+/* --- memory of the adapter --- */
 
 TEST(memory_of_the_library_does_not_become_shared)
 {
@@ -243,7 +247,10 @@ TEST(memory_of_the_library_does_not_become_shared)
 	EXPECT(!is_shared(nodes[B].context));
 }
 
-/* Of libraries: the last segment of each has variables that are zero at first, in anonymous memory. */
+/*
+ * For libraries: the last segment of each has variables that are zero at first, in anonymous
+ * memory.
+ */
 static int register_variables(struct dl_phdr_info *object, size_t size, void *argument)
 {
 	(void)size;
@@ -361,7 +368,7 @@ TEST(a_coroutine_deregisters_the_memory_that_its_stack_lies_in)
 	switch_to(only_deregister);
 	EXPECT_EQ(step_count, 1);
 	EXPECT(!is_shared(pool + POOL - 1));
-	/* From another stack it becomes what it was. */
+	/* From another stack the memory becomes what it was. */
 	EXPECT_EQ(ibv_dereg_mr(register_memory(&nodes[A], variables, sizeof(variables))), 0);
 	EXPECT(is_anonymous(pool + POOL - 1));
 	for (uint32_t i = 0; i < POOL / 2; i++)
@@ -410,7 +417,7 @@ TEST(signals_are_handled_on_a_stack_that_is_registered)
 	}
 }
 
-/* What the kernel and the C library have for a thread. */
+/* Memory that the kernel and the C library have for a thread. */
 TEST(memory_of_the_thread_itself_does_not_become_shared)
 {
 	void *self = (void *)pthread_self();
@@ -422,7 +429,7 @@ TEST(memory_of_the_thread_itself_does_not_become_shared)
 	EXPECT(!is_shared(self));
 }
 
-/* --- who else may write --- */
+/* --- other writers --- */
 
 TEST(with_requests_that_the_kernel_executes_nothing_becomes_shared)
 {
@@ -435,7 +442,7 @@ TEST(with_requests_that_the_kernel_executes_nothing_becomes_shared)
 	EXPECT(!is_shared(pool));
 }
 
-/* A request may still write to it. */
+/* A request may still write to the memory. */
 TEST(with_requests_that_the_kernel_executes_it_stays_shared)
 {
 	unsigned long queue = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a datagram's receive begins with: the IP header it came by, with the sender's traffic class and hop limit. Sockets tell these
- * only for programs that have UD QPs.
+ * What a datagram's receive begins with: the IP header of the datagram, with the sender's traffic
+ * class and hop limit. Sockets report these only for programs that have UD QPs.
  */
 #include "harness.h"
 #include "support_verbs.h"

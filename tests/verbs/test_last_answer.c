@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program that has the message it waited for may stop at once, and the sender must hear that it arrived all the same: the
- * adapter may put an answer off until the program's next call, but not lose it.
+ * A program that has the message it waited for may stop immediately, and the sender must still
+ * learn that it arrived: the adapter may defer an answer until the program's next call, but not
+ * lose it.
  */
 #include "harness.h"
 #include "support_verbs.h"
@@ -11,7 +12,7 @@ enum { LENGTH = 64 };
 static struct node nodes[2];
 static char memory[2][LENGTH];
 
-/* A's message has reached B's program, and nobody has called a verb since. */
+/* A's message has reached B's program, and no thread has called a verb since. */
 static void deliver_message(void)
 {
 	struct ibv_mr *regions[2];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs with small limits. Whatever the limit, there are two outcomes: a message goes to another process and back, by whichever way; or a call
- * fails with the errno that belongs to the limit, and the log names the limit as a person knows it. Nothing crashes, hangs or loses data.
+ * Programs with small limits. Whatever the limit, there are two outcomes. Either a message goes to
+ * another process and back, by whichever path. Or a call fails with the errno that belongs to the
+ * limit, and the log names the limit as users know it. Nothing crashes, hangs or loses data.
  */
 #include "harness.h"
 
@@ -30,21 +31,21 @@
 enum { LENGTH = 8192, GID_INDEX = 1, PATIENCE_S = 20, LOG_MAX = 1 << 16 };
 #define MB (1u << 20)
 
-/* --- what the two processes tell each other --- */
+/* --- what the two processes exchange --- */
 
-enum { LIMITED = 1, UNLIMITED }; /* what their messages are made of */
+enum { LIMITED = 1, UNLIMITED }; /* the content of their messages */
 enum { WORKED, FAILED, UNEXPECTED }; /* how they end */
 
 struct board {
 	_Atomic uint32_t qpns[2];
-	_Atomic uint32_t is_over; /* the unlimited one has all it waits for */
-	int error; /* of the limited one … */
-	char call[32]; /* … and which call it was */
-	uint64_t locked_kb; /* what it has locked in the end */
+	_Atomic uint32_t is_over; /* the unlimited process has all it waits for */
+	int error; /* of the limited process … */
+	char call[32]; /* … and the call that failed */
+	uint64_t locked_kb; /* what it has locked at the end */
 };
 
 static struct board *board;
-static void (*before_connecting)(uint64_t value); /* what the limited one does, too */
+static void (*before_connecting)(uint64_t value); /* also done by the limited process */
 
 /* --- one end --- */
 
@@ -54,7 +55,7 @@ struct end {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	uint8_t *memory; /* what is sent, and what is received */
-	uint32_t counts[2]; /* completions that nobody has waited for: of sends and receives */
+	uint32_t counts[2]; /* completions not yet waited for: of sends and receives */
 };
 
 static bool is_limited;
@@ -85,7 +86,7 @@ static void check_error(int error, const char *call)
 	check(!error, call);
 }
 
-/* The buffer is there before the limit is: what the program has is not what is tried here. */
+/* The buffer exists before the limit does: the program's own memory is not under test here. */
 static uint8_t buffer[2 * LENGTH];
 
 static void open_end(struct end *end)
@@ -166,7 +167,7 @@ static void post_send(struct end *end)
 	check_error(ibv_post_send(end->qp, &request, &bad), "ibv_post_send");
 }
 
-/* The next one of this kind; the others come in any order. */
+/* Waits for the next completion of this kind; others come in any order. */
 static void await(struct end *end, enum ibv_wc_opcode opcode)
 {
 	struct ibv_wc completion;
@@ -304,7 +305,7 @@ static void read_log(int fd)
 	close(fd);
 }
 
-/* A process that has not even failed, or failed by itself, is a failure of the test. */
+/* A process that crashes, or that fails without a cause in the limit, fails the test. */
 static void run_under(void (*limit)(uint64_t), uint64_t value)
 {
 	int status, ends[2];
@@ -342,7 +343,7 @@ static void expect_error(uint64_t value, int error, const char *name)
 		     name, outcome.log);
 }
 
-/* It works, or says what is missing. Returns how many worked. */
+/* Each run works, or says what is missing. Returns how many worked. */
 static uint32_t try_all(void (*limit)(uint64_t), const uint64_t *values, uint32_t count, int error,
 			const char *name)
 {
@@ -403,7 +404,7 @@ static void do_nothing(uint64_t value)
 	(void)value;
 }
 
-/* All but so many. */
+/* Opens all descriptors but `value`. */
 static void use_up_descriptors(uint64_t value)
 {
 	int last = -1, fd;
@@ -414,7 +415,7 @@ static void use_up_descriptors(uint64_t value)
 		close(last - (int)i);
 }
 
-/* What is open stays so; peers that cannot be met any more are reached by packets. */
+/* What is open stays open; peers that can no longer be met are reached by packets. */
 TEST(descriptors_run_out_before_a_connection)
 {
 	before_connecting = use_up_descriptors;
@@ -433,7 +434,7 @@ static void limit_file_size(uint64_t value)
 	set_limit(RLIMIT_FSIZE, value);
 }
 
-/* Neighbors want shared memory, without which everything goes by the wire. */
+/* Local peers need shared memory; without it everything goes by the wire. */
 TEST(small_files)
 {
 	static const uint64_t values[] = { 0, 1, 4096, 500000, MB, 10 * MB, 20 * MB };
@@ -507,7 +508,7 @@ TEST(nothing_may_be_locked)
 	EXPECT(outcome.works);
 }
 
-/* The program has asked for all memory that it gets from now on to be locked. */
+/* The program has asked that all memory it gets from now on be locked. */
 static void lock_memory(uint64_t value)
 {
 	set_limit(RLIMIT_MEMLOCK, value);
@@ -525,7 +526,7 @@ TEST(all_memory_is_locked)
 	EXPECT(outcome.works);
 }
 
-/* Nothing becomes resident that nobody touches. */
+/* Memory that is not touched does not become resident. */
 TEST(little_is_locked_with_the_programs_memory)
 {
 	struct rlimit limit;
@@ -539,7 +540,10 @@ TEST(little_is_locked_with_the_programs_memory)
 		FAIL("%lu KB are locked", (unsigned long)board->locked_kb);
 }
 
-/* As where the user has as many processes as are permitted (RLIMIT_NPROC), which does not hold for root. */
+/*
+ * As where the user has as many processes as permitted (RLIMIT_NPROC), which does not apply to
+ * root.
+ */
 static void limit_threads(uint64_t value)
 {
 	struct sock_filter filter[] = {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Registered memory that the program unmaps, protects or truncates: for every operation and either side that ends in
- * the completions that an adapter would give, the process goes on, and new QPs work. And whatever the program does with
- * SIGSEGV and SIGBUS stays the program's: handlers from before and after the device was opened, alternate stacks,
- * blocked signals.
+ * Registered memory that the program unmaps, protects or truncates. For every operation and either
+ * side, this ends in the completions that an adapter would give, the process goes on, and new QPs
+ * work. And the program keeps control of SIGSEGV and SIGBUS: handlers from before and after the
+ * device was opened, alternate stacks, blocked signals.
  */
 #include "harness.h"
 #include "support_verbs.h"
@@ -24,7 +24,7 @@ enum { LENGTH = 1 << 16, SHORT = 8, LONG = 5000 };
 
 static struct node nodes[2];
 
-/* --- memory that vanishes ------------------------------------------------------------------------ */
+/* --- memory that vanishes --------------------------------------------------------------------- */
 
 struct memory {
 	uint8_t *bytes;
@@ -64,7 +64,7 @@ static void truncate_file(struct memory *memory)
 
 typedef void vanishing(struct memory *memory);
 
-/* The last is for memory that is written to. */
+/* The last one is for memory that is written to. */
 static vanishing *const ways[] = { unmap, protect, truncate_file, make_read_only };
 
 enum { WAYS_FOR_READING = 3, WAYS_FOR_WRITING = 4 };
@@ -75,15 +75,18 @@ static void free_memory(struct memory *memory)
 	EXPECT_EQ(close(memory->file), 0);
 }
 
-/* --- operations on it ---------------------------------------------------------------------------- */
+/* --- operations on it ------------------------------------------------------------------------- */
 
 static const struct operation {
 	const char *name;
 	enum ibv_wr_opcode opcode;
 	uint32_t length;
-	enum side gone; /* whose memory vanishes: that of A is its local buffer, of B the target or receive buffer */
+	/*
+	 * The side whose memory vanishes: of A the local buffer, of B the target or receive buffer.
+	 */
+	enum side gone;
 	bool is_written; /* rather than read */
-	enum ibv_wc_status status; /* at A, who asked for it */
+	enum ibv_wc_status status; /* at A, the requester */
 } operations[] = {
 	{ "send from", IBV_WR_SEND, SHORT, A, false, IBV_WC_LOC_PROT_ERR },
 	{ "long send from", IBV_WR_SEND, LONG, A, false, IBV_WC_LOC_PROT_ERR },
@@ -158,7 +161,10 @@ static void expect_failure(const struct operation *operation, int way, bool driv
 	}
 }
 
-/* Every operation with memory that vanished in every way, and in between with memory that is there. */
+/*
+ * Runs every operation with memory that vanished in every way, and in between with memory that is
+ * present.
+ */
 static void expect_completions(bool drives_both)
 {
 	for (int i = 0; i < OPERATION_COUNT; i++) {
@@ -171,7 +177,7 @@ static void expect_completions(bool drives_both)
 	}
 }
 
-/* --- the program's own faults -------------------------------------------------------------------- */
+/* --- the program's own faults ----------------------------------------------------------------- */
 
 static sigjmp_buf back;
 static volatile sig_atomic_t fault_count, is_expected;
@@ -216,7 +222,7 @@ static void make_fault(vanishing *vanish)
 	is_expected = 0;
 }
 
-/* The program's handler gets what the program did. */
+/* The program's handler gets the program's own faults. */
 static void expect_own_faults(void)
 {
 	for (int way = 0; way < WAYS_FOR_WRITING; way++) {
@@ -227,7 +233,7 @@ static void expect_own_faults(void)
 	}
 }
 
-/* How a child ends that makes such a fault. */
+/* Returns the signal that ends a child with such a fault. */
 static int signal_of_own_fault(vanishing *vanish)
 {
 	struct rlimit no_core = { 0, 0 };
@@ -243,7 +249,7 @@ static int signal_of_own_fault(vanishing *vanish)
 	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-/* --- tests --------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 TEST(memory_that_vanishes_ends_in_completions)
 {
@@ -344,7 +350,7 @@ TEST(a_program_may_block_all_signals_after_it_opened_the_device)
 	EXPECT_EQ(signal_of_own_fault(unmap), SIGSEGV); /* blocked, so the handler is not called */
 }
 
-/* --- while it is on its way ------------------------------------------------------------------------ */
+/* --- during a transfer ------------------------------------------------------------------------ */
 
 enum { MANY = 4 << 20, ROUNDS = 60 };
 
@@ -354,7 +360,7 @@ static struct {
 	unsigned delay;
 } bomb;
 
-/* Once a round, some time after it was armed, the memory is taken away. */
+/* Takes the memory away once a round, some time after it was armed. */
 static void *explode(void *unused)
 {
 	(void)unused;
@@ -379,7 +385,7 @@ static uint8_t *make_many(void)
 	return bytes;
 }
 
-/* What vanishes under way is an error or was in time, but it always ends. */
+/* What vanishes during a transfer is an error or was in time, but the transfer always ends. */
 TEST(memory_may_vanish_at_any_moment_of_a_transfer)
 {
 	uint8_t *bytes[2] = { make_many(), make_many() };
@@ -413,7 +419,7 @@ TEST(memory_may_vanish_at_any_moment_of_a_transfer)
 	EXPECT_EQ(pthread_join(thread, NULL), 0);
 }
 
-/* --- registering ----------------------------------------------------------------------------------- */
+/* --- registering ------------------------------------------------------------------------------ */
 
 TEST(memory_that_is_not_there_cannot_be_registered)
 {

@@ -25,7 +25,7 @@ TEST(an_established_pair_has_its_qps_in_rts_and_knows_both_addresses)
 	pair_destroy(&pair);
 }
 
-TEST(who_disconnects_and_who_is_left_both_get_the_event_once)
+TEST(both_ends_of_a_disconnect_get_the_event_once)
 {
 	struct pair pair;
 

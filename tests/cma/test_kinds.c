@@ -176,7 +176,7 @@ TEST(a_rejection_for_its_ece_says_so)
 	destroy(listener);
 }
 
-TEST(whoever_is_bound_to_a_device_hears_that_it_was_removed)
+TEST(an_identifier_bound_to_a_device_learns_that_it_was_removed)
 {
 	struct rdma_event_channel *channel = make_channel(), *others = make_channel();
 	union address address = address_of("10.9.0.1", PORT);

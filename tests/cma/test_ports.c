@@ -81,7 +81,7 @@ TEST(all_of_ipv4_and_all_of_ipv6_share_a_port_if_each_is_for_its_family_only)
 	destroy(both);
 }
 
-TEST(who_shares_a_port_may_bind_but_only_one_listens)
+TEST(identifiers_that_share_a_port_may_bind_but_only_one_listens)
 {
 	struct rdma_cm_id *one, *other;
 	int on = 1;

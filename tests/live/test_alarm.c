@@ -38,7 +38,7 @@ static void begin(void)
 	EXPECT(!is_pushed());
 }
 
-TEST(it_rings)
+TEST(an_alarm_rings_when_its_time_has_passed)
 {
 	struct pollfd ring;
 
@@ -52,7 +52,7 @@ TEST(it_rings)
 	vb_alarm_close(&alarm_clock);
 }
 
-TEST(who_polls_pushes_it_when_half_of_its_time_has_passed)
+TEST(a_poll_pushes_the_alarm_when_half_of_its_time_has_passed)
 {
 	begin();
 	vb_alarm_push(&alarm_clock, BEGIN_NS + 50 * SECOND_NS - 1);
@@ -62,7 +62,7 @@ TEST(who_polls_pushes_it_when_half_of_its_time_has_passed)
 	vb_alarm_close(&alarm_clock);
 }
 
-TEST(it_is_not_pushed_more_often_than_it_needs)
+TEST(an_alarm_is_not_pushed_more_often_than_needed)
 {
 	uint64_t pushed_ns = BEGIN_NS + 60 * SECOND_NS;
 	struct itimerspec far = { .it_value.tv_sec = 100 };
@@ -77,7 +77,7 @@ TEST(it_is_not_pushed_more_often_than_it_needs)
 	vb_alarm_close(&alarm_clock);
 }
 
-TEST(nobody_pushes_it_once_the_helper_is_awake)
+TEST(a_poll_pushes_no_alarm_once_the_helper_is_awake)
 {
 	begin();
 	vb_alarm_stop(&alarm_clock);
@@ -87,7 +87,7 @@ TEST(nobody_pushes_it_once_the_helper_is_awake)
 	vb_alarm_close(&alarm_clock);
 }
 
-TEST(one_that_the_program_has_closed_is_not_relied_on_until_there_is_another)
+TEST(an_alarm_that_the_program_has_closed_is_not_relied_on_until_there_is_another)
 {
 	begin();
 	close(alarm_clock.fd);

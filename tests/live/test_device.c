@@ -225,7 +225,7 @@ TEST(a_deleted_interface_is_gone_and_a_new_one_of_its_name_is_another)
 	vb_device_watch_close(fd);
 }
 
-TEST(the_best_default_route_decides_who_is_first)
+TEST(the_best_default_route_decides_which_device_is_first)
 {
 	begin();
 	ip("link set lo up");
@@ -368,7 +368,7 @@ TEST(signals_do_no_harm)
 	setitimer(ITIMER_PROF, &never, NULL);
 }
 
-TEST(nobody_special_sees_the_same)
+TEST(an_ordinary_user_sees_the_same_devices)
 {
 	begin();
 	namespace_add_dummy("d0");

@@ -236,7 +236,7 @@ TEST(an_address_is_in_the_gid_table_as_soon_as_the_interface_has_it)
 	EXPECT_EQ(ibv_close_device(context), 0);
 }
 
-TEST(a_link_that_somebody_has_yet_to_open_is_down)
+TEST(a_dormant_link_is_down)
 {
 	begin();
 	expect_port(IBV_PORT_ACTIVE, IBV_MTU_1024);

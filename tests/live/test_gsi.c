@@ -328,7 +328,7 @@ TEST(a_service_has_one_owner_until_it_gives_it_back)
 	manager_close(&manager);
 }
 
-TEST(a_request_goes_to_who_listens_on_its_address_before_who_listens_on_any)
+TEST(a_request_goes_to_a_listener_on_its_address_before_a_listener_on_any)
 {
 	struct service service;
 	struct party owner;

@@ -212,7 +212,7 @@ TEST(a_members_number_is_its_sockets_place_whoever_came_and_went_before)
 	vb_udp_close(group->sender);
 }
 
-TEST(what_a_killed_member_left_unread_does_not_come_to_who_takes_its_place)
+TEST(what_a_killed_member_left_unread_does_not_come_to_its_successor)
 {
 	struct group *group = make_group();
 	struct process *killed = &group->processes[1];

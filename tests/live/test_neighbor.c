@@ -260,7 +260,7 @@ TEST(messages_to_a_target_that_was_killed_with_a_full_line_end_by_their_retries)
 		EXPECT_STR(poll_status(&end), "Work Request Flushed Error");
 }
 
-TEST(who_comes_after_one_that_was_killed_has_lines_of_its_own)
+TEST(a_process_that_comes_after_a_killed_one_has_lines_of_its_own)
 {
 	begin();
 	for (uint32_t i = 0; i < 5; i++) {

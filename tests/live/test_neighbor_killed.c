@@ -178,7 +178,7 @@ static void outlive_one(struct end *end, uint32_t round)
 	expect_untouched(end);
 }
 
-TEST(whoever_is_killed_at_any_moment_leaves_nothing_behind)
+TEST(a_process_that_is_killed_at_any_moment_leaves_nothing_behind)
 {
 	uint32_t kills = test_is_thorough() ? 500 : 40;
 	struct holdings before = { 0 };

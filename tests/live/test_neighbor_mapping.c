@@ -125,12 +125,12 @@ static void expect_mapping(enum ibv_wr_opcode opcode)
 	end_target(child);
 }
 
-TEST(shared_memory_is_mapped_for_who_reads_and_finds_each_completion_at_once)
+TEST(shared_memory_is_mapped_for_a_reader_that_finds_each_completion_at_once)
 {
 	expect_mapping(IBV_WR_RDMA_READ);
 }
 
-TEST(shared_memory_is_mapped_for_who_writes_and_finds_each_completion_at_once)
+TEST(shared_memory_is_mapped_for_a_writer_that_finds_each_completion_at_once)
 {
 	expect_mapping(IBV_WR_RDMA_WRITE);
 }

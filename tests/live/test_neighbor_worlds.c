@@ -311,7 +311,7 @@ TEST(adapters_that_come_and_go_meet_again_and_lose_nothing_at_rest)
 }
 
 /* That holds however recent the last offer is. */
-TEST(who_has_new_descriptors_offers_them_at_once)
+TEST(an_adapter_with_new_descriptors_offers_them_at_once)
 {
 	enter_own_network();
 	for (uint32_t i = 0; i < STATIONS; i++)

@@ -120,7 +120,7 @@ TEST(a_port_of_another_user_is_a_strangers)
 	vb_own_ports_destroy(ports);
 }
 
-TEST(nobody_is_a_stranger_on_another_host)
+TEST(no_sender_on_another_host_is_a_stranger)
 {
 	struct vb_own_ports *ports;
 	uint16_t port;
@@ -237,7 +237,7 @@ TEST(a_port_that_a_fellow_has_after_a_stranger_is_a_fellows)
 	vb_own_ports_destroy(ports);
 }
 
-TEST(of_a_port_that_was_told_nobody_is_asked_until_it_is_removed)
+TEST(an_announced_port_needs_no_query_until_it_is_removed)
 {
 	struct vb_own_ports *ports = begin();
 	uint16_t port = 0;

@@ -262,12 +262,12 @@ static void expect_that_newcomers_join_until_all_are_gone(enum holder holder)
 	program_close(&program);
 }
 
-TEST(who_comes_when_the_port_is_free_again_joins_the_others_until_all_are_gone)
+TEST(a_newcomer_joins_the_others_when_the_port_is_free_again_until_all_are_gone)
 {
 	expect_that_newcomers_join_until_all_are_gone(ANOTHER_USER);
 }
 
-TEST(who_comes_when_the_port_is_not_shared_any_more_joins_the_others_until_all_are_gone)
+TEST(a_newcomer_joins_the_others_when_the_port_is_not_shared_any_more_until_all_are_gone)
 {
 	expect_that_newcomers_join_until_all_are_gone(ANOTHER_PROGRAM);
 }
@@ -306,13 +306,13 @@ static void expect_that_who_closes_all_descriptors_comes_back(void)
 	program_close(&program);
 }
 
-TEST(who_closes_all_descriptors_comes_back_to_the_others)
+TEST(a_program_that_closes_all_descriptors_comes_back_to_the_others)
 {
 	program_enter_namespace();
 	expect_that_who_closes_all_descriptors_comes_back();
 }
 
-TEST(who_closes_all_descriptors_comes_back_to_the_others_on_another_port)
+TEST(a_program_that_closes_all_descriptors_comes_back_to_the_others_on_another_port)
 {
 	enter_network(ANOTHER_PROGRAM);
 	expect_that_who_closes_all_descriptors_comes_back();

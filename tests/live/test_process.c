@@ -316,7 +316,7 @@ static void write_to_one_who_is_killed(void)
 	close(pair[1]);
 }
 
-TEST(who_waits_for_an_event_hears_that_the_peer_was_killed)
+TEST(a_program_that_waits_for_an_event_learns_that_the_peer_was_killed)
 {
 	program_enter_namespace();
 	for (int i = 0; i < (test_is_thorough() ? 100 : 5); i++)
@@ -339,7 +339,7 @@ static void be_successor(int exchange, uint32_t killed_qpn)
 }
 
 /* Its peers do not know that the process is gone, and send to QPs that it had. */
-TEST(packets_for_a_killed_process_do_not_disturb_who_takes_its_number)
+TEST(packets_for_a_killed_process_do_not_disturb_its_successor)
 {
 	int pair[2];
 	pid_t pid;

@@ -99,7 +99,7 @@ TEST(a_cpu_is_needed_that_nobody_else_wants)
 	EXPECT(vb_spin_has_cpu(&spin, BEGIN_NS + VB_SPIN_RESTS_NS));
 }
 
-TEST(who_does_not_know_does_not_spin)
+TEST(a_helper_that_cannot_read_the_load_does_not_spin)
 {
 	EXPECT(!vb_spin_has_cpu(&spin, BEGIN_NS));
 	loadavg = "none";
@@ -118,7 +118,7 @@ TEST(threads_are_counted_now_and_then_only)
 	EXPECT_EQ(reads, 2);
 }
 
-TEST(who_lost_its_cpu_rests_and_counts_again)
+TEST(a_helper_that_lost_its_cpu_rests_and_counts_again)
 {
 	pin();
 	loadavg = "1";

@@ -72,7 +72,7 @@ TEST(one_sided_requests_are_served)
 	program_close(&program);
 }
 
-TEST(completions_wake_who_waits_for_them)
+TEST(completions_wake_a_thread_that_waits_for_them)
 {
 	program_enter_namespace();
 	program_open(&program);

@@ -77,12 +77,12 @@ static void meet_among_strangers(const struct hold *hold)
 	stranger_end(stranger);
 }
 
-TEST(who_holds_a_name_that_others_may_have_gets_nothing)
+TEST(a_stranger_that_holds_a_name_that_others_may_have_gets_nothing)
 {
 	meet_among_strangers(&(struct hold){ SOCK_SEQPACKET, false, members, 200, 1 });
 }
 
-TEST(who_holds_such_a_name_by_a_datagram_socket_gets_nothing)
+TEST(a_stranger_that_holds_such_a_name_by_a_datagram_socket_gets_nothing)
 {
 	meet_among_strangers(&(struct hold){ SOCK_DGRAM, false, members, 200, 1 });
 }
@@ -98,7 +98,7 @@ TEST(names_that_are_all_held_by_datagram_sockets_keep_nobody_from_anything)
 	meet_among_strangers(&(struct hold){ SOCK_DGRAM, false, members, 0, NUMBERS });
 }
 
-TEST(names_that_are_all_held_by_who_does_not_listen_keep_nobody_from_anything)
+TEST(names_that_are_all_held_by_sockets_that_do_not_listen_keep_nobody_from_anything)
 {
 	meet_among_strangers(&(struct hold){ SOCK_SEQPACKET, true, members, 0, NUMBERS });
 }
@@ -164,7 +164,7 @@ static void open_many_with_lock_held(int type, bool is_silent)
 	stranger_end(stranger);
 }
 
-TEST(a_stranger_that_holds_the_lock_of_those_who_join_does_not_disturb_them)
+TEST(a_stranger_that_holds_the_lock_of_joining_members_does_not_disturb_them)
 {
 	open_many_with_lock_held(SOCK_STREAM, false);
 }
@@ -376,7 +376,7 @@ static void work_alone(void)
 }
 
 /* Other users look like this one there, so the process trusts none of them. */
-TEST(who_has_the_overflow_uid_of_a_namespace_works_and_sends_nothing_to_who_looks_like_him)
+TEST(a_user_with_the_overflow_uid_of_a_namespace_works_and_sends_nothing_to_lookalikes)
 {
 	static const char *const names[] = { "verbatim/65534/%u", "verbatim/4712/%u", NULL };
 	struct hold hold = { SOCK_SEQPACKET, false, names, 0, NUMBERS };

@@ -119,7 +119,7 @@ TEST(a_stranger_that_holds_a_more_special_name_of_a_service_gets_no_requests)
 	connect_by(special, SOCK_SEQPACKET, true);
 }
 
-TEST(a_stranger_that_holds_it_by_a_datagram_socket_gets_no_requests)
+TEST(a_stranger_that_holds_such_a_name_by_a_datagram_socket_gets_no_requests)
 {
 	connect_by(special, SOCK_DGRAM, true);
 }
@@ -197,7 +197,7 @@ TEST(the_guid_of_a_host_cannot_be_told_from_what_everybody_knows)
 }
 
 /* No process waits for one that is stopped, whichever process stopped it. */
-TEST(who_finds_only_processes_that_are_stopped_makes_a_guid_and_says_so)
+TEST(a_process_that_finds_only_stopped_processes_makes_a_guid_and_logs_it)
 {
 	struct party party;
 	uint64_t guid;

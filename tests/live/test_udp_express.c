@@ -299,7 +299,7 @@ TEST(an_express_that_has_no_room_waits_for_it)
 	close_wire(wire);
 }
 
-TEST(nobody_at_the_port_is_told_of_an_express_too)
+TEST(a_port_that_nobody_has_is_reported_for_an_express)
 {
 	struct wire *wire = open_express_wire();
 	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", 100);

@@ -136,12 +136,12 @@ TEST(a_busy_sender_gets_a_socket_of_its_own_and_its_datagrams_look_the_same)
 	expect_flow_between("10.9.0.1", "10.9.0.2");
 }
 
-TEST(one_with_an_ipv6_address_does_so_too)
+TEST(a_busy_sender_with_an_ipv6_address_gets_a_socket_of_its_own)
 {
 	expect_flow_between("fd09::1", "fd09::2");
 }
 
-TEST(and_one_with_a_link_local_address)
+TEST(a_busy_sender_with_a_link_local_address_gets_a_socket_of_its_own)
 {
 	expect_flow_between("fe80::1", "fe80::2");
 }
@@ -165,7 +165,7 @@ TEST(a_coalesced_message_by_a_senders_own_socket_is_cut_up)
 	close_wire(wire);
 }
 
-TEST(nobody_gets_a_socket_of_its_own_where_that_is_not_allowed)
+TEST(a_sender_gets_no_socket_of_its_own_where_that_is_not_allowed)
 {
 	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
 
@@ -249,7 +249,7 @@ TEST(others_are_heard_while_a_sender_has_a_socket_of_its_own)
 	close_wire(wire);
 }
 
-TEST(who_is_about_to_sleep_finds_what_others_sent_at_the_first_look)
+TEST(a_thread_about_to_sleep_finds_what_other_senders_sent_at_the_first_look)
 {
 	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
 	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);

@@ -102,7 +102,7 @@ TEST(a_sender_that_is_a_member_gets_its_own)
 	vb_udp_close(a);
 }
 
-TEST(joining_twice_is_joining_once_and_who_has_left_gets_nothing)
+TEST(joining_twice_is_joining_once_and_a_link_that_has_left_gets_nothing)
 {
 	struct vb_udp *a;
 	struct vb_udp *b;

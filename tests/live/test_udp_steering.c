@@ -127,7 +127,7 @@ TEST(the_last_link_moves_into_the_place_of_a_closed_one)
 	close_group(members);
 }
 
-TEST(a_packet_for_a_place_that_nobody_has_goes_to_somebody)
+TEST(a_packet_for_a_place_without_a_socket_goes_to_some_member)
 {
 	struct vb_udp *members[MEMBERS];
 	struct packet packet;

@@ -247,7 +247,7 @@ TEST(a_deadline_is_kept_when_a_program_has_just_stopped_polling)
 	adapter_end(adapter, pd);
 }
 
-TEST(who_drives_and_then_sleeps_hears_of_the_deadline_though_the_helper_pauses)
+TEST(a_thread_that_drives_and_then_sleeps_learns_of_the_deadline_though_the_helper_pauses)
 {
 	struct line lost;
 	uint64_t deadline_ns;
@@ -266,7 +266,7 @@ TEST(who_drives_and_then_sleeps_hears_of_the_deadline_though_the_helper_pauses)
 	adapter_end(adapter, pd);
 }
 
-TEST(one_waiting_thread_hears_of_what_another_has_driven)
+TEST(a_waiting_thread_learns_of_what_another_has_driven)
 {
 	struct line lines[2];
 	pthread_t waiters[2];
@@ -534,7 +534,7 @@ static bool pushes_alarm(bool has_polled)
  * A thread that polls now and then does most of the work only every few polls: its polls cannot be
  * relied on.
  */
-TEST(only_who_polls_on_pushes_the_alarm)
+TEST(only_a_thread_that_polls_on_pushes_the_alarm)
 {
 	bool is_so = false;
 

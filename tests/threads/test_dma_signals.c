@@ -333,7 +333,7 @@ static void kill_by_bus(void *argument)
 	kill(getpid(), SIGBUS);
 }
 
-TEST(a_signal_that_somebody_sends_does_what_the_program_wants)
+TEST(a_signal_that_a_process_sends_does_what_the_program_wants)
 {
 	install();
 	signal(SIGSEGV, SIG_DFL);

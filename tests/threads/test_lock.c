@@ -31,7 +31,7 @@ static void *count_up(void *argument)
 	return NULL;
 }
 
-TEST(one_has_it_at_a_time)
+TEST(one_thread_has_the_lock_at_a_time)
 {
 	pthread_t threads[THREADS];
 
@@ -43,7 +43,7 @@ TEST(one_has_it_at_a_time)
 	EXPECT_EQ(count, THREADS * TIMES);
 }
 
-TEST(who_has_it_knows)
+TEST(a_thread_that_has_the_lock_knows)
 {
 	vb_lock_init(&lock);
 	EXPECT(!vb_lock_is_mine(&lock));
@@ -65,7 +65,7 @@ static void *try_for_a_while(void *argument)
 	return NULL;
 }
 
-TEST(who_waits_for_a_while_gives_up)
+TEST(a_thread_that_waits_for_a_while_gives_up)
 {
 	bool is_taken = true;
 	pthread_t other;

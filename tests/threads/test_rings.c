@@ -556,7 +556,7 @@ static void write_again_and_again(struct rig *rig, uint32_t count)
 	}
 }
 
-TEST(nobody_reads_the_buffer_of_a_complete_uc_request)
+TEST(the_buffer_of_a_complete_uc_request_is_not_read)
 {
 	struct rig *rig = rig_start(VB_QP_UC);
 
@@ -564,7 +564,7 @@ TEST(nobody_reads_the_buffer_of_a_complete_uc_request)
 	rig_stop(rig);
 }
 
-TEST(nobody_reads_the_buffer_of_a_complete_rc_request)
+TEST(the_buffer_of_a_complete_rc_request_is_not_read)
 {
 	struct rig *rig = rig_start(VB_QP_RC);
 

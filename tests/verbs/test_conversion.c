@@ -303,7 +303,7 @@ TEST(after_deregistering_a_part_the_mapping_is_whole_again)
 	expect_zero(moved + LENGTH, LENGTH);
 }
 
-TEST(it_stays_shared_while_another_region_has_it)
+TEST(memory_stays_shared_while_another_region_has_it)
 {
 	struct ibv_mr *first, *second;
 	uint8_t *memory;

@@ -175,7 +175,7 @@ static void end_thread(pthread_t thread, int fd)
 	EXPECT_EQ(pthread_join(thread, NULL), 0);
 }
 
-TEST(deregistered_beside_another_thread_it_is_not_there_twice)
+TEST(memory_deregistered_beside_another_thread_is_not_there_twice)
 {
 	const size_t length = 20 * MB;
 	uint8_t *memory = allocate_filled(length);
@@ -196,7 +196,7 @@ TEST(deregistered_beside_another_thread_it_is_not_there_twice)
 	end_thread(thread, fd);
 }
 
-TEST(unmapped_while_it_is_registered_nothing_of_it_is_left)
+TEST(nothing_is_left_of_memory_unmapped_while_it_is_registered)
 {
 	const size_t length = 20 * MB;
 	uint8_t *memory = allocate_filled(length);
@@ -214,7 +214,7 @@ TEST(unmapped_while_it_is_registered_nothing_of_it_is_left)
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
-TEST(unmapped_beside_another_thread_nothing_of_it_is_left)
+TEST(nothing_is_left_of_memory_unmapped_beside_another_thread)
 {
 	const size_t length = 20 * MB;
 	uint8_t *memory = allocate_filled(length);
@@ -231,7 +231,7 @@ TEST(unmapped_beside_another_thread_nothing_of_it_is_left)
 }
 
 /* What is freed inside the C library is noticed at the next opportunity. */
-TEST(freed_while_it_is_registered_nothing_of_it_is_left)
+TEST(nothing_is_left_of_memory_freed_while_it_is_registered)
 {
 	const size_t length = 20 * MB;
 	uint8_t *memory = malloc(length);

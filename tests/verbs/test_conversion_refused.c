@@ -443,7 +443,7 @@ TEST(with_requests_that_the_kernel_executes_nothing_becomes_shared)
 }
 
 /* A request may still write to the memory. */
-TEST(with_requests_that_the_kernel_executes_it_stays_shared)
+TEST(with_requests_that_the_kernel_executes_memory_stays_shared)
 {
 	unsigned long queue = 0;
 	struct ibv_mr *mr;

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Bars in SVG: a title, and for each figure its name, a bar with its range, and its value. Ours stand out from what they are held against."""
+"""Bars in SVG: a title, and for each figure its name, a bar with its range, and its value.
+
+Our bars stand out from the bars that they are compared with.
+"""
 
 from xml.sax.saxutils import escape
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The table of measures that are taken in rounds: medians, ranges and what is required of them."""
+"""The table of measures that are taken in rounds: medians, ranges and requirements."""
 
 import statistics
 
@@ -8,7 +8,8 @@ class Report:
     def __init__(self, rounds):
         self.rounds = rounds
         self.required = self.met = 0
-        self.rows = []          # of the table: group, what, values, unit, what is required, whether it is met
+        # Each row: group, what, values, unit, what is required, whether it is met.
+        self.rows = []
         self.name = ""
 
     def group(self, text):
@@ -28,7 +29,7 @@ class Report:
         print(text.rstrip(), flush=True)
 
     def take(self, measures):
-        """A list of {name: figure}, one a round, the measures in turn."""
+        """Returns a list of {name: figure}, one per round, with the measures in turn."""
         return [{name: measure() for name, measure in measures.items()} for _ in range(self.rounds)]
 
 

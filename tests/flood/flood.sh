@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Random and mutated packets on port 4791 while two of our processes, in two networks with a cable between them, exchange
-# data and check every byte (tests/interop/exchange.c). From a foreign address: no byte is wrong and no operation fails. In the
-# peer's own name: operations may fail, but nobody crashes, and no memory changes that the peer has no right to. Both
-# with the sanitizer build and the release build. `make test` sends 100,000 packets a test, half each way; `make
-# test-all` a million.
+# Random and mutated packets on port 4791 while two of our processes, in two networks with a cable
+# between them, exchange data and check every byte (tests/interop/exchange.c). From a foreign
+# address: no byte is wrong and no operation fails. In the peer's own name: operations may fail, but
+# no process crashes, and no memory changes that the peer has no right to. Both tests run with the
+# sanitizer build and the release build. `make test` sends 100,000 packets per test, half each way;
+# `make test-all` sends a million.
 
 set -u
 
@@ -24,15 +25,16 @@ directory=$(mktemp -d)
 passed=0 failed=0
 started=()
 
-# Ends what it started and takes its files along.
+# Ends the processes that this script started and removes its files.
 clean_up() {
 	kill "${started[@]}" 2>/dev/null
 	rm -r "$directory"
 }
 trap clean_up EXIT
 
-# Here is va with 10.9.0.1; there, in the network of a process that only sleeps, vb with 10.9.0.2. Packets are cut
-# before they reach the interface, so that there are no others than those on a real cable.
+# Makes va with 10.9.0.1 here, and vb with 10.9.0.2 there, in the network of a process that only
+# sleeps. Packets are segmented before they reach the interface, so that there are only packets as
+# on a real cable.
 make_wire() {
 	unshare -n sleep infinity &
 	there=$!
@@ -55,7 +57,7 @@ fail() {
 	tail -n 30 "$directory"/*
 }
 
-# exchange_with <build> <options>...: both ends, until client_pid is told to stop.
+# exchange_with <build> <options>...: runs both ends, until client_pid gets the signal to stop.
 exchange_with() {
 	build=$1
 	shift

@@ -35,7 +35,7 @@ struct board {
 	_Atomic uint32_t ready_count;
 	_Atomic bool shall_close; /* asks a reader to close its descriptors */
 	uint32_t qpn[READERS];
-	/* how often each reader got each note */
+	/* How often each reader got each note. */
 	_Atomic uint32_t counts[READERS][SENDERS][SEQUENCES];
 };
 

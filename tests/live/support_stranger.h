@@ -40,8 +40,8 @@ pid_t stranger_start(const struct hold *hold, struct spoils **spoils_out);
 void stranger_end(pid_t stranger);
 
 /*
- * Starts a process that connects to all names with a prefix, as fast as it can or one after the
- * other, and sends what is given, with descriptors.
+ * Starts a process that connects to all names with a prefix: again and again as fast as it can, or,
+ * if is_sending, to one after the other, and sends them messages with descriptors.
  */
 pid_t stranger_visit(const char *prefix, bool is_sending, struct spoils **spoils_out);
 

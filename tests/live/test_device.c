@@ -129,7 +129,7 @@ TEST(gids_follow_the_addresses_of_the_interface)
 	expect_gid(&devices[0], 3, "::ffff:10.0.0.2");
 	expect_gid(&devices[0], 4, "2001:db8::1");
 
-	/* removes the second address of the network as well */
+	/* Removes the second address of the network as well. */
 	ip("address del 10.0.0.1/24 dev d0");
 	EXPECT_EQ(vb_device_watch_take(fd), VB_DEVICE_NEWS);
 	EXPECT_EQ(refresh(&devices[0]), VB_DEVICE_GID_CHANGE);

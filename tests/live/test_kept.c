@@ -99,7 +99,7 @@ TEST(the_keeper_has_no_descriptor_of_the_program)
 
 TEST(a_keeper_that_is_cut_off_gets_a_successor)
 {
-	/* the number of the next one */
+	/* The next descriptor will get this number. */
 	unsigned fd = (unsigned)open("/dev/null", O_RDONLY | O_CLOEXEC);
 	uint8_t *memory = (close((int)fd), shared_memory());
 	struct vb_shared before = keep(memory);

@@ -238,7 +238,7 @@ TEST(a_member_that_is_stopped_does_not_keep_others_from_joining)
 	start_member(group, &group->processes[1]);
 	kill(group->processes[0].pid, SIGSTOP);
 	start_member(group, &group->processes[2]);
-	/* it has announced everything to the new one … */
+	/* The first member has announced everything to the new one … */
 	gets_its_own(group, &group->processes[1]);
 	gets_its_own(group, &group->processes[2]);
 	end_member(&group->processes[1], true);
@@ -260,7 +260,7 @@ TEST(a_place_that_only_a_stopped_member_knows_is_not_taken_for_free)
 	each_gets_its_own(group);
 	kill(stopped->pid, SIGSTOP);
 	end_member(&group->processes[1], true);
-	/* no member announces the remaining socket to it */
+	/* No member announces the remaining socket to the new one. */
 	start_member(group, &group->processes[1]);
 	EXPECT_EQ(group->processes[1].number, 2);
 	kill(stopped->pid, SIGCONT);

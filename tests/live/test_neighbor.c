@@ -146,7 +146,7 @@ static uint8_t *memory_behind_a_wall(void)
 	return private_memory();
 }
 
-/* Drops the capabilities by which root may do it all the same. */
+/* Drops the capability by which root may do it all the same. */
 static void be_ordinary(void)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };

@@ -234,7 +234,7 @@ static bool look_at_all(void)
 	return has_moved;
 }
 
-/* A second passes between two tries, as far as the queried stations know. */
+/* A second passes between two tries, as far as the stations know. */
 static void come_to_rest(void)
 {
 	for (uint32_t tries = 0; tries < 4; tries++) {

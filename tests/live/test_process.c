@@ -356,7 +356,7 @@ TEST(packets_for_a_killed_process_do_not_disturb_its_successor)
 	EXPECT_STR(program_poll(&program), "success");
 	EXPECT_EQ(kill(pid, SIGKILL), 0);
 	EXPECT_EQ(waitpid(pid, NULL, 0), pid);
-	/* the process may have left a letter */
+	/* The process may have left a letter. */
 	EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	pid = fork();
 	EXPECT(pid >= 0);

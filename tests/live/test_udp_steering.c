@@ -37,7 +37,7 @@ static void open_group(struct vb_udp *members[MEMBERS])
 		config.port = vb_udp_port(members[0]);
 		EXPECT_EQ(vb_udp_port(members[i]), config.port);
 	}
-	/* whichever link asks, it applies to all */
+	/* The rule applies to all links, whichever link sets it. */
 	MUST(vb_udp_steer(members[2], SHIFT, MEMBERS - 1, 0));
 }
 
@@ -199,7 +199,7 @@ TEST(the_qpn_decides_which_of_four_processes_gets_a_packet)
 		struct member member = { vb_udp_port(udp), i, ready[1], 100 };
 
 		processes[i] = start_process(receive_own, &member);
-		/* so that their order is the order of opening */
+		/* Waiting makes their order the order of opening. */
 		EXPECT_EQ(read(ready[0], &byte, 1), 1);
 	}
 	MUST(vb_udp_steer(udp, SHIFT, MEMBERS - 1, 0));

@@ -2,7 +2,7 @@
 /*
  * Two adapters of this process, A and B, and an RC connection between them, by nothing but the
  * verbs that any program uses. Each side has a page-aligned buffer that a test may take away;
- * everything else is released only when the process ends.
+ * everything is released only when the process ends.
  */
 #ifndef VB_TESTS_SUPPORT_VERBS_H
 #define VB_TESTS_SUPPORT_VERBS_H

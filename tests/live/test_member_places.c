@@ -238,7 +238,7 @@ TEST(a_member_that_is_stopped_does_not_keep_others_from_joining)
 	start_member(group, &group->processes[1]);
 	kill(group->processes[0].pid, SIGSTOP);
 	start_member(group, &group->processes[2]);
-	/* The first member has announced everything to the new one … */
+	/* The second member has announced everything to the new one … */
 	gets_its_own(group, &group->processes[1]);
 	gets_its_own(group, &group->processes[2]);
 	end_member(&group->processes[1], true);

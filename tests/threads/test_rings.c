@@ -550,7 +550,7 @@ static void write_again_and_again(struct rig *rig, uint32_t count)
 		memset(rig->from[0][0], (int)i, BUFFER_LENGTH);
 		post_sends(rig, &request, 1);
 		while (!poll_once(&rig->nodes[A].send_cq, completions))
-			/* Rings no bell: its lock would order this thread behind the link. */
+			/* Waits on no bell: its lock would order this thread behind the link. */
 			sched_yield();
 		EXPECT_EQ(completions[0].status, VB_STATUS_SUCCESS);
 	}

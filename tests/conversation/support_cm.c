@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See support_cm.h. */
+/* The two connection managers of the tests: see support_cm.h. */
 #include "support_cm.h"
 
 #include "harness.h"
@@ -149,7 +149,10 @@ struct vb_mad held(const struct talk *talk, uint32_t index)
 	return mad;
 }
 
-/* What a REJ or MRA says; of the others only the kind, for the rest is the same or random. */
+/*
+ * Describes a REJ or an MRA in full. For other messages only the kind is given: the rest is the
+ * same each time, or random.
+ */
 static void describe(const struct vb_mad *mad, char *text, uint32_t size)
 {
 	static const char *const abouts[] = { "REQ", "REP", "other", "?" };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two connection managers that talk, for tests: a client with one connection, and a server that listens.
- * Nothing is delivered by itself; a test says which messages it expects, and whether they arrive.
- * Messages are compared as words: "REQ", "REJ of REQ: invalid service ID", "MRA of REP".
+ * Two connection managers that talk to each other, for tests: a client with one connection, and a
+ * server that listens. No message is delivered by itself; a test says which messages it expects,
+ * and whether they arrive. Messages are compared as words: "REQ", "REJ of REQ: invalid service ID",
+ * "MRA of REP".
  */
 #ifndef VB_TESTS_CONVERSATION_SUPPORT_CM_H
 #define VB_TESTS_CONVERSATION_SUPPORT_CM_H
@@ -29,15 +30,15 @@ struct talk {
 	struct vb_cm_connection *connection[2];
 	struct vb_cm_mad mads[MADS_MAX]; /* taken by expect_mads(), not delivered yet */
 	uint32_t mad_count;
-	struct vb_cm_event event; /* the last one taken */
-	struct vb_cm_meaning meant; /* of the last MAD that was nobody's */
+	struct vb_cm_event event; /* the last event taken */
+	struct vb_cm_meaning meant; /* of the last MAD that belonged to no connection */
 };
 
 /* Machines, the listener (backlog 2, any IPv4 address) and the client's connection. */
 struct talk *talk_begin(void);
 void talk_end(struct talk *talk);
 
-struct vb_cm_request talk_request(void); /* that the client sends by default; 3 retries */
+struct vb_cm_request talk_request(void); /* the client's default; 3 retries */
 struct vb_cm_reply talk_reply(void);
 struct vb_service_ip talk_ip(void);
 struct vb_flow talk_flow(int from);
@@ -47,25 +48,25 @@ void accept_server(struct talk *talk);
 void establish_client(struct talk *talk);
 void disconnect_from(struct talk *talk, int side);
 
-/* All the way until both are connected, with all messages taken and delivered. */
+/* Drives both sides until they are connected, with all messages taken and delivered. */
 struct talk *talk_connected(void);
 
-/* These MADs and no others are there to be sent; they are held until they are heard or lost. */
+/* Exactly these MADs are ready to be sent; they are held until they are heard or lost. */
 #define expect_mads(talk, side, ...) \
 	expect_mads_at(__FILE__, __LINE__, talk, side, (const char *const[]){ __VA_ARGS__, NULL })
 #define expect_silence_of(talk, side) \
 	expect_mads_at(__FILE__, __LINE__, talk, side, (const char *const[]){ NULL })
 void expect_mads_at(const char *file, int line, struct talk *talk, int side,
 		    const char *const *words);
-/* The held MADs arrive at that side: it must take them. */
+/* The held MADs arrive at that side, which must accept them. */
 void hear(struct talk *talk, int to);
-/* The same, and they stay held, to arrive once more. */
+/* The same, but the MADs stay held and can arrive once more. */
 void hear_copies(struct talk *talk, int to);
 void lose_held(struct talk *talk);
-/* They arrive and must be nobody's; with `is_refused` they are answered as such. */
+/* The held MADs arrive and must belong to no connection. With `is_refused` they get that answer. */
 void hear_as_nobody(struct talk *talk, int to, bool is_refused);
 
-/* Both at once: the side has this to say, and the other one hears it. */
+/* Both in one call: the side sends these MADs, and the other side hears them. */
 #define say(talk, from, ...)                          \
 	do {                                          \
 		expect_mads(talk, from, __VA_ARGS__); \
@@ -82,16 +83,16 @@ void expect_events_at(const char *file, int line, struct talk *talk, int side,
 #define expect_state(talk, side, state) \
 	EXPECT_STR(vb_cm_state_describe(vb_cm_connection_state((talk)->connection[side])), state)
 
-/* The time of that machine's next deadline comes. */
+/* Time passes until the next deadline of that machine. */
 void wait_for(struct talk *talk, int side);
 void pass_ns(struct talk *talk, uint64_t ns);
 
-/* Nobody hears messages at the other side any more. */
+/* From now on the other side hears no messages. */
 void lose_peer(struct talk *talk, int side);
 
-/* That MAD is held as if the side had sent it. */
+/* Holds that MAD as if the side had sent it. */
 void hold_mad(struct talk *talk, int from, const struct vb_mad *mad);
-/* The MAD that is held, parsed. */
+/* The held MAD, parsed. */
 struct vb_mad held(const struct talk *talk, uint32_t index);
 
 #endif

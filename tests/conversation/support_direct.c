@@ -8,7 +8,7 @@ enum { ROWS = 1 << 15, RECORD = 64, LONG = 0x40000 };
 struct vb_reach direct_reach;
 _Atomic uint32_t direct_busy;
 
-static struct vb_key_row key_rows[2][ROWS]; /* what B shows, at first and then */
+static struct vb_key_row key_rows[2][ROWS]; /* what B publishes, at first and later */
 static struct vb_qp_row qp_rows[2][ROWS];
 static struct vb_srq_row srq_rows[2][VB_SRQ_ROWS];
 static struct vb_ring_memory line_memory;
@@ -34,7 +34,7 @@ struct pair *connect_directly_as(struct setup setup)
 {
 	struct pair *p;
 
-	setup.icrc_mode = VB_ICRC_OFF; /* packets on a line have none */
+	setup.icrc_mode = VB_ICRC_OFF; /* packets on a shared-memory link have none */
 	p = pair_connect(&setup);
 	direct_reach = (struct vb_reach){
 		.way = VB_REACH_OWN,

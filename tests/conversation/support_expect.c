@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Time, and what comes out of the adapters besides packets: completions, events, memory. */
+/* Time, and everything besides packets that the adapters produce: completions, events, memory. */
 #include "support_pair.h"
 
 #include <inttypes.h>
@@ -79,7 +79,7 @@ static bool has_length(const struct vb_completion *c)
 	       c->opcode == VB_COMPLETION_COMPARE_SWAP || c->opcode == VB_COMPLETION_FETCH_ADD;
 }
 
-/* "wr=1 SUCCESS RECV len=8 imm=0x2a grh", or "wr=1 WR_FLUSH_ERR". */
+/* Formats a completion as "wr=1 SUCCESS RECV len=8 imm=0x2a grh", or "wr=1 WR_FLUSH_ERR". */
 static void describe_completion(const struct vb_completion *c, char *text, size_t size)
 {
 	int used =
@@ -99,7 +99,7 @@ static void describe_completion(const struct vb_completion *c, char *text, size_
 		snprintf(text + used, size - (size_t)used, " grh");
 }
 
-/* Compares what is in the CQ with the lines; returns the first line that is left over. */
+/* Compares the completions in the CQ with the lines; returns the first line without a match. */
 static const char *const *take_completions(const char *file, int line, struct vb_cq *cq,
 					   const char *const *expected)
 {

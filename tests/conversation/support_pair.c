@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making and ending the pair of adapters, the objects on them, and bringing QPs up. */
+/* Making and destroying the pair of adapters and the objects on them, and bringing QPs up. */
 #include "support_pair.h"
 
 #include <stdlib.h>
@@ -283,7 +283,10 @@ static void node_destroy(struct node *node)
 	free(node->qp_rows);
 }
 
-/* Runs at exit of a test that passed: everything can be destroyed, whatever state the test left it in. */
+/*
+ * Runs at the exit of a test that passed: everything can be destroyed, in whatever state the test
+ * left it.
+ */
 static void pair_end(void)
 {
 	node_destroy(&pair->node[A]);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two adapters, A and B, in this process's memory, and the wire between them in the hands of the test. What is
- * sent is pulled out, compared with lines of vb_packet_describe() and held in flight until the test delivers or
- * loses it. Packets in the same words can be played at an adapter with inject(). Time stands still unless the
- * test moves it. Everything is destroyed, with checks, when the test's process ends.
+ * Two adapters, A and B, in the memory of this process; the test controls the wire between them.
+ * What is sent is pulled out, compared with lines of vb_packet_describe() and held in flight until
+ * the test delivers or loses it. inject() plays packets in the same words at an adapter. Time
+ * stands still unless the test moves it. Everything is destroyed, with checks, when the test's
+ * process ends.
  */
 #ifndef VB_TESTS_CONVERSATION_SUPPORT_PAIR_H
 #define VB_TESTS_CONVERSATION_SUPPORT_PAIR_H
@@ -22,12 +23,12 @@
 
 enum side { A, B };
 
-/* Where things lie in each node's region, as offsets. All of it is filled with a pattern at first. */
+/* Offsets in each node's region. The whole region is filled with a pattern at first. */
 enum {
 	LOCAL = 0x00000, /* what requests send */
-	SINK = 0x40000, /* where READs and atomics put what they get */
-	TARGET = 0x80000, /* what the peer's WRITEs, READs and atomics name */
-	RECV = 0xc0000, /* receive number n has RECV + n * RECV_STEP */
+	SINK = 0x40000, /* where READs and atomics put their results */
+	TARGET = 0x80000, /* the target of the peer's WRITEs, READs and atomics */
+	RECV = 0xc0000, /* receive number n uses RECV + n * RECV_STEP */
 	RECV_STEP = 0x1000,
 	MEMORY_LENGTH = 0x100000,
 };
@@ -62,9 +63,9 @@ struct setup {
 	uint32_t reads_in;
 	uint32_t qp_access;
 	uint32_t mr_access;
-	uint32_t psn[2]; /* first PSN that each side sends with */
+	uint32_t psn[2]; /* the first PSN that each side sends */
 	enum vb_qp_state state[2]; /* how far to bring each QP */
-	uint64_t mr_length; /* of the main region; 0: all */
+	uint64_t mr_length; /* of the main region; 0: all of it */
 	uint32_t flight_packets_max; /* 0: the adapter's default */
 	uint32_t flight_window_max; /* 0: no bound */
 	uint32_t batch_qpn_mask;
@@ -93,7 +94,7 @@ struct node {
 	struct vb_qp *qp;
 	uint8_t *memory; /* MEMORY_LENGTH bytes */
 	uint64_t iova; /* of memory[0] */
-	/* What tests made besides; destroyed at the end in the right order. */
+	/* Objects that tests made in addition; destroyed at the end in the right order. */
 	struct vb_qp *qps[OBJECTS_MAX];
 	struct vb_mr *mrs[OBJECTS_MAX];
 	struct vb_mw *mws[OBJECTS_MAX];
@@ -104,7 +105,7 @@ struct held {
 	enum side from;
 	struct vb_flow flow;
 	uint16_t ip_id;
-	uint16_t line; /* that it takes; 0: the wire */
+	uint16_t line; /* the link that the packet takes; 0: the wire */
 	uint32_t length;
 	uint8_t bytes[4096 + 128];
 	char text[256];
@@ -116,7 +117,7 @@ struct pair {
 	uint64_t now_ns;
 	struct held held[HELD_MAX]; /* packets in flight, oldest first */
 	uint32_t held_count;
-	struct held early[2]; /* pulled by wait_until_work(); the next one that the side sends */
+	struct held early[2]; /* pulled by wait_until_work(); the next packet that the side sends */
 	bool has_early[2];
 	struct vb_sge sges[64]; /* of requests being built */
 	uint32_t sge_next;
@@ -124,7 +125,7 @@ struct pair {
 
 /* Setting up */
 
-/* RC, UC, UD or XRC_SEND with the usual attributes: tests change what they are about. */
+/* RC, UC, UD or XRC_SEND with the usual attributes; a test changes those it is about. */
 struct setup setup_of(enum vb_qp_type type, uint32_t mtu);
 struct pair *pair_connect(const struct setup *setup);
 struct pair *pair_connect_rc(uint32_t mtu);
@@ -138,7 +139,7 @@ struct vb_qp_attr attr_towards(struct pair *p, enum side side, enum vb_qp_state 
 /* Brings a QP of one side, fresh or in RESET, up to `state`. */
 void bring_up(struct pair *p, enum side side, struct vb_qp *qp, vb_qpn peer,
 	      enum vb_qp_state state);
-/* Just the state, as for RESET, ERR, SQD and from SQD and SQE back to RTS. */
+/* Changes only the state, as for RESET, ERR, SQD, and back to RTS from SQD and SQE. */
 void modify_state(struct pair *p, enum side side, enum vb_qp_state state);
 void expect_state(struct pair *p, enum side side, enum vb_qp_state state);
 
@@ -169,7 +170,10 @@ static inline uint32_t recv_at(uint64_t wr_id)
 	return (uint32_t)(RECV + wr_id * RECV_STEP);
 }
 
-/* Posting. Requests are signaled; `request` functions only build one, for the test to change and post. */
+/*
+ * Posting. Requests are signaled; a `request` function only builds one, for the test to change and
+ * post.
+ */
 
 struct vb_sge sge_at(struct pair *p, enum side side, uint32_t offset, uint32_t length);
 struct vb_send_request send_request(struct pair *p, enum side side, uint64_t wr_id,
@@ -190,7 +194,7 @@ struct vb_send_request bind_request(struct pair *p, enum side side, uint64_t wr_
 				    struct vb_mw *mw, uint32_t offset, uint32_t length,
 				    uint32_t access);
 struct vb_send_request invalidate_request(uint64_t wr_id, uint32_t key);
-/* The same from one buffer whose key opens nothing. */
+/* The same from one buffer, whose lkey opens no memory. */
 struct vb_send_request with_wrong_lkey(struct pair *p, struct vb_send_request request);
 
 void post(struct pair *p, enum side side, struct vb_send_request request);
@@ -204,7 +208,7 @@ void post_fetch_add(struct pair *p, enum side side, uint64_t wr_id, uint64_t add
 void post_compare_swap(struct pair *p, enum side side, uint64_t wr_id, uint64_t compare,
 		       uint64_t swap);
 void post_datagram(struct pair *p, enum side side, uint64_t wr_id, uint32_t length);
-/* To B's SRQ if it has one. The buffer is recv_at(wr_id). */
+/* Posts to B's SRQ if there is one. The buffer is recv_at(wr_id). */
 void post_recv(struct pair *p, enum side side, uint64_t wr_id, uint32_t length);
 vb_err try_post_recv(struct pair *p, enum side side, uint64_t wr_id, uint32_t length);
 vb_err try_post_recv_sges(struct pair *p, enum side side, uint64_t wr_id, const struct vb_sge *sges,
@@ -213,7 +217,8 @@ vb_err try_post_recv_sges(struct pair *p, enum side side, uint64_t wr_id, const 
 /* The wire */
 
 /*
- * All that `side` has to send now is exactly these packets; they are then in flight. Lines are compared by words_match().
+ * `side` now sends exactly these packets; they are then in flight. Lines are compared by
+ * words_match().
  */
 #define expect_sent(p, side, ...) \
 	pair_expect_sent(__FILE__, __LINE__, p, side, (const char *[]){ __VA_ARGS__, NULL })
@@ -222,35 +227,36 @@ vb_err try_post_recv_sges(struct pair *p, enum side side, uint64_t wr_id, const 
 void pair_expect_sent(const char *file, int line, struct pair *p, enum side side,
 		      const char *const *expected);
 
-void send_all(struct pair *p, enum side side); /* whatever it has to send is then in flight */
+void send_all(struct pair *p, enum side side); /* puts in flight whatever the side has to send */
 void deliver(struct pair *p); /* everything in flight, in order, in one batch a side */
 void deliver_one_by_one(struct pair *p); /* the same, each packet in a call of its own */
-void deliver_nth(struct pair *p, uint32_t index); /* stays in flight: so this can also duplicate */
+/* leaves it in flight, so this can also duplicate */
+void deliver_nth(struct pair *p, uint32_t index);
 void lose(struct pair *p); /* everything in flight */
-void corrupt_nth(struct pair *p, uint32_t index); /* flips one bit of its last payload byte */
-void settle(
-	struct pair *p); /* a perfect wire until nobody has anything to send; time stands still */
+void corrupt_nth(struct pair *p, uint32_t index); /* flips one bit of the last payload byte */
+/* a perfect wire until neither side has anything to send; time stands still */
+void settle(struct pair *p);
 
 /*
- * A hand-made packet from the other side, in the words of packet_words.h. Usual are the TARGET, the main region, the peer's QP
- * and Q_Key, and the SRQ.
+ * Delivers a hand-made packet from the other side, in the words of packet_words.h. The defaults are
+ * the TARGET, the main region, the peer's QP and Q_Key, and the SRQ.
  */
 void inject(struct pair *p, enum side to, const char *line);
 
 /* Time */
 
 bool pair_has_packet(struct pair *p, enum side side);
-void wait_ns(struct pair *p, uint64_t ns); /* timers fire on the way, each at its time */
-uint64_t wait_until_work(struct pair *p,
-			 enum side side); /* until it has a packet to send; returns how long */
+void wait_ns(struct pair *p, uint64_t ns); /* timers fire on the way, each at its deadline */
+/* until the side has a packet to send; returns how long */
+uint64_t wait_until_work(struct pair *p, enum side side);
 uint64_t wait_until_completion(struct pair *p, enum side side);
 
-/* Nothing happens any more, however long one waits. */
+/* Nothing more happens, however long the test waits. */
 void expect_rest(struct pair *p, enum side side);
 
-/* What comes out */
+/* Results */
 
-/* All completions there are: first those of the send CQ, then those of the receive CQ. */
+/* All completions that are there: first those of the send CQ, then those of the receive CQ. */
 #define expect_completions(p, side, ...) \
 	pair_expect_completions(__FILE__, __LINE__, p, side, (const char *[]){ __VA_ARGS__, NULL })
 #define expect_no_completion(p, side) \
@@ -274,7 +280,11 @@ void pair_expect_events(const char *file, int line, struct pair *p, enum side si
 #define expect_dropped(p, side, name, value) \
 	EXPECT_EQ(vb_nic_counters((p)->node[side].nic)->drops[VB_DROP_##name], value)
 
-/* `length` bytes at one place are the other's original ones; the pattern is not overwritten; the injected byte. */
+/*
+ * expect_copied(): `length` bytes at one place are the original ones of the other place.
+ * expect_untouched(): the pattern is not overwritten. expect_injected(): all bytes are the injected
+ * one.
+ */
 #define expect_copied(p, from_side, from, to_side, to, length) \
 	pair_expect_copied(__FILE__, __LINE__, p, from_side, from, to_side, to, length)
 void pair_expect_copied(const char *file, int line, struct pair *p, enum side from_side,

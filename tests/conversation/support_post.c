@@ -9,7 +9,9 @@ struct vb_sge sge_at(struct pair *p, enum side side, uint32_t offset, uint32_t l
 	return (struct vb_sge){ p->node[side].iova + offset, length, key_of(p, side) };
 }
 
-/* Lives until 64 more requests were built: long enough to be changed and posted. */
+/*
+ * The SGE stays valid until 64 more requests are built: long enough to change and post the request.
+ */
 static const struct vb_sge *keep_sge(struct pair *p, struct vb_sge sge)
 {
 	struct vb_sge *kept = &p->sges[p->sge_next++ % 64];

@@ -19,12 +19,15 @@ static void describe_held(struct held *held)
 	vb_packet_describe(&packet, held->text, sizeof(held->text));
 }
 
-/* The next packet of that side; false if there is none. */
+/* Takes the next packet of that side; false if there is none. */
 static bool take_packet(struct pair *p, enum side side, struct held *held)
 {
 	static struct vb_slot slot;
 
-	/* UC and UD complete with the call after the one that sent: an owner goes on while there is work. */
+	/*
+	 * UC and UD complete in the call after the one that sent: an owner thread continues while
+	 * there is work.
+	 */
 	while (vb_nic_transmit(p->node[side].nic, p->now_ns, &slot, 1) == 0)
 		if (!vb_nic_has_work(p->node[side].nic))
 			return false;
@@ -46,7 +49,7 @@ bool pair_has_packet(struct pair *p, enum side side)
 	return p->has_early[side];
 }
 
-/* One packet into the flight; false if there is none. */
+/* Pulls one packet into the flight; false if there is none. */
 static bool pull(struct pair *p, enum side side)
 {
 	EXPECT(p->held_count < HELD_MAX);
@@ -79,7 +82,7 @@ void send_all(struct pair *p, enum side side)
 		;
 }
 
-/* The headers and the payload in pieces, as a link may hand them over. */
+/* Delivers the headers and the payload in pieces, as a link may hand them over. */
 static void receive_frames(struct pair *p, enum side to, const struct held *const *packets,
 			   uint32_t count)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A short SEND on the wire that takes no turn of the engine: the same comes of it as by doorbell and turns. (Lines: test_line.c.) */
+/*
+ * A short SEND on the wire that takes no turn of the engine has the same results as one sent by
+ * doorbell and turns. (Shared-memory links: test_line.c.)
+ */
 #include "support_pair.h"
 
 #include <string.h>
@@ -28,7 +31,7 @@ static uint32_t send_by_turns(struct pair *p, struct vb_slot slots[CAPACITY])
 	return vb_nic_transmit(node_of(p, A)->nic, p->now_ns, slots, CAPACITY);
 }
 
-/* A owes an ACK for a request of B, if so wished. */
+/* A owes an ACK for a request of B if `owes_ack`. */
 static struct pair *connect_and_owe(bool owes_ack)
 {
 	struct setup setup = setup_of(VB_QP_RC, 1024);
@@ -88,7 +91,7 @@ static struct outcome send_and_look(uint32_t length, bool owes_ack, bool goes_at
 	return outcome;
 }
 
-/* Twins, in two processes: one takes its turn, the other goes at once. */
+/* Two processes do the same: one sends in a turn of the engine, the other sends immediately. */
 static void expect_same_packets(uint32_t length, bool owes_ack)
 {
 	struct outcome *by_turns = mmap(NULL, sizeof(*by_turns), PROT_READ | PROT_WRITE,
@@ -155,7 +158,7 @@ TEST(what_went_at_once_comes_again_if_nobody_answers)
 	expect_completions(p, A, "wr=4 SUCCESS SEND");
 }
 
-/* Of two that were posted the second takes its turn. */
+/* Of two posted requests, the second takes its turn. */
 TEST(what_is_posted_behind_it_is_not_forgotten)
 {
 	struct pair *p = connect_and_owe(false);

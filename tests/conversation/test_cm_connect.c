@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making a connection: what the messages say, what both programs learn, whom a request reaches. */
+/*
+ * Making a connection: the contents of the messages, what both programs learn, and which listener a
+ * request reaches.
+ */
 #include "harness.h"
 #include "support_cm.h"
 
@@ -38,11 +41,11 @@ TEST(each_side_learns_how_to_set_its_qp)
 	EXPECT_MEM(&server.flow, &to_client, sizeof(to_client));
 	EXPECT_EQ(client.mtu, 3);
 	EXPECT_EQ(server.mtu, 3);
-	EXPECT_EQ(client.initiator_depth, 2); /* what the server takes */
-	EXPECT_EQ(client.responder_resources, 1); /* what the server has out */
+	EXPECT_EQ(client.initiator_depth, 2); /* what the server accepts */
+	EXPECT_EQ(client.responder_resources, 1); /* what the server has outstanding */
 	EXPECT_EQ(server.initiator_depth, 1);
 	EXPECT_EQ(server.responder_resources, 2);
-	EXPECT_EQ(client.rnr_retry_count, 5); /* the server's, and the other way round */
+	EXPECT_EQ(client.rnr_retry_count, 5); /* the server's, and vice versa */
 	EXPECT_EQ(server.rnr_retry_count, 6);
 	EXPECT_EQ(client.retry_count, 7);
 	EXPECT_EQ(server.retry_count, 7);

@@ -199,7 +199,7 @@ TEST(a_dreq_for_what_is_not_answered_yet_is_ignored)
 
 /* --- destroying ------------------------------------------------------------------------------- */
 
-/* Its communication ID is gone: a message for it is nobody's. */
+/* False once the communication ID is gone: a message for it belongs to no connection. */
 static bool is_known(struct talk *talk, int side, uint32_t id)
 {
 	struct vb_mad mad = { .kind = VB_MAD_DREP, .remote_id = id };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages that come twice, late, or for something that is over. */
+/* Messages that arrive twice, late, or for something that has ended. */
 #include "harness.h"
 #include "support_cm.h"
 
-/* Up to where the server's program has seen the request; the REQ is still held. */
+/* Until the server's program has seen the request; the REQ is still held. */
 static struct talk *talk_requested(void)
 {
 	struct talk *talk = talk_begin();
@@ -68,7 +68,7 @@ TEST(a_req_that_comes_again_after_the_rep_has_it_sent_again)
 {
 	struct talk *talk = talk_requested();
 
-	pass_ns(talk, 1000000); /* its own retry comes later than the client's */
+	pass_ns(talk, 1000000); /* the server's own retry comes later than the client's */
 	accept_server(talk);
 	expect_mads(talk, SERVER, "REP");
 	lose_held(talk);
@@ -258,7 +258,7 @@ TEST(a_request_with_a_qp_that_is_connected_is_stale_and_ends_the_old_connection)
 	struct vb_cm_request request = talk_request();
 	struct vb_service_ip ip = talk_ip();
 
-	request.ip = &ip; /* with the same QPN: the peer was started anew */
+	request.ip = &ip; /* with the same QPN: the peer was started again */
 	EXPECT_EQ(vb_cm_connection_create(talk->cm[CLIENT], NULL, &again), VB_OK);
 	EXPECT_EQ(vb_cm_connect(again, &request, talk->now_ns), VB_OK);
 	say(talk, CLIENT, "REQ");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Several machines are the connection manager of one host: messages for another process, messages for
- * nobody, and the last words for a process that died.
+ * Several machines form the connection manager of one host: messages for another process, messages
+ * for no process, and the last messages for a process that died.
  */
 #include "harness.h"
 #include "support_cm.h"
@@ -198,7 +198,7 @@ TEST(what_is_no_mad_is_malformed)
 
 /* --- last words ------------------------------------------------------------------------------- */
 
-/* The only row of the side that somebody is to be told about. */
+/* The only row of the side that has a peer to notify. */
 static struct vb_cm_row row_of(const struct talk *talk, int side)
 {
 	struct vb_cm_row found = { 0 };
@@ -215,7 +215,10 @@ static struct vb_cm_row row_of(const struct talk *talk, int side)
 	return found;
 }
 
-/* The server's process dies; another one of its host says farewell from what is in the row. */
+/*
+ * The server's process dies; another process of its host sends the farewell from the row's
+ * contents.
+ */
 static void die(struct talk *talk)
 {
 	struct vb_cm_row row = row_of(talk, SERVER);
@@ -240,7 +243,9 @@ TEST(a_connection_of_a_dead_process_is_ended_by_a_dreq)
 	talk_end(talk);
 }
 
-/* As of a forked process that goes on with a copy of the machine: the old rows are its parent's. */
+/*
+ * As in a forked process that continues with a copy of the machine: the old rows are its parent's.
+ */
 TEST(rows_elsewhere_hold_what_the_old_ones_did)
 {
 	struct talk *talk = talk_connected();
@@ -348,7 +353,7 @@ TEST(nobody_is_to_be_told_about_what_is_over)
 	talk_end(talk);
 }
 
-/* Each process has few of its own, and must not give one out again before it gave out all. */
+/* Each process has few IDs of its own, and must not reuse one before it has used them all. */
 TEST(communication_ids_come_back_late_and_do_not_tell_the_next)
 {
 	struct vb_cm_config config = { .seed = 9,

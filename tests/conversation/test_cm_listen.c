@@ -22,7 +22,7 @@ static struct vb_cm_listener *listen_to(struct talk *talk, uint16_t port, uint32
 	return listener;
 }
 
-/* Who gets a request for that address; NULL: nobody. */
+/* The listener that gets a request for that address, or NULL. */
 static struct vb_cm_listener *reached(struct talk *talk, uint16_t port, struct vb_gid address)
 {
 	static uint32_t next_qpn = 0x1000;
@@ -210,7 +210,7 @@ TEST(a_transport_that_there_is_not_is_rejected)
 	talk_end(talk);
 }
 
-/* A client of its own for each: another ID and another QP. */
+/* Each request has a client of its own: another ID and another QP. */
 static void flood(struct talk *talk, uint32_t count)
 {
 	struct vb_service_ip ip = talk_ip();
@@ -241,7 +241,7 @@ TEST(requests_over_the_backlog_are_dropped_and_may_come_again)
 	accept_server(talk);
 	expect_mads(talk, SERVER, "REP");
 	connect_client(talk);
-	say(talk, CLIENT, "REQ"); /* there is a place again */
+	say(talk, CLIENT, "REQ"); /* there is room again */
 	expect_events(talk, SERVER, "REQUEST");
 	talk_end(talk);
 }

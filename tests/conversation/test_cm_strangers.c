@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of somebody who knows the numbers of a connection, but sends from another address than its peer: they
- * change nothing, and what he is told is what anybody is told who guesses wrong.
+ * Messages of a sender that knows the numbers of a connection, but sends from another address than
+ * the peer's. They change nothing, and the sender gets the answer that any wrong guess gets.
  */
 #include "harness.h"
 #include "support_cm.h"
@@ -14,7 +14,7 @@ static struct vb_flow flow_from_elsewhere(int to)
 	return flow;
 }
 
-/* The MADs that are held come from the stranger. */
+/* Makes the held MADs come from the other address. */
 static void disguise(struct talk *talk, int to)
 {
 	for (uint32_t i = 0; i < talk->mad_count; i++)
@@ -30,7 +30,7 @@ static void expect_nothing_to_say_to_peer(struct talk *talk, int side)
 		EXPECT(vb_gid_equal(&mad.flow.destination, &flow.source));
 }
 
-/* What is held comes from elsewhere, and is nobody's; then it comes from the peer. */
+/* The held MADs come from elsewhere and belong to no connection; then they come from the peer. */
 static void hear_from_stranger(struct talk *talk, int to, const char *state)
 {
 	struct vb_cm_mad real = talk->mads[0];
@@ -46,7 +46,7 @@ static void hear_from_stranger(struct talk *talk, int to, const char *state)
 	hear(talk, to);
 }
 
-/* A connection of the client's machine with that QPN, and its REQ, which is held. */
+/* A new connection of the client's machine with that QPN, and its REQ, which is held. */
 static struct vb_cm_connection *request_again(struct talk *talk, vb_qpn qpn)
 {
 	struct vb_cm_request request = talk_request();
@@ -70,7 +70,7 @@ TEST(a_stale_req_from_another_address_leaves_the_old_connection_alone)
 	hear(talk, SERVER);
 	expect_silence_of(talk, SERVER);
 	expect_state(talk, SERVER, "CONNECTED");
-	expect_events(talk, SERVER, "REQUEST"); /* one of his own */
+	expect_events(talk, SERVER, "REQUEST"); /* a connection of the stranger's own */
 	EXPECT_EQ(vb_cm_connection_state(talk->event.connection), VB_CM_REQ_RCVD);
 	talk_end(talk);
 }
@@ -214,7 +214,7 @@ TEST(a_rej_of_a_connection_from_another_address_is_nobodys)
 	talk_end(talk);
 }
 
-/* It names its sender only, by ID and GUID, which a stranger may know. */
+/* The REJ names its sender only, by ID and GUID, which a stranger may know. */
 TEST(a_rej_for_a_timeout_from_another_address_is_nobodys)
 {
 	struct talk *talk = talk_connected();

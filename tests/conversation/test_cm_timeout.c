@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages that are not answered: when they are sent again, how often, and what comes then. */
+/* Messages that are not answered: when they are sent again, how often, and what follows. */
 #include "harness.h"
 #include "support_cm.h"
 
 #define RETRY_NS (2 * vb_mad_timeout_ns(16) + vb_mad_timeout_ns(20))
 
-/* Sends it again and again; all are lost. */
+/* The side sends the message repeatedly; every copy is lost. */
 static void lose_all(struct talk *talk, int side, const char *word, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {

@@ -347,8 +347,9 @@ TEST(cq_overrun_while_sending_ends_the_qp)
 }
 
 /*
- * The CQ of the main QP's receives has room for one and is full. A second QP, whose sends complete there, has a send that
- * fails while the packets of both are made: the CQ overruns, and the main QP will end.
+ * The CQ of the main QP's receives has room for one completion and is full. A second QP, whose
+ * sends complete there, has a send that fails while the packets of both QPs are made: the CQ
+ * overruns, and the main QP will end.
  */
 static void overrun_while_sending(struct pair *p)
 {
@@ -371,7 +372,7 @@ static void overrun_while_sending(struct pair *p)
 	vb_qp_ring_send(qp);
 	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, slots, 4), 1);
 	EXPECT(vb_cq_has_overrun(p->node[A].recv_cq));
-	EXPECT_EQ(vb_cq_waiting(p->node[A].send_cq), 0); /* the link has yet to read the buffer */
+	EXPECT_EQ(vb_cq_waiting(p->node[A].send_cq), 0); /* the link has not read the buffer yet */
 	EXPECT(vb_nic_has_work(p->node[A].nic));
 	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, slots, 4), 0);
 	expect_state(p, A, VB_STATE_ERR);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer on the same host: requests that the initiator executes itself in the target's memory, which go by what the target shows of its
- * tables, and lines without room. Whatever is not plainly permitted goes out in packets, and the target says what is wrong.
+ * A peer on the same host: requests that the initiator itself executes in the target's memory,
+ * based on the tables that the target publishes, and shared-memory links without room. Whatever the
+ * tables do not plainly permit goes out in packets, and the target reports what is wrong.
  */
 #include "support_direct.h"
 
@@ -41,7 +42,7 @@ TEST(inline_data_and_several_buffers_are_written_in_order)
 
 	struct vb_sge plain = { .address = (uintptr_t)node_of(p, A)->memory + LOCAL, .length = 48 };
 
-	request.flags |= VB_SEND_INLINE; /* no key, but a pointer */
+	request.flags |= VB_SEND_INLINE; /* a pointer instead of a key */
 	request.sges = &plain;
 	post(p, A, request);
 	expect_executed(p, "wr=1 SUCCESS WRITE");
@@ -70,7 +71,7 @@ TEST(atomics_are_executed_by_their_initiator_where_it_has_the_page)
 	EXPECT_EQ(word_at(p, A, SINK), 42);
 }
 
-/* No memory is looked at, but the QP is. */
+/* No memory is checked, but the QP is. */
 TEST(requests_of_length_0_are_executed_without_a_key)
 {
 	struct pair *p = connect_directly(VB_QP_RC);
@@ -116,7 +117,7 @@ TEST(behind_a_send_that_is_not_acknowledged_a_write_goes_out_in_a_packet)
 	expect_sent(p, A, "SEND_ONLY psn=0 len=10 ack", "WRITE_ONLY psn=1 len=20 ack");
 	expect_untouched(p, B, TARGET, 20);
 	deliver(p);
-	post_write(p, A, 3, 30); /* behind a WRITE: waits until nothing is under way */
+	post_write(p, A, 3, 30); /* behind a WRITE: waits until nothing is outstanding */
 	expect_silence(p, A);
 	expect_untouched(p, B, TARGET + 20, 10);
 	expect_sent(p, B, "ACKNOWLEDGE psn=1 msn=2");
@@ -130,7 +131,10 @@ TEST(behind_a_send_that_is_not_acknowledged_a_write_goes_out_in_a_packet)
 	expect_copied(p, A, LOCAL, B, TARGET, 40);
 }
 
-/* A window is reached by packets only: who writes to one without end must not wait for each of them. */
+/*
+ * A window is reached by packets only: a program that keeps writing to one must not wait for each
+ * of them.
+ */
 TEST(where_requests_are_refused_those_behind_them_do_not_wait)
 {
 	struct pair *p = connect_directly(VB_QP_RC);
@@ -204,7 +208,7 @@ TEST(a_qp_in_rtr_gets_its_first_request_in_a_packet_and_its_event)
 	expect_events(p, B, "COMM_EST");
 	settle(p);
 	expect_completions(p, A, "wr=1 SUCCESS WRITE");
-	post_write(p, A, 2, 20); /* from now on it is connected */
+	post_write(p, A, 2, 20); /* from now on the QP is connected */
 	expect_executed(p, "wr=2 SUCCESS WRITE");
 }
 
@@ -242,7 +246,7 @@ TEST(short_writes_that_were_posted_together_are_executed_together_and_in_order)
 	struct pair *p = connect_directly(VB_QP_RC);
 	uint32_t before = direct_busy;
 
-	for (uint32_t i = 0; i < 10; i++) { /* each over a part of the one before */
+	for (uint32_t i = 0; i < 10; i++) { /* each overlaps a part of the one before */
 		struct vb_send_request request = write_request(p, A, i, 100);
 
 		request.remote_address += i * 50;
@@ -297,7 +301,7 @@ TEST(a_long_write_is_done_in_parts_and_completes_once)
 	expect_copied(p, A, LOCAL, B, TARGET, 0x40000);
 }
 
-/* Between two parts the target closes the region: all of it is asked for again, and refused. */
+/* The target closes the region between two parts: all of the request is sent again, and refused. */
 TEST(a_long_write_whose_region_goes_away_in_the_middle_ends_in_an_error)
 {
 	struct pair *p = connect_directly(VB_QP_RC);
@@ -372,7 +376,7 @@ TEST(a_target_that_shows_its_tables_anew_is_reached_by_them)
 	expect_executed(p, "wr=1 SUCCESS WRITE");
 }
 
-/* --- lines --- */
+/* --- shared-memory links --- */
 
 TEST(a_line_without_room_holds_its_qps_until_it_has_some)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer on the same host: what UC and XRC have of their own. UC hears nothing of its packets, so that it goes by what its peer has read of
- * the line, and waits for nobody. XRC reaches the memory of the SRQ's PD that a request names.
+ * A peer on the same host: what is particular to UC and XRC. UC gets no answer to its packets, so
+ * it uses how far its peer has read the shared-memory link, and never waits. XRC reaches the memory
+ * of the PD of the SRQ that a request names.
  */
 #include "support_direct.h"
 
@@ -80,7 +81,7 @@ TEST(uc_a_write_with_immediate_goes_out_and_those_behind_it_follow)
 	expect_completions(p, A, "wr=1 SUCCESS WRITE", "wr=2 SUCCESS WRITE", "wr=3 SUCCESS WRITE");
 }
 
-/* Others write to the line, too: what they have on it is not waited for. */
+/* Other QPs also write to the link: their packets on it are not waited for. */
 TEST(uc_packets_of_others_on_the_line_do_not_matter)
 {
 	struct pair *p = connect_directly(VB_QP_UC);
@@ -114,7 +115,7 @@ TEST(uc_what_was_lost_with_its_line_is_not_waited_for)
 	expect_sent(p, A, "UC WRITE_ONLY psn=2 len=20");
 }
 
-/* As on the wire: the initiator never hears of it. */
+/* As on the wire: the initiator never learns of the error. */
 TEST(uc_a_wrong_key_is_dropped_by_the_target_and_a_success_at_the_initiator)
 {
 	struct pair *p = connect_directly(VB_QP_UC);
@@ -157,7 +158,7 @@ TEST(uc_a_qp_in_error_is_not_reached)
 	expect_completions(p, A, "wr=1 SUCCESS WRITE");
 }
 
-/* Its receives go on, and so do its peer's requests. */
+/* The QP still receives, and still accepts its peer's requests. */
 TEST(uc_a_qp_whose_send_queue_has_failed_is_reached)
 {
 	struct pair *p = connect_directly(VB_QP_UC);
@@ -192,7 +193,7 @@ TEST(uc_local_memory_that_is_not_there_ends_as_it_does_on_the_wire)
 	expect_state(p, A, VB_STATE_SQE);
 }
 
-/* The same of two packets, and the second one's memory is not there. */
+/* The same with two packets; the memory of the second one is not there. */
 static struct vb_send_request fail_in_the_middle(struct pair *p, struct vb_send_request request)
 {
 	static struct vb_sge sges[2];
@@ -205,13 +206,13 @@ static struct vb_send_request fail_in_the_middle(struct pair *p, struct vb_send_
 	return request;
 }
 
-/* Of a message that fails in the middle, the peer has yet to read the beginning. */
+/* The peer has not yet read the beginning of a message that fails in the middle. */
 TEST(uc_a_write_after_a_message_that_failed_half_sent_is_not_executed_before_it)
 {
 	struct pair *p = connect_directly(VB_QP_UC);
 	struct vb_send_request request = fail_in_the_middle(p, write_request(p, A, 1, 1034));
 
-	request.remote_address -= 1024; /* no memory of the region: it goes out in packets */
+	request.remote_address -= 1024; /* outside of the region: the request goes out in packets */
 	request.rkey ^= 1;
 	post(p, A, request);
 	write_line();
@@ -223,7 +224,7 @@ TEST(uc_a_write_after_a_message_that_failed_half_sent_is_not_executed_before_it)
 	expect_untouched(p, B, TARGET, 10);
 }
 
-/* The link has yet to write to the line what this very turn has sent. */
+/* The link has yet to write what this very turn has sent. */
 TEST(uc_a_message_that_fails_in_the_turn_that_began_it_is_not_overtaken)
 {
 	struct pair *p = connect_directly(VB_QP_UC);
@@ -303,7 +304,7 @@ TEST(xrc_psns_do_not_move_and_a_send_is_delivered_after_the_writes_before_it)
 	post_send(p, A, 2, 10);
 	expect_sent(p, A, "XRC SEND_ONLY psn=0 len=10 ack");
 	expect_copied(p, A, LOCAL, B, TARGET, 100);
-	post_write(p, A, 3, 200); /* behind one that is not acknowledged */
+	post_write(p, A, 3, 200); /* behind an unacknowledged request */
 	expect_sent(p, A, "XRC WRITE_ONLY psn=1 len=200 ack");
 	expect_untouched(p, B, TARGET + 100, 100);
 	settle(p);
@@ -347,7 +348,7 @@ TEST(xrc_requests_of_length_0_need_their_srq)
 	expect_completions(p, A, "wr=1 REM_INV_REQ_ERR");
 }
 
-/* Another SRQ of B, beside that which requests name unless told otherwise. */
+/* Another SRQ of B, besides the one that requests name by default. */
 static struct vb_srq *make_srq(struct pair *p, struct vb_pd *pd, struct vb_xrcd *xrcd)
 {
 	struct vb_srq_init init = {
@@ -372,7 +373,7 @@ TEST(xrc_the_memory_is_that_of_the_srqs_pd)
 	post(p, A, request);
 	expect_executed(p, "wr=1 SUCCESS WRITE");
 	expect_copied(p, A, LOCAL, B, TARGET, 10);
-	request.remote_srqn = vb_srq_number(b->srq); /* whose PD has no such key */
+	request.remote_srqn = vb_srq_number(b->srq); /* its PD has no such key */
 	post(p, A, request);
 	settle(p);
 	expect_completions(p, A, "wr=1 REM_ACCESS_ERR");
@@ -422,7 +423,7 @@ TEST(xrc_a_number_that_no_srq_has_reaches_nothing)
 	struct pair *p = connect_directly(VB_QP_XRC_SEND);
 	struct vb_send_request request = write_request(p, A, 1, 10);
 
-	request.remote_srqn = 0; /* a free row has it, too */
+	request.remote_srqn = 0; /* a free row also has this number */
 	post(p, A, request);
 	request.remote_srqn = vb_srq_number(node_of(p, B)->srq) ^ 0x10000; /* of the same row */
 	post(p, A, request);
@@ -454,7 +455,7 @@ TEST(xrc_a_qp_in_rtr_gets_its_first_request_in_a_packet_and_its_event)
 
 /* --- any --- */
 
-/* On the wire its packets would be of a service that the target does not take. */
+/* On the wire, the target would accept no packets of that service. */
 TEST(a_qp_of_another_kind_is_not_reached)
 {
 	struct pair *p = connect_directly(VB_QP_RC);

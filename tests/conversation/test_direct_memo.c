@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the target's rows said to a request is remembered, and counts for the next one only while they say the same: each test has a WRITE executed, then
- * something is changed that forbids it, and nothing more is written.
+ * The answer of the target's rows to a request is remembered, and is valid for the next request
+ * only while the rows are unchanged. In each test a WRITE is executed; then a change forbids it,
+ * and nothing more is written.
  */
 #include "support_direct.h"
 
@@ -11,7 +12,7 @@
 
 enum { LENGTH = 16, MARK = 0x55 };
 
-/* To be connected gives a QP something to do. */
+/* A newly connected QP has work to do, which is done here. */
 static struct pair *connect_idle(void)
 {
 	struct pair *p = connect_directly(VB_QP_RC);
@@ -35,7 +36,7 @@ static bool is_marked(struct pair *p, uint32_t offset)
 	return true;
 }
 
-/* It is executed twice, the second time from memory. */
+/* The request is executed twice, the second time with the remembered answer. */
 static void expect_allowed(struct pair *p, struct vb_send_request request)
 {
 	for (uint32_t i = 0; i < 2; i++) {
@@ -47,7 +48,7 @@ static void expect_allowed(struct pair *p, struct vb_send_request request)
 	set_bytes(p, B, TARGET, MARK, LENGTH);
 }
 
-/* And stays so: what was refused is not remembered either. */
+/* The request is refused twice: a refusal is not remembered either. */
 static void expect_forbidden(struct pair *p, struct vb_send_request request)
 {
 	for (uint32_t i = 0; i < 2; i++) {
@@ -118,8 +119,8 @@ TEST(another_region_in_the_row_of_one_that_is_gone_is_not_it)
 	expect_allowed(p, request);
 	EXPECT_EQ(drop_mr(p, B, mr), VB_OK);
 	EXPECT_EQ(row->kind, VB_KEY_FREE);
-	*row = *key_row_of(
-		key_of(p, B)); /* all of B's memory, by a key that has another low byte */
+	/* all of B's memory, by a key with another low byte */
+	*row = *key_row_of(key_of(p, B));
 	row->key = request.rkey ^ 1;
 	row->generation = 1000;
 	expect_forbidden(p, request);
@@ -292,7 +293,7 @@ TEST(a_qp_that_is_connected_to_another_one_now_asks_anew)
 {
 	struct pair *p = connect_idle();
 	struct vb_qp *qp = node_of(p, A)->qp;
-	struct vb_qp *other = make_qp(p, B); /* which is not connected to it */
+	struct vb_qp *other = make_qp(p, B); /* to which A's QP is not connected */
 
 	expect_allowed(p, plain_write(p));
 	modify_state(p, A, VB_STATE_RESET);
@@ -302,7 +303,7 @@ TEST(a_qp_that_is_connected_to_another_one_now_asks_anew)
 	expect_forbidden(p, plain_write(p));
 }
 
-/* On the wire, the target would take none of its packets. */
+/* On the wire, the target would accept none of its packets. */
 TEST(a_qp_that_was_given_another_path_asks_anew)
 {
 	struct pair *p = connect_idle();
@@ -342,11 +343,11 @@ TEST(rows_that_are_shown_in_other_memory_count_at_once)
 
 	expect_allowed(p, request);
 	show_anew(p);
-	EXPECT_EQ(drop_mr(p, B, mr), VB_OK); /* of which the old rows tell nothing */
+	EXPECT_EQ(drop_mr(p, B, mr), VB_OK); /* the old rows do not show this */
 	expect_forbidden(p, request);
 }
 
-/* Whoever has that place now may have come to the same numbers. */
+/* The new rows at that place may have reached the same generation numbers. */
 TEST(other_rows_that_lie_where_those_lay_are_others)
 {
 	struct pair *p = connect_idle();

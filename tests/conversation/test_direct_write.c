@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A short WRITE that is executed while it is being posted. It does what the same request does that is posted, and where anything is in its way it is
- * to be posted: then it has done nothing, and the request ends as it always did.
+ * A short WRITE that is executed while it is being posted. Its results are those of the same
+ * request when it is posted. Where anything prevents the direct write, it does nothing, and the
+ * request has to be posted and ends as any posted request does.
  */
 #include "support_direct.h"
 
 #include "nic/reach.h"
 
-/* To be connected gives a QP something to do. */
+/* A newly connected QP has work to do, which is done here. */
 static struct pair *connect_idle_as(struct setup setup)
 {
 	struct pair *p = connect_directly_as(setup);
@@ -34,7 +35,7 @@ static void expect_written(struct pair *p, uint64_t wr_id, uint32_t length)
 	EXPECT(write_at_once(p, write_request(p, A, wr_id, length)));
 }
 
-/* It is not executed, and not so much as tried: nobody is announced to the target. */
+/* The request is neither executed nor tried: no access is announced to the target. */
 static void expect_refused(struct pair *p, struct vb_send_request request)
 {
 	uint64_t parts = vb_nic_counters(node_of(p, A)->nic)->counts[VB_COUNTER_DIRECT_PARTS];
@@ -53,7 +54,7 @@ static struct pair *connect_with_depth(uint32_t depth)
 	return connect_idle_as(setup);
 }
 
-/* --- what it does --- */
+/* --- what a direct write does --- */
 
 TEST(a_write_is_executed_and_complete_when_it_has_been_posted)
 {
@@ -114,7 +115,7 @@ TEST(those_that_are_executed_at_once_and_those_that_are_posted_share_one_queue)
 {
 	struct pair *p = connect_with_depth(4);
 
-	for (uint32_t i = 0; i < 40; i++) { /* around its ring more than once */
+	for (uint32_t i = 0; i < 40; i++) { /* around the ring of the send queue more than once */
 		struct vb_send_request request = write_request(p, A, i, 8);
 
 		request.remote_address += i * 8;
@@ -138,7 +139,7 @@ TEST(one_that_is_posted_behind_it_takes_the_slot_behind_its)
 	expect_written(p, 1, 8);
 	post_send(p, A, 2, 10);
 	expect_sent(p, A, "SEND_ONLY psn=0 len=10 ack");
-	modify_state(p, A, VB_STATE_ERR); /* what is flushed then was posted, and once */
+	modify_state(p, A, VB_STATE_ERR); /* only the posted request is flushed, and only once */
 	expect_completions(p, A, "wr=1 SUCCESS WRITE", "wr=2 WR_FLUSH_ERR");
 }
 
@@ -182,7 +183,7 @@ TEST(its_completion_raises_the_event_of_an_armed_cq)
 	vb_cq_arm(node_of(p, A)->send_cq, false);
 	expect_written(p, 1, 8);
 	expect_events(p, A, "COMPLETION");
-	vb_cq_arm(node_of(p, A)->send_cq, true); /* it is not solicited */
+	vb_cq_arm(node_of(p, A)->send_cq, true); /* the completion is not solicited */
 	expect_written(p, 2, 8);
 	expect_no_event(p, A);
 }
@@ -203,7 +204,7 @@ TEST(a_cq_that_runs_over_by_it_ends_its_qps)
 	expect_completions(p, A, "wr=1 SUCCESS WRITE", "wr=2 SUCCESS WRITE");
 }
 
-/* --- what is not its kind --- */
+/* --- requests that are not suitable --- */
 
 TEST(only_a_write_with_one_buffer_is_worth_a_try)
 {
@@ -295,13 +296,13 @@ TEST(a_qp_on_the_wire_has_nothing_to_reach)
 
 	vb_nic_drop_line(node_of(p, A)->nic, LINE);
 	EXPECT(!vb_qp_may_write_at_once(node_of(p, A)->qp, &request));
-	/* Who asked just before it was dropped learns it now. */
+	/* A caller that asked just before the link was dropped learns of it now. */
 	EXPECT(!vb_qp_write_at_once(node_of(p, A)->qp, p->now_ns, &request));
 	post(p, A, request);
 	expect_sent(p, A, "WRITE_ONLY psn=0 len=8 ack");
 }
 
-/* --- what is before it --- */
+/* --- requests before it --- */
 
 TEST(behind_a_send_that_is_not_acknowledged_it_is_to_be_posted)
 {
@@ -338,7 +339,7 @@ TEST(behind_one_that_the_engine_has_not_been_shown_it_is_to_be_posted)
 
 	EXPECT_EQ(vb_qp_post_send(qp, &first), VB_OK);
 	expect_refused(p, write_request(p, A, 2, 8));
-	EXPECT(vb_qp_show_send(qp)); /* and has not heard of */
+	EXPECT(vb_qp_show_send(qp)); /* the engine has still not been notified */
 	expect_refused(p, write_request(p, A, 2, 8));
 	vb_qp_ring(qp);
 	expect_executed(p, "wr=1 SUCCESS WRITE");
@@ -407,7 +408,7 @@ TEST(a_qp_that_was_reset_and_connected_anew_writes_at_once_again)
 	expect_completions(p, A, "wr=3 SUCCESS WRITE");
 }
 
-/* --- others --- */
+/* --- other work --- */
 
 TEST(when_another_qp_has_rung_it_waits_for_its_turn)
 {
@@ -434,7 +435,9 @@ TEST(when_an_answer_is_owed_it_waits_for_its_turn)
 	expect_written(p, 1, 8);
 }
 
-/* A window is reached by packets only: who writes to one without end must not try each time. */
+/*
+ * A window is reached by packets only: a program that keeps writing to one must not try each time.
+ */
 TEST(where_requests_are_refused_those_behind_them_are_not_tried)
 {
 	struct pair *p = connect_idle();
@@ -451,7 +454,7 @@ TEST(where_requests_are_refused_those_behind_them_are_not_tried)
 	expect_written(p, 3, 8);
 }
 
-/* --- keys, which end as they always did --- */
+/* --- wrong keys end as in posted requests --- */
 
 TEST(local_memory_that_is_not_there_is_an_error_of_the_request)
 {
@@ -534,7 +537,7 @@ TEST(memory_that_cannot_be_reached_is_written_by_packets)
 {
 	struct pair *p = connect_idle();
 
-	direct_reach.way = VB_REACH_MAPPED; /* and nothing is */
+	direct_reach.way = VB_REACH_MAPPED; /* but nothing is mapped */
 	EXPECT(!write_at_once(p, write_request(p, A, 1, 10)));
 	expect_counter(p, A, DIRECT_PARTS, 0);
 	expect_no_completion(p, A);

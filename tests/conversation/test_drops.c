@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* No packet disappears silently: each refused frame ends under exactly one reason. */
+/* No packet disappears silently: each refused frame is counted under exactly one reason. */
 #include "support_pair.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static uint64_t drops_in_all(struct pair *p, enum side side)
 		expect_untouched(p, side, TARGET, 0x100); \
 	} while (0)
 
-/* Raw bytes as a frame from A to B. */
+/* Delivers raw bytes as a frame from A to B. */
 static void receive_bytes(struct pair *p, const uint8_t *bytes, uint32_t length)
 {
 	struct vb_frame frame = {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The short ways of what a QP expects, or sends when nothing else is on its mind: they ask all that the long ones ask. */
+/*
+ * The short paths for the packet that a QP expects, and for sending when no other work is pending:
+ * they check everything that the long paths check.
+ */
 #include "support_pair.h"
 
-/* With a SEND that has come before: the first packet of all takes the long way. */
+/* A SEND has arrived before: the very first packet takes the long path. */
 static struct pair *connect_and_send(void)
 {
 	struct pair *p = pair_connect_rc(1024);

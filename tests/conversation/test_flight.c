@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The bound on what all QPs together have on their way to one receiver. A's own QP talks to B's; others of A send to QPNs that
- * nobody has, so their packets stay on their way.
+ * The bound on what all QPs together have outstanding to one receiver. A's own QP talks to B's; A's
+ * other QPs send to QPNs that do not exist, so their packets stay outstanding.
  */
 #include "support_pair.h"
 
@@ -55,7 +55,7 @@ static void fail(struct vb_qp *qp)
 	EXPECT_EQ(vb_qp_modify(qp, &attr, VB_ATTR_STATE), VB_OK);
 }
 
-/* How many packets A sends now. */
+/* Returns how many packets A sends now. */
 static uint32_t transmit(struct pair *p)
 {
 	return vb_nic_transmit(p->node[A].nic, p->now_ns, slots, SLOTS);
@@ -66,7 +66,7 @@ static struct vb_bth bth_of(uint32_t slot)
 	return vb_bth_load(slots[slot].head);
 }
 
-/* B takes what A sent in the last call, and A its answer. */
+/* B receives what A sent in the last call, and A receives B's answer. */
 static void exchange(struct pair *p, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -120,7 +120,7 @@ TEST(an_ack_gives_the_first_in_line_its_turn)
 	post_from(p, qp_to(p, near(p, 1)), 1);
 	EXPECT_EQ(transmit(p), PACKETS);
 	exchange(p, PACKETS);
-	EXPECT_EQ(transmit(p), PACKETS); /* it was the first to find the bound reached, too */
+	EXPECT_EQ(transmit(p), PACKETS); /* this QP was also the first to find the bound reached */
 	exchange(p, PACKETS);
 	EXPECT_EQ(transmit(p), 2);
 	EXPECT_EQ(bth_of(0).destination.v, near(p, 0));
@@ -151,7 +151,7 @@ TEST(a_qp_that_fails_gives_its_room_and_its_turn_back)
 	post_from(p, second, 1);
 	post_from(p, qp_to(p, near(p, 2)), 1);
 	EXPECT_EQ(transmit(p), PACKETS);
-	fail(first); /* now it is the second one's turn */
+	fail(first); /* now it is the turn of the second QP */
 	fail(second);
 	EXPECT_EQ(transmit(p), 1);
 	EXPECT_EQ(bth_of(0).destination.v, near(p, 2));
@@ -169,7 +169,7 @@ TEST(what_is_sent_again_after_a_timeout_counts_once)
 	EXPECT_EQ(transmit(p), 0);
 }
 
-/* Its packets may be lost, and nobody would ever know. */
+/* Packets of such a QP may be lost, and no timeout would ever show it. */
 TEST(rc_a_qp_that_waits_for_ever_is_no_part_of_the_bound)
 {
 	struct pair *p = pair_with_bound();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What becomes of requests when a QP fails, is reset or destroyed: in order, each exactly once, or not at all. */
+/*
+ * What happens to requests when a QP fails, is reset or is destroyed: they complete in order, each
+ * exactly once, or not at all.
+ */
 #include "support_pair.h"
 
 TEST(the_first_failure_has_its_status_and_the_rest_are_flushed_in_order)

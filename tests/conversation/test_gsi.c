@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* QP 1: a management datagram goes out as a UD packet that the other side takes apart, and nothing else is taken for one. */
+/*
+ * QP 1: a management datagram goes out as a UD packet that the other side parses, and nothing else
+ * is accepted as one.
+ */
 #include "support_pair.h"
 
 #include "base/bytes.h"
@@ -24,7 +27,7 @@ static void fill(uint8_t bytes[VB_MAD_SIZE])
 		bytes[i] = (uint8_t)(i * 7 + 1);
 }
 
-/* A's datagram of these bytes, in `slot`. */
+/* Builds A's datagram of these bytes in `slot`. */
 static void build(struct pair *p)
 {
 	struct vb_flow flow = flow_to_b(p);
@@ -106,7 +109,7 @@ TEST(each_datagram_is_a_message_of_its_own_with_the_next_psn)
 	}
 }
 
-/* --- what is refused ---------------------------------------------------------------------------- */
+/* --- what is refused -------------------------------------------------------------------------- */
 
 static void sign(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The service level of a receive's completion, which on RoCE tells the headers that the message
- * came with: for every service, over both IP versions, by the short and the long ways.
+ * The service level of a receive's completion, which on RoCE says which headers the message came
+ * with: for every service, over both IP versions, on the short and the long paths.
  */
 #include "support_pair.h"
 
@@ -26,7 +26,10 @@ static uint8_t service_level(struct vb_cq *cq)
 	return completion.service_level;
 }
 
-/* Of a receipt. What was sent came with no headers. */
+/*
+ * Returns the service level of the receive completion. A send completion has none, because it came
+ * with no headers.
+ */
 static uint8_t send_message(struct pair *p, uint64_t wr_id, uint32_t length)
 {
 	bool is_datagram = p->setup.type == VB_QP_UD;
@@ -41,7 +44,7 @@ static uint8_t send_message(struct pair *p, uint64_t wr_id, uint32_t length)
 	return service_level(p->node[B].recv_cq);
 }
 
-/* The first message takes the long way, those after it the short one, if there is one. */
+/* The first message takes the long path, and those after it the short one, if there is one. */
 static void expect_told(enum vb_qp_type type, bool is_ipv6, uint32_t length)
 {
 	struct pair *p = connect_by(type, is_ipv6);
@@ -102,7 +105,7 @@ TEST(a_receipt_of_an_immediate_tells_it_as_well)
 	EXPECT_EQ(service_level(p->node[B].recv_cq), BY_IPV6);
 }
 
-/* A line leaves the flow where it lies, at any address. */
+/* A shared-memory link leaves the flow where it lies, at any address. */
 TEST(a_datagram_by_a_line_tells_it_as_well)
 {
 	struct pair *p = connect_by(VB_QP_UD, true);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Objects that go while something of theirs is still pending. */
+/* Objects that are destroyed while they still have something pending. */
 #include "support_pair.h"
 
 TEST(the_events_of_a_destroyed_qp_are_gone)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lines: what rides on their packets, and what takes no turn of the engine. */
+/*
+ * Shared-memory links: the ACKs that are piggybacked on their packets, and what takes no turn of
+ * the engine.
+ */
 #include "support_direct.h"
 
 #include "nic/reach.h"
 #include "nic/rings.h"
 
-/* A, whose QP has the line, owes an ACK for B's request 3, and has posted a SEND of its own. */
+/* A, whose QP has the link, owes an ACK for B's request 3, and has posted a SEND. */
 static struct pair *owe_and_post(void)
 {
 	struct pair *p = connect_directly(VB_QP_RC);
@@ -122,7 +125,7 @@ TEST(on_the_wire_an_ack_is_a_packet)
 	EXPECT(!slots[0].rider.is_there && !slots[1].rider.is_there);
 }
 
-/* Without a doorbell, as an owner posts that can drive. */
+/* Without a doorbell, as an owner thread posts that can drive the port itself. */
 static void post_quietly(struct pair *p, uint64_t wr_id, uint32_t length)
 {
 	struct vb_send_request request = send_request(p, A, wr_id, length);
@@ -136,7 +139,7 @@ static bool send_at_once(struct pair *p, struct vb_slot *slot)
 	struct vb_slot slots[2];
 	uint32_t count = vb_qp_send_at_once(node_of(p, A)->qp, p->now_ns, slots);
 
-	EXPECT(count <= 1); /* ACKs ride */
+	EXPECT(count <= 1); /* ACKs are piggybacked */
 	if (count)
 		*slot = slots[0];
 	return count;
@@ -245,7 +248,7 @@ TEST(a_short_write_is_executed_at_once)
 	struct pair *p = connect_directly(VB_QP_RC);
 	struct vb_send_request request = write_request(p, A, 4, 8);
 
-	expect_silence(p, A); /* it has been told that it has a line */
+	expect_silence(p, A); /* the QP has been notified of its link */
 	EXPECT(vb_qp_post_send(node_of(p, A)->qp, &request) == VB_OK);
 	EXPECT(vb_qp_show_send(node_of(p, A)->qp));
 	EXPECT(vb_qp_execute_at_once(node_of(p, A)->qp, p->now_ns));
@@ -267,9 +270,9 @@ TEST(a_write_behind_a_send_is_not_executed_at_once)
 	expect_untouched(p, B, TARGET, 8);
 }
 
-/* --- by the wire and by a line ------------------------------------------------------------------ */
+/* --- over the wire and over a link ------------------------------------------------------------ */
 
-/* B's QP has the line to A, too. */
+/* B's QP also has a link, to A. */
 static struct pair *connect_by_lines(enum vb_qp_type type)
 {
 	struct pair *p = connect_directly(type);
@@ -285,7 +288,7 @@ static void take_from(struct pair *p, enum side side, struct vb_slot *slot)
 	EXPECT_EQ(slot->line, LINE);
 }
 
-/* What a stranger sends who knows everything that the peer knows. */
+/* What a stranger sends that knows everything that the peer knows. */
 static void expect_only_by_line(struct pair *p, enum side to, const struct vb_slot *slot)
 {
 	bring(p, to, slot, 0);
@@ -310,7 +313,7 @@ TEST(a_QP_with_a_line_takes_no_SEND_from_the_wire)
 	expect_completions(p, B, "wr=1 SUCCESS RECV len=8");
 }
 
-/* Its peer has chosen the line, and said so, before anything was sent. */
+/* The peer has chosen the link, and announced it, before anything was sent. */
 TEST(the_first_packet_of_a_peer_that_has_chosen_a_line_comes_by_the_line)
 {
 	struct pair *p = connect_by_lines(VB_QP_RC);
@@ -403,7 +406,7 @@ TEST(a_QP_of_the_wire_takes_nothing_from_a_line)
 	struct pair *p = connect_directly(VB_QP_RC);
 	struct vb_slot slot;
 
-	vb_qp_expect_line(node_of(p, B)->qp, 0); /* its peer is on another host */
+	vb_qp_expect_line(node_of(p, B)->qp, 0); /* the peer is on another host */
 	post_recv(p, B, 1, 100);
 	post_send(p, A, 2, 8);
 	take_from(p, A, &slot);
@@ -415,7 +418,7 @@ TEST(a_QP_of_the_wire_takes_nothing_from_a_line)
 	expect_completions(p, B, "wr=1 SUCCESS RECV len=8");
 }
 
-/* B did not hear of A in time, and A of B a moment later. */
+/* B did not learn of A in time, and A learned of B a moment later. */
 TEST(ends_that_chose_different_ways_hear_each_other)
 {
 	struct pair *p = connect_directly(VB_QP_RC);

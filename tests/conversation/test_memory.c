@@ -285,7 +285,7 @@ TEST(a_region_on_device_memory_must_be_zero_based_and_within_it)
 	EXPECT_EQ(vb_dm_destroy(dm), VB_OK);
 }
 
-/* Keys and numbers are not given out again soon, and do not show a pattern. */
+/* Keys and numbers are not reused soon, and show no pattern. */
 
 enum { CYCLES = 10000, LOOK_BACK = 2000 };
 
@@ -345,7 +345,7 @@ TEST(qpns_are_not_reused_soon)
 	}
 }
 
-/* With 4096 fair bits the number of ones is within 300 of 2048 but for one time in 10^20. */
+/* With 4096 fair bits the number of ones is within 300 of 2048, except one time in 10^20. */
 TEST(every_bit_of_the_keys_looks_random)
 {
 	struct pair *p = pair_connect_rc(1024);
@@ -371,7 +371,7 @@ TEST(another_seed_gives_other_keys)
 	EXPECT(key_of(p, A) != key_of(p, B));
 }
 
-/* Parents with children refuse to die. */
+/* Objects that still have children cannot be destroyed. */
 
 TEST(a_pd_in_use_cannot_be_destroyed)
 {

@@ -4,7 +4,7 @@
 
 #define GROUP 0xe0010203u /* 224.1.2.3 */
 
-/* A datagram of A's to the group; the wire carries it to B. */
+/* A posts a datagram to the group; the wire carries it to B. */
 static void post_to_group(struct pair *p, uint64_t wr_id, uint32_t group)
 {
 	struct vb_gid gid = vb_gid_from_ipv4(group);
@@ -202,7 +202,7 @@ TEST(multicast_over_ipv6_works)
 	EXPECT_EQ(vb_qp_detach(member, &group), VB_OK);
 }
 
-/* --- by a line and by the wire ------------------------------------------------------------------ */
+/* --- over a link and over the wire ------------------------------------------------------------ */
 
 static struct pair *connect_without_icrc(void)
 {
@@ -237,7 +237,7 @@ static void bring_by_wire(struct pair *p, const struct held *held)
 	bring(p, held, false);
 }
 
-/* As if it were the sender's next one. */
+/* Makes the packet look like the sender's next one. */
 static void set_psn(struct held *held, uint32_t psn)
 {
 	struct vb_bth bth = vb_bth_load(held->bytes);
@@ -261,7 +261,7 @@ TEST(multicast_that_came_by_a_line_is_not_taken_from_the_wire_again)
 	bring_by_line(p, &p->held[2]);
 	expect_completions(p, B, "wr=0 SUCCESS RECV len=48 grh", "wr=1 SUCCESS RECV len=48 grh");
 	deliver(p);
-	expect_completions(p, B, "wr=2 SUCCESS RECV len=48 grh"); /* the one in the middle */
+	expect_completions(p, B, "wr=2 SUCCESS RECV len=48 grh"); /* the packet in the middle */
 	expect_dropped(p, B, COPY, 2);
 	EXPECT_EQ(vb_qp_detach(member, &group), VB_OK);
 }
@@ -284,7 +284,9 @@ TEST(multicast_that_the_wire_itself_doubles_comes_as_often_as_without_a_line)
 	EXPECT_EQ(vb_qp_detach(member, &group), VB_OK);
 }
 
-/* The next process may have the numbers of one that is gone; and another host may have any. */
+/*
+ * The next process may get the numbers of one that is gone, and another host may have any numbers.
+ */
 TEST(multicast_of_other_senders_with_the_same_qpn_and_psn_is_not_mistaken_for_it)
 {
 	struct pair *p = connect_without_icrc();
@@ -307,7 +309,7 @@ TEST(multicast_of_other_senders_with_the_same_qpn_and_psn_is_not_mistaken_for_it
 	EXPECT_EQ(vb_qp_detach(member, &group), VB_OK);
 }
 
-/* A reader that was held up finds a whole ring, and behind it the same datagrams in its socket. */
+/* A reader that was delayed finds a full ring, and then the same datagrams in its socket. */
 TEST(multicast_by_a_line_is_remembered_for_thousands_of_datagrams)
 {
 	enum { COUNT = 16384 };

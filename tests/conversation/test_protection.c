@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RC: every way in which a WRITE, READ or atomic can be refused, for each of them: the NAK, the status at the
- * requester, the event at the responder, both QPs in ERR, and memory as it was.
+ * RC: every reason for which a WRITE, READ or atomic can be refused, for each of them: the NAK, the
+ * status at the requester, the event at the responder, both QPs in ERR, and the memory unchanged.
  */
 #include "support_pair.h"
 
-/* One request goes out and is refused; the one behind it is flushed, and so is the receive that it did not need. */
+/*
+ * One request goes out and is refused. The request behind it is flushed, and so is the receive,
+ * which it did not need.
+ */
 static void expect_refusal(struct pair *p, struct vb_send_request request, const char *nak,
 			   const char *status, const char *event)
 {
@@ -49,7 +52,7 @@ static struct pair *pair_with_qp_access(uint32_t access)
 	return pair_connect(&setup);
 }
 
-/* A key of B on the TARGET with these rights, in this PD. */
+/* A key of B for the TARGET with these rights, in this PD. */
 static uint32_t key_with(struct pair *p, struct vb_pd *pd, uint32_t access)
 {
 	struct vb_mr_init init = mr_init_at(p, B, TARGET, 0x1000, access);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RC: acknowledgements, what they cover and which of them are ignored. */
+/* RC: acknowledgements, what they cover, and which of them are ignored. */
 #include "support_pair.h"
 
 TEST(rc_one_ack_answers_a_batch_of_packets_and_completes_all_of_their_requests)
@@ -174,8 +174,8 @@ TEST(rc_migreq_is_sent_as_1_and_both_values_are_accepted)
 	struct pair *p = pair_connect_rc(1024);
 
 	inject(p, B, "WRITE_ONLY psn=0 len=8 ack unmigrated");
-	expect_sent(p, B,
-		    "ACKNOWLEDGE psn=0 msn=1"); /* the rig looks at the bit of everything sent */
+	/* the rig checks the bit of every packet sent */
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=1");
 	inject(p, B, "WRITE_ONLY psn=1 len=8 ack");
 	expect_sent(p, B, "ACKNOWLEDGE psn=1 msn=2");
 }
@@ -200,7 +200,7 @@ TEST(rc_a_responder_in_RTR_answers_and_raises_COMM_EST_once)
 	expect_completions(p, A, "wr=2 SUCCESS WRITE");
 }
 
-/* What B has to send next, as opcodes; in one call, as a link asks for it. */
+/* The packets that B sends next, as opcodes; in one call, as a link asks for them. */
 static void expect_opcodes(struct pair *p, uint32_t capacity, uint32_t from,
 			   const enum vb_packet_op *ops, uint32_t count)
 {
@@ -272,7 +272,7 @@ TEST(rc_an_ack_that_lets_requests_go_first_goes_out_though_they_end_the_qp)
 	expect_state(p, B, VB_STATE_ERR);
 }
 
-/* A peer may take a plain ACK of that PSN for the answer, if the answer itself is lost. */
+/* A peer may mistake a plain ACK of that PSN for the answer, if the answer itself is lost. */
 TEST(rc_a_read_or_atomic_is_acknowledged_by_its_response_alone)
 {
 	struct pair *p = pair_connect_rc(1024);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RC: end-to-end credits. An ACK says how many receives are posted beyond the messages that its MSN counts. */
+/*
+ * RC: end-to-end credits. An ACK states how many receives are posted beyond the messages that its
+ * MSN counts.
+ */
 #include "support_pair.h"
 
-/* A has written once, and this was the answer. */
+/* A has written once and received this answer. */
 static struct pair *connect_and_hear(const char *answer)
 {
 	struct pair *p = pair_connect_rc(1024);
@@ -92,7 +95,7 @@ TEST(rc_without_credits_one_packet_goes_out_to_ask)
 
 	post_send(p, A, 2, 1500);
 	post_send(p, A, 3, 10);
-	expect_silence(p, A); /* perhaps the peer tells of a receive */
+	expect_silence(p, A); /* the peer may announce a receive */
 	wait_until_work(p, A);
 	expect_sent(p, A, "SEND_FIRST psn=1 len=1024 ack");
 	inject(p, A, "ACKNOWLEDGE psn=1 msn=1 credits=0");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RC: requests that arrive again are answered again and not executed twice; reads are repeated. */
+/* RC: requests that arrive again are answered again and not executed twice; READs are repeated. */
 #include "support_pair.h"
 
 TEST(rc_a_duplicate_send_is_acknowledged_again_and_takes_no_second_receive)
@@ -132,7 +132,10 @@ TEST(rc_a_part_of_a_read_does_not_cut_the_answer_that_is_under_way)
 	expect_dropped(p, B, OLD_DUPLICATE, 1);
 }
 
-/* IBA C9-110. Who lost the first answer asks for the second one again, too; to who did not, it is still owed. */
+/*
+ * IBA C9-110. A requester that lost the first answer also asks for the second one again; a
+ * requester that did not lose the first is still owed the second.
+ */
 TEST(rc_an_earlier_read_that_comes_again_is_answered_before_the_rest_of_a_later_one)
 {
 	struct pair *p = pair_connect_rc(256);

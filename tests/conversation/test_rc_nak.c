@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RC: NAKs. A sequence NAK sends the requester back to exactly that packet; all others end both QPs. */
+/*
+ * RC: NAKs. A sequence NAK sends the requester back to exactly that packet; all other NAKs end both
+ * QPs.
+ */
 #include "support_pair.h"
 
 TEST(rc_a_gap_is_naked_once_and_the_requester_goes_back_to_exactly_that_packet)
@@ -119,7 +122,7 @@ TEST(rc_sequence_naks_without_progress_use_up_the_retries_as_timeouts_do)
 	expect_state(p, A, VB_STATE_ERR);
 }
 
-/* Each fatal NAK and its status; what was before it succeeds, what was behind it is flushed. */
+/* Each fatal NAK and its status; requests before it succeed, requests behind it are flushed. */
 static void expect_fatal_nak(const char *nak, const char *status)
 {
 	struct pair *p = pair_connect_rc(1024);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RC: READ, its responses, what they acknowledge, and how a lost one is recovered. */
+/* RC: READ, its responses, what they acknowledge, and how a lost response is recovered. */
 #include "support_pair.h"
 
 TEST(rc_read_is_answered_in_packets_of_the_mtu_and_takes_as_many_psns)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RC on a wire that delays, doubles and reorders: late packets must neither confuse nor stall anybody. */
+/*
+ * RC on a wire that delays, duplicates and reorders: late packets must neither confuse nor stall
+ * either end.
+ */
 #include "support_pair.h"
 
 TEST(rc_two_packets_that_changed_places_cost_no_timeout)

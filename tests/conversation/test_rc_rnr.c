@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RC: a receiver that is not ready, the timer it names, and how often the requester tries. */
+/*
+ * RC: a receiver that is not ready, the timer that it names, and how often the requester retries.
+ */
 #include "support_pair.h"
 
 static struct pair *pair_with_rnr(uint8_t rnr_retry, uint8_t min_rnr_timer)

@@ -263,7 +263,10 @@ TEST(rc_each_qp_has_its_own_timer)
 	p->node[A].qp = slow;
 }
 
-/* The repetition has been sent as far as a local operation, which waits for its next turn, when the ACK comes after all. */
+/*
+ * The retransmission has reached a local operation, which waits for its next turn, when the ACK
+ * arrives after all.
+ */
 TEST(rc_a_late_ack_passes_a_local_operation_that_a_repetition_has_come_to)
 {
 	struct setup setup = setup_of(VB_QP_RC, 1024);

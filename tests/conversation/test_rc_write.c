@@ -211,7 +211,7 @@ TEST(rc_write_may_be_inline)
 	EXPECT_MEM(p->node[B].memory + TARGET, "inline", 7);
 }
 
-/* An implicit region of B's lets any length through: only the limit of the transport is left. */
+/* An implicit region of B allows any length: only the limit of the transport remains. */
 static uint32_t key_of_all_memory(struct pair *p)
 {
 	struct vb_mr_init init = { .length = UINT64_MAX,

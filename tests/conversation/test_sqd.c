@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SQD: the send queue drains, tells, and goes on after the return to RTS. */
+/* SQD: the send queue drains, raises its event, and continues after the return to RTS. */
 #include "support_pair.h"
 
 static void modify_to_sqd(struct pair *p, enum side side, bool notify)
@@ -59,7 +59,7 @@ TEST(sqd_completes_a_message_that_is_half_sent)
 	modify_to_sqd(p, A, true);
 	deliver_nth(p, 0);
 	lose(p);
-	wait_until_work(p, A); /* repetitions belong to draining */
+	wait_until_work(p, A); /* retransmissions are part of draining */
 	settle(p);
 	expect_completions(p, A, "wr=1 SUCCESS WRITE");
 	expect_events(p, A, "SQ_DRAINED");

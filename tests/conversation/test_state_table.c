@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The QP state table, exhaustively: for every type every pair of states, every required attribute missing, every
- * attribute that is not allowed given. The table here is written from the verbs manual, apart from the engine's.
+ * The QP state table, exhaustively: for every type every pair of states, with every required
+ * attribute missing, and with every attribute given that is not allowed. The table here is written
+ * from the verbs manual, independently of the engine's.
  */
 #include "support_pair.h"
 
@@ -115,7 +116,7 @@ static struct rule rule_of(enum vb_qp_type type, enum vb_qp_state from, enum vb_
 	return (struct rule){ false, 0, 0 };
 }
 
-/* The QP of the pair whose type it is: XRC_RECV is B's. */
+/* The QP of the pair that has this type: XRC_RECV is B's. */
 static enum side side_of(enum vb_qp_type type)
 {
 	return type == VB_QP_XRC_RECV ? B : A;
@@ -130,7 +131,7 @@ static struct pair *pair_of(enum vb_qp_type type)
 	return pair_connect(&setup);
 }
 
-/* A failed send brings UC and UD QPs to SQE; there is no other way. */
+/* Only a failed send brings UC and UD QPs to SQE. */
 static void fail_a_send(struct pair *p, enum side side)
 {
 	bool is_ud = vb_qp_type(p->node[side].qp) == VB_QP_UD;
@@ -160,7 +161,7 @@ static void bring_to(struct pair *p, enum side side, enum vb_qp_state state)
 	EXPECT_EQ(vb_qp_state(qp), state);
 }
 
-/* Values that are right for every attribute, so that only the mask decides. */
+/* Values that are valid for every attribute, so that only the mask decides. */
 static struct vb_qp_attr valid_attr(struct pair *p, enum side side, enum vb_qp_state from,
 				    enum vb_qp_state to)
 {
@@ -184,7 +185,10 @@ static const uint32_t all_attributes[] = {
 	i < sizeof(all_attributes) / sizeof(all_attributes[0]); \
 	i++
 
-/* Path migration is refused though the table lists it. CUR_STATE with RESET and ERR is left open. */
+/*
+ * Path migration is refused although the table lists it. CUR_STATE with RESET and ERR is not
+ * tested.
+ */
 static bool is_testable(uint32_t attribute, enum vb_qp_state to)
 {
 	if (attribute == VB_ATTR_ALT_PATH)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* UC: no answers, no repetition. A message with a gap is dropped, and the next one counts again. */
+/*
+ * UC: no answers, no retransmission. A message with a gap is dropped, and the next one is accepted
+ * again.
+ */
 #include "support_pair.h"
 
 TEST(uc_send_completes_when_it_is_sent_and_is_not_answered)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Registered memory that the program has unmapped: vb_dma_* fail, and that ends in a completion error, on both
- * sides where there are two. This program brings its own vb_dma_*, which fail in a range that a test names.
+ * Registered memory that the program has unmapped: vb_dma_* fail, which ends in a completion error,
+ * on both sides where there are two. This program has its own vb_dma_*, which fail in a range that
+ * a test names.
  */
 #include "support_pair.h"
 
@@ -84,7 +85,7 @@ static void unmap(struct pair *p, enum side side, uint32_t offset, uint32_t leng
 	gone_length = length;
 }
 
-/* The request is refused by the responder, whose own memory it is that failed. */
+/* The responder refuses the request, because its own memory failed. */
 static void expect_remote_failure(struct pair *p, struct vb_send_request request)
 {
 	unmap(p, B, TARGET, 0x1000);
@@ -289,7 +290,7 @@ TEST(a_key_is_checked_before_memory_is_touched)
 	expect_completions(p, A, "wr=1 REM_ACCESS_ERR");
 }
 
-/* --- lines, whose packets have no ICRC --- */
+/* --- shared-memory links, whose packets have no ICRC --- */
 
 static struct pair *connect_by_line(void)
 {

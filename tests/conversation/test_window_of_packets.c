@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How much is on its way at a time, how often an ACK is asked for, turns between QPs, batches and the ICRC modes. */
+/*
+ * How much is outstanding at a time, how often an ACK is requested, turns between QPs, batches and
+ * the ICRC modes.
+ */
 #include "support_pair.h"
 
 #include <stdlib.h>
@@ -24,7 +27,10 @@ TEST(rc_no_more_packets_are_out_than_the_window_allows)
 	expect_completions(p, A, "wr=1 SUCCESS WRITE");
 }
 
-/* A peer that is slow, not deaf, would get everything again and again, and have even more to do. */
+/*
+ * A peer that is slow but not dead would otherwise get everything repeatedly, and have even more to
+ * do.
+ */
 TEST(rc_each_timeout_halves_how_much_may_be_out_but_one_packet_may_be)
 {
 	struct setup setup = setup_of(VB_QP_RC, 256);
@@ -71,7 +77,7 @@ TEST(rc_after_a_timeout_each_ack_that_moves_on_lets_one_packet_more_be_out)
 		    "WRITE_MIDDLE psn=11 len=256 ack", "WRITE_MIDDLE psn=12 len=256 ack");
 }
 
-/* How many packets go out at once with a window of 1,024 bytes. */
+/* How many packets go out in one batch with a window of 1,024 bytes. */
 static uint32_t packets_out_with(uint32_t mtu)
 {
 	struct setup setup = setup_of(VB_QP_RC, mtu);
@@ -204,7 +210,7 @@ TEST(a_full_link_asks_for_fewer_slots_and_loses_nothing)
 		    "WRITE_LAST psn=2 len=88 ack");
 }
 
-/* The slots of one transmit call, gathered and handed to B. */
+/* Gathers the slots of one transmit call and hands them to B. */
 static void deliver_slots(struct pair *p, const struct vb_slot *slots, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -358,7 +364,7 @@ TEST(icrc_solved_finds_the_ip_id_out)
 	expect_sent(p, B, "ACKNOWLEDGE psn=1 msn=2");
 }
 
-/* What was guessed must never make a packet worse off than without a guess. */
+/* A wrong guess must never make a packet worse off than no guess. */
 TEST(icrc_solved_takes_senders_that_count_up_jump_back_or_stop_counting)
 {
 	struct pair *p = pair_with_icrc(VB_ICRC_SOLVED);
@@ -472,7 +478,7 @@ TEST(packets_to_another_peer_begin_a_batch_of_their_own)
 	EXPECT(slots[0].flow.source_port == slots[1].flow.source_port || !slots[1].continues);
 }
 
-/* A writes from two new QPs to these QPNs; true if the packets form a batch. */
+/* A writes from two new QPs to these QPNs; true if the packets form one batch. */
 static bool is_one_batch(struct pair *p, uint32_t first, uint32_t second)
 {
 	static struct vb_slot slots[8];

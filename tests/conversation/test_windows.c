@@ -112,7 +112,7 @@ TEST(window_old_key_is_dead_after_binding_with_a_new_one)
 	expect_write(p, old, IOVA_B + TARGET, 8, REFUSED);
 }
 
-/* Binds that are refused: MW_BIND_ERR, and the QP is in ERR as after any local error. */
+/* Refused binds: MW_BIND_ERR, and the QP is in ERR as after any local error. */
 static void expect_bind_error(struct pair *p, struct vb_send_request request)
 {
 	post(p, B, request);

@@ -239,7 +239,7 @@ TEST(xrc_an_error_of_the_receiving_qp_leaves_the_srq_alone)
 	expect_state(p, B, VB_STATE_ERR);
 }
 
-/* A WRITE of A's that names an SRQ of B's other PD, with this key. */
+/* A WRITE of A that names an SRQ of B's other PD, with this key. */
 static void expect_write_for_the_other_pd(bool key_is_of_that_pd, const char *completion)
 {
 	struct pair *p = pair_connect_xrc(1024);

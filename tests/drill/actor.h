@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who obeys orders. There are two: engine.c with the engine in its own process, and dummy.c with verbs. Each has one QP and
- * the region, and provides what is below; what orders mean is the same for both (support_obey.c). All numbers are those of
- * verbs.
+ * The interface of an actor, which executes orders. There are two actors: engine.c with the engine
+ * in its own process, and dummy.c with verbs. Each has one QP and the region, and provides the
+ * functions below. Orders mean the same to both (support_obey.c). All numbers are those of verbs.
  */
 #ifndef VB_TESTS_DRILL_ACTOR_H
 #define VB_TESTS_DRILL_ACTOR_H
@@ -12,12 +12,12 @@
 /* The region, filled with its pattern when the QP is made. */
 extern uint8_t region[REGION_LENGTH];
 
-/* Does what an order says; the answer, one line, is valid until the next order. */
+/* Executes an order; the answer, one line, is valid until the next order. */
 const char *obey(const char *order);
-/* Back to before "open". */
+/* Returns to the state before "open". */
 void obey_no_more(void);
 
-/* Makes the QP, in RESET, and all that it needs; says its number and the region's key. */
+/* Makes the QP, in RESET, and everything it needs; returns its number and the region's key. */
 void actor_create(enum ibv_qp_type service, uint32_t *qpn, uint32_t *rkey);
 void actor_destroy(void);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The other end of wire.c: an ordinary verbs program, so it runs with our library and with the distribution's alike. It has
- * no will of its own: each connection on its TCP port gives orders (support_order.h), and takes what they made along when it
- * ends.
+ * The other end of wire.c: an ordinary verbs program, so it runs with our library and with the
+ * distribution's alike. It does nothing by itself: each connection on its TCP port gives orders
+ * (support_order.h), and everything they made is destroyed when the connection ends.
  *
- *	dummy <device> <own address> <drill's address> <TCP port>
+ * 	dummy <device> <own address> <drill's address> <TCP port>
  */
 #include "drill/actor.h"
 
@@ -25,7 +25,7 @@ static struct ibv_context *context;
 static union ibv_gid own_gid, drill_gid;
 static int gid_index;
 
-/* Of the connection that is served. */
+/* Of the connection that is being served. */
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
@@ -38,7 +38,7 @@ static void give_up(const char *what)
 	exit(1);
 }
 
-/* --- the QP --------------------------------------------------------------------------------------- */
+/* --- the QP ----------------------------------------------------------------------------------- */
 
 static struct ibv_ah_attr address_of_drill(void)
 {
@@ -121,7 +121,7 @@ enum ibv_qp_state actor_state(void)
 	return ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) ? IBV_QPS_UNKNOWN : attr.qp_state;
 }
 
-/* --- requests and completions --------------------------------------------------------------------- */
+/* --- requests and completions ----------------------------------------------------------------- */
 
 static struct ibv_sge buffer_of(const struct order_post *post)
 {
@@ -141,7 +141,7 @@ bool actor_post_recv(const struct order_post *post)
 	return !ibv_post_recv(qp, &request, &bad);
 }
 
-/* Where it goes. The fields are a union: each kind has its own. */
+/* Sets the destination. The fields are a union: each kind has its own. */
 static void set_target(struct ibv_send_wr *request, const struct order_post *post)
 {
 	if (qp->qp_type == IBV_QPT_UD) {
@@ -187,7 +187,7 @@ bool actor_poll(struct ibv_wc *done)
 	return count;
 }
 
-/* --- orders --------------------------------------------------------------------------------------- */
+/* --- orders ----------------------------------------------------------------------------------- */
 
 static void serve(int fd)
 {
@@ -205,7 +205,7 @@ static void serve(int fd)
 	obey_no_more();
 }
 
-/* --- beginning ------------------------------------------------------------------------------------ */
+/* --- beginning -------------------------------------------------------------------------------- */
 
 static void open_device(const char *name)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The engine itself as the peer, in this process's memory. Its time passes only when a script waits, and then from deadline
- * to deadline, so every script plays in an instant and always in the same way.
+ * The engine itself as the peer, in the memory of this process. Its time passes only when a script
+ * waits, and then from deadline to deadline, so every script plays in an instant and always in the
+ * same way.
  */
 #include "drill/actor.h"
 #include "drill/peer.h"
@@ -37,9 +38,9 @@ static struct vb_mr *mr;
 static struct vb_qp *qp;
 static struct vb_ah *ah; /* to the drill */
 static uint64_t now_ns = 1000000000;
-static struct made_packet sent[SENT_MAX]; /* by the engine, not taken by the script yet */
+static struct made_packet sent[SENT_MAX]; /* sent by the engine, not yet taken by the script */
 static uint32_t sent_first, sent_end;
-static struct made_packet held[HELD_MAX]; /* by the drill, not received by the engine yet */
+static struct made_packet held[HELD_MAX]; /* sent by the drill, not yet received by the engine */
 static uint32_t held_count;
 static bool is_held;
 
@@ -76,7 +77,7 @@ static void keep_sent(const struct vb_slot *slot)
 	EXPECT(vb_slot_gather(slot, packet->bytes));
 }
 
-/* Whatever it has to send now. */
+/* Takes everything that the engine has to send now. */
 static void drive(void)
 {
 	static struct vb_slot slot;
@@ -123,7 +124,7 @@ void peer_release(void)
 	held_count = 0;
 }
 
-/* To the next deadline, or to the end of the time; false if that was reached. */
+/* Moves to the next deadline, or to the end of the time; false if the end was reached. */
 static bool pass_time(uint64_t end_ns)
 {
 	uint64_t deadline_ns = vb_nic_deadline(nic);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What orders mean, for whoever obeys them. */
+/* What orders mean, for each actor that executes them. */
 #include "drill/actor.h"
 
 #include <inttypes.h>
@@ -14,9 +14,9 @@ static bool is_open;
 static enum ibv_qp_type service;
 static char answer[ORDER_MAX];
 
-/* --- the QP --------------------------------------------------------------------------------------- */
+/* --- the QP ----------------------------------------------------------------------------------- */
 
-/* What must be given on the way to each state. */
+/* The attributes that are required on the way to each state. */
 static int attributes_towards(enum ibv_qp_state state)
 {
 	enum {
@@ -93,7 +93,7 @@ static const char *state_of_qp(void)
 	return state <= IBV_QPS_ERR ? names[state] : "no: it is in none";
 }
 
-/* --- requests and completions --------------------------------------------------------------------- */
+/* --- requests and completions ----------------------------------------------------------------- */
 
 static const char *post(const char *order)
 {
@@ -166,9 +166,9 @@ static const char *poll_one(void)
 	return answer;
 }
 
-/* --- memory --------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
-/* Where an order's bytes lie; NULL if there are not so many. */
+/* Where an order's bytes lie; NULL if there are fewer than `length`. */
 static uint8_t *bytes_of(const char *order, uint64_t length)
 {
 	uint64_t offset = order_value(order, "offset", 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Orders are read here alone, so that each peer takes the same ones. */
+/* Parsing of orders. It is done here alone, so that each peer takes the same ones. */
 #include "drill/support_order.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ uint8_t pattern_byte(uint32_t offset)
 	return (uint8_t)((offset + 1) * 0x9e3779b1u >> 24);
 }
 
-/* Where a word that begins like this begins. */
+/* Finds the first word that starts like this. */
 static const char *find_word(const char *order, const char *start)
 {
 	const char *at = order;
@@ -73,7 +73,7 @@ static bool is_atomic(enum ibv_wr_opcode opcode)
 	return opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 }
 
-/* What is to be posted, and where its buffer is usually. */
+/* Finds the operation to post, and the usual place of its buffer. */
 static void find_operation(const char *order, struct order_post *post)
 {
 	static const struct {

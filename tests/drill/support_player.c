@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A script is a file of lines, each of which is done before the next is read. Whatever the peer sends, and whatever
- * it completes, must stand in the script: what is left over at its end fails it as well.
+ * The player of scripts. A script is a file of lines, each of which is done before the next is
+ * read. Whatever the peer sends and completes must be in the script: anything left over at its end
+ * also fails it.
  */
 #include "drill/support_player.h"
 
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE_NS 20000000000ull /* for what must come */
+#define PATIENCE_NS 20000000000ull /* for what must arrive */
 #define POLL_NS 1000000ull
 #define NONE UINT64_MAX
 #define LINE_MAX_LENGTH 512
@@ -30,9 +31,9 @@ static const char *path;
 static uint32_t line_number;
 static struct packet_usual usual;
 static bool is_open;
-static bool is_held; /* the peer stands still */
-static bool has_reason; /* says how the peers differ */
-static bool has_difference; /* has lines for one kind of peer */
+static bool is_held; /* the peer is held */
+static bool has_reason; /* the script says how the peers differ */
+static bool has_difference; /* the script has lines for one kind of peer */
 static bool has_timeout; /* the QP has an ACK timeout */
 static char expected_before[EXPECTED_MAX][LINE_MAX_LENGTH];
 static uint32_t expected_count;
@@ -41,7 +42,7 @@ static uint64_t mark_ns; /* when the peer was last given something to do */
 
 #define STOP(...) test_fail(path, (int)line_number, __VA_ARGS__)
 
-/* --- packets -------------------------------------------------------------------------------------- */
+/* --- packets ---------------------------------------------------------------------------------- */
 
 static bool is_icrc_right(const struct made_packet *made, bool is_id_known)
 {
@@ -54,7 +55,7 @@ static bool is_icrc_right(const struct made_packet *made, bool is_id_known)
 			vb_icrc_solve_ip_id(crc, made->length, made->ip_id, &ip_id));
 }
 
-/* The line that stands for a packet of the peer; stops if it is none that may be sent at all. */
+/* Describes a packet of the peer as a line; stops if it is none that may be sent at all. */
 static struct vb_packet describe(const struct made_packet *made, bool is_id_known, char *text,
 				 size_t size)
 {
@@ -63,8 +64,9 @@ static struct vb_packet describe(const struct made_packet *made, bool is_id_know
 
 	if (vb_packet_parse(made->bytes, made->length, made->length, &packet) != VB_PARSED)
 		STOP("the peer sent %u bytes that are no packet", made->length);
+	/* means nothing there: they are always answered */
 	if (packet.traits & (VB_IS_READ | VB_IS_ATOMIC))
-		packet.bth.ack_request = false; /* says nothing there: they are always answered */
+		packet.bth.ack_request = false;
 	used = vb_packet_describe(&packet, text, (uint32_t)size);
 	snprintf(text + used, size - (size_t)used, " pkey=0x%x migreq=%d", packet.bth.pkey,
 		 packet.bth.migrated);
@@ -79,7 +81,10 @@ static struct vb_packet describe(const struct made_packet *made, bool is_id_know
 	return packet;
 }
 
-/* The value of a word that is the player's own and no packet's, or NONE; takes the word out of the line. */
+/*
+ * The value of a word that belongs to the player and not to the packet, or NONE; removes the word
+ * from the line.
+ */
 static uint64_t take_value(char *line, const char *name)
 {
 	uint64_t value = order_value(line, name, NONE);
@@ -137,8 +142,8 @@ static void check_time(uint64_t least_us)
 }
 
 /*
- * A peer on a wire whose QP has an ACK timeout repeats what is not answered in time, and this machine may be slow to
- * answer. Only there, what was expected before may come again.
+ * A peer on a wire whose QP has an ACK timeout repeats what is not answered in time, and this
+ * machine may be slow to answer. Only there, what was expected before may come again.
  */
 static bool is_late_repetition(const char *text)
 {
@@ -197,7 +202,7 @@ static void play_silence(char *words)
 	expect_silence(peer_silence_ns());
 }
 
-/* --- orders --------------------------------------------------------------------------------------- */
+/* --- orders ----------------------------------------------------------------------------------- */
 
 static const char *give_order(const char *order)
 {
@@ -228,14 +233,14 @@ static void play_setup(char *words)
 	has_timeout = order_attr(order).timeout;
 }
 
-/* "post …", "store …", "reset" and "connect …" are orders as they stand. */
+/* "post …", "store …", "reset" and "connect …" are orders as they are written. */
 static void play_order(char *words)
 {
 	mark_ns = peer_now_ns();
 	give_order(words);
 }
 
-/* Asks again until the answer is another one than this, or that one. */
+/* Repeats the order until the answer differs from `other` or, without `other`, is `wanted`. */
 static const char *await_answer(const char *order, const char *other, const char *wanted)
 {
 	uint64_t end_ns = peer_now_ns() + PATIENCE_NS;
@@ -281,8 +286,8 @@ static void play_state(char *words)
 }
 
 /*
- * The IP header of what was sent last, as a UD QP puts it before the data: one of IPv4 has the second half of the 40 bytes. The
- * sender's kernel chooses the flow label.
+ * Checks the IP header of the last packet sent, as a UD QP puts it before the data: an IPv4 header
+ * is in the second half of the 40 bytes. The sender's kernel chooses the flow label.
  */
 static void check_header(const uint8_t bytes[VB_GRH_SIZE])
 {
@@ -307,7 +312,10 @@ static void load(uint32_t offset, uint32_t length, uint8_t bytes[LOAD_MAX])
 		sscanf(answer + 2 * i, "%2hhx", &bytes[i]);
 }
 
-/* memory offset=0 len=8, and byte=0xab, data=0x4000 (the pattern there), word=7, "header" or "unchanged" */
+/*
+ * memory offset=0 len=8, and byte=0xab, data=0x4000 (the pattern there), word=7, "header" or
+ * "unchanged"
+ */
 static void play_memory(char *words)
 {
 	bool is_header = order_has(words, "header");
@@ -330,7 +338,7 @@ static void play_memory(char *words)
 		STOP("the word is 0x%" PRIx64 ", expected 0x%" PRIx64, value, word);
 }
 
-/* --- scripts -------------------------------------------------------------------------------------- */
+/* --- scripts ---------------------------------------------------------------------------------- */
 
 static void play_differs(char *words)
 {
@@ -343,7 +351,7 @@ static void play_skip(char *words)
 	test_skip(path, (int)line_number, "%s", words);
 }
 
-/* What a line may begin with. Those that are whole orders keep their first word. */
+/* The words that a line may begin with. Those that are whole orders keep their first word. */
 static const struct {
 	const char *name;
 	void (*play)(char *words);
@@ -418,7 +426,7 @@ static void play_line(char *line)
 		play_verb(text);
 }
 
-/* The tests of this player have others. */
+/* The tests of this player use another folder. */
 static const char *folder(void)
 {
 	const char *other = getenv("DRILL_SCRIPTS");

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process with verbs as the peer, which runs dummy.c on another host (or in another network). Orders go to it over TCP, a
- * connection a script; packets go over a UDP socket, as they do in our own adapter. tests/drill/run makes the network, starts
- * the other end, and says in the environment who it is.
+ * A process with verbs as the peer, which runs dummy.c on another host (or in another network).
+ * Orders go to it over TCP, one connection per script; packets go over a UDP socket, as they do in
+ * our own adapter. tests/drill/run makes the network, starts the other end, and puts its address
+ * into the environment.
  *
- * IPv4 addresses are written as IPv6 ones everywhere, as in GIDs. The IPv4 ID of what is sent is 0, because the socket
- * is not connected and does not fragment; that of what is received is not seen.
+ * IPv4 addresses are written as IPv6 ones everywhere, as in GIDs. The IPv4 ID of what is sent is 0,
+ * because the socket is not connected and does not fragment; that of what is received is not
+ * visible.
  */
 #include "drill/peer.h"
 #include "drill/support_order.h"
@@ -74,7 +76,7 @@ void peer_wait(uint64_t ns)
 	nanosleep(&time, NULL);
 }
 
-/* --- packets -------------------------------------------------------------------------------------- */
+/* --- packets ---------------------------------------------------------------------------------- */
 
 union control {
 	struct cmsghdr header;
@@ -164,8 +166,9 @@ static const char *dummy_process(void)
 }
 
 /*
- * Our adapter takes more packets at once the more it finds. So there are some that are none, too short for that, before those
- * of the script; each is longer than the one before, or the kernel might merge them into one.
+ * The more packets our adapter finds, the more it takes in one batch. So fillers that are too short
+ * to be packets go before those of the script; each is longer than the one before, or the kernel
+ * might merge them into one.
  */
 static void send_fillers(void)
 {
@@ -224,7 +227,7 @@ bool peer_receive(struct made_packet *made, bool *is_id_known, uint64_t ns)
 	return true;
 }
 
-/* --- orders --------------------------------------------------------------------------------------- */
+/* --- orders ----------------------------------------------------------------------------------- */
 
 static void open_orders(const struct vb_gid *peer)
 {

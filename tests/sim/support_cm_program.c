@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs of a world of connection managers and the model that watches them. Private data carries which
- * attempt and which end a message is about, so that the model can tell without looking into any machine.
+ * Programs of a world of connection managers, and the model that watches them. Private data carries
+ * which attempt and which end a message is about, so that the model needs no look into any machine.
  */
 #include "support_cm_world.h"
 
@@ -40,7 +40,7 @@ static void plan_decision(struct cm_world *world, struct cm_end *end, uint64_t d
 		(void *)(uintptr_t)++end->turn);
 }
 
-/* Most programs answer at once, some after the peer has asked again. */
+/* Most programs answer immediately, some only after the peer has asked again. */
 static uint64_t hesitation(struct cm_world *world)
 {
 	if (vb_dice_chance(&world->prng, 1, 6))
@@ -210,7 +210,7 @@ static void on_request(struct cm_world *world, uint32_t process, const struct vb
 	plan_decision(world, end, hesitation(world));
 }
 
-/* What the server's end said is what the client's end hears. */
+/* The client's end hears what the server's end said. */
 static struct cm_end *answering_end(struct cm_world *world, const struct cm_end *end,
 				    const struct vb_cm_event *event)
 {
@@ -277,8 +277,8 @@ static void on_sidr_response(struct cm_world *world, struct cm_end *end,
 }
 
 /*
- * So little has gone wrong that every attempt must come to a decision of the programs. One of the tries
- * may be spent without a loss: the MRA of a slow program answers only the second one.
+ * True if so little has gone wrong that every attempt must come to a decision of the programs. One
+ * of the tries may be spent without a loss: the MRA of a slow program answers only the second one.
  */
 static bool is_bearable(const struct cm_world *world)
 {
@@ -292,13 +292,13 @@ static void on_unreachable(struct cm_world *world, struct cm_end *end)
 	for (uint32_t i = 0; i < world->process_count; i++)
 		if (world->processes[i].cm)
 			over_backlog += vb_cm_counters(world->processes[i].cm)->over_backlog;
-	/* A SIDR_REQ has no MRA: it runs out of retries when the program is slow. */
+	/* A SIDR_REQ has no MRA: the retries run out when the program is slow. */
 	if (is_bearable(world) && !over_backlog && !end->is_sidr)
 		cm_violate(world, "unreachable with %u losses", world->lost_count);
 	be_over(world, end);
 }
 
-/* "No such service" must not come from a process that did not ask the one that listens. */
+/* "No such service" must not come from a process that did not ask the listening one. */
 static void on_rejected(struct cm_world *world, struct cm_end *end, uint16_t reason)
 {
 	world->coverage->stale += reason == VB_MAD_STALE_CONNECTION;
@@ -340,13 +340,13 @@ static void on_timewait_exit(struct cm_world *world, struct cm_end *end)
 	end->was_exited = true;
 }
 
-/* Which events may come to a program that has asked for and was told only this. */
+/* Which events may reach a program in this phase. */
 static bool is_expected(const struct cm_end *end, enum vb_cm_event_kind kind)
 {
 	switch (kind) {
 	case VB_CM_REQUEST:
 	case VB_CM_SIDR_REQUEST:
-		return false; /* these are of new ends */
+		return false; /* these belong to new ends */
 	case VB_CM_RESPONSE:
 		return end->phase == CM_ASKING && !end->is_sidr;
 	case VB_CM_SIDR_RESPONSE:
@@ -487,7 +487,7 @@ static void decide_answer(struct cm_world *world, struct cm_end *end)
 
 static void hang_up(struct cm_world *world, struct cm_end *end)
 {
-	/* The machine may have ended a stale connection on its own; then the event is on its way. */
+	/* The machine may have ended a stale connection itself; then the event is on its way. */
 	if (vb_cm_disconnect(end->connection, NULL, world->now_ns) == VB_OK ||
 	    vb_cm_connection_state(end->connection) == VB_CM_DREQ_SENT)
 		end->phase = CM_CLOSING;
@@ -572,8 +572,9 @@ void cm_program_on_death(struct cm_world *world, uint32_t process, bool is_mourn
 /* --- the model -------------------------------------------------------------------------------- */
 
 /*
- * Why an end may believe in a connection whose other end is not up. Two generals cannot agree over a
- * network that loses everything; but with fewer losses than retries they must. Last words are said once.
+ * Why an end may believe in a connection whose other end is not up. Two generals cannot agree over
+ * a network that loses everything; but with fewer losses than retries they must. Last messages are
+ * sent only once.
  */
 static bool is_excused(const struct cm_world *world, const struct cm_end *other)
 {

@@ -13,10 +13,10 @@
 #define SECOND 1000000000ull
 #define FAULT_NS (60 * SECOND)
 #define STEPS_MAX 300000
-#define MADS_MAX 20000 /* of a world: no storms */
+#define MADS_MAX 20000 /* of a world: there are no storms */
 #define PREFIX_BITS 8
 #define LATENCY_NS (50 * 1000)
-#define DELAY_MAX_NS (20 * MS) /* less than any retry waits */
+#define DELAY_MAX_NS (20 * MS) /* less than any retry interval */
 
 struct packet {
 	struct vb_flow flow;
@@ -141,7 +141,7 @@ static void send_mad(struct cm_world *world, const struct vb_cm_mad *mad)
 	}
 }
 
-/* Whatever the machine has to say. */
+/* Takes all messages and events of the machine. */
 static void pump(struct cm_world *world, uint32_t index)
 {
 	struct cm_process *process = &world->processes[index];
@@ -182,7 +182,7 @@ static enum vb_cm_verdict hand_to(struct cm_world *world, uint32_t process,
 			     VB_MAD_SIZE, world->now_ns, &meant);
 }
 
-/* It comes to some process of the host, which asks the others if it is not its own. */
+/* A packet comes to some process of the host. A process that does not own it asks the others. */
 static void arrive(struct cm_world *world, uint32_t host, struct packet *packet)
 {
 	uint32_t per_host = world->process_count / world->host_count;
@@ -230,15 +230,15 @@ static void give_birth(struct cm_world *world, uint32_t index)
 	memset(process->rows, 0, sizeof(process->rows));
 	process->lives++;
 	cm_note(world, "process %u is born", index);
-	process->next_qpn = (index + 1)
-			    << 16; /* the same again in the next life: stale connections */
+	/* the same again in the next life: stale connections */
+	process->next_qpn = (index + 1) << 16;
 	process->wake_ns = UINT64_MAX;
 	if (vb_cm_create(&config, &process->cm) != VB_OK)
 		abort();
 	cm_program_listen(world, index);
 }
 
-/* A process of the same host tells the peers; false if there is none. */
+/* A process of the same host notifies the peers; false if there is none. */
 static bool say_farewells(struct cm_world *world, uint32_t dead)
 {
 	for (uint32_t i = 0; i < world->process_count; i++) {
@@ -345,8 +345,9 @@ static void draw_faults(struct cm_world *world)
 	world->loss_budget = world->mood == CM_MILD ? (uint32_t)vb_prng_below(prng, 4) : 10000;
 	if (world->mood != CM_DEADLY)
 		return;
+	/* from now on every last message arrives */
 	if (vb_dice_chance(prng, 1, 2))
-		world->loss_budget = 0; /* then every last word arrives */
+		world->loss_budget = 0;
 	for (uint32_t i = 0; i < world->process_count; i++) {
 		if (!vb_dice_chance(prng, 1, 3))
 			continue;
@@ -376,7 +377,7 @@ static void populate(struct cm_world *world)
 		cm_plan(world, vb_prng_below(prng, 30 * SECOND), CM_ITEM_CONNECT, i, NULL);
 }
 
-/* Each machine has given everything back: it has room for as many connections as at first. */
+/* Each machine has freed everything: it has room for as many connections as at first. */
 static void check_empty(struct cm_world *world, struct cm_process *process)
 {
 	struct vb_cm_connection *connection;
@@ -416,7 +417,7 @@ bool cm_world_run(struct cm_world *world, uint64_t seed, struct cm_coverage *cov
 	populate(world);
 	draw_faults(world);
 	run_until_rest(world);
-	/* Programs that wait for longer than the faults last make a late start of it. */
+	/* Programs that wait for longer than the faults last start late. */
 	if (world->now_ns < world->fault_end_ns)
 		world->now_ns = world->fault_end_ns;
 	cm_program_check_rest(world);

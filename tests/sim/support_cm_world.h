@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Worlds of connection managers, each made from its seed alone: hosts with several processes, programs
- * that connect, accept, reject, are slow, disconnect and leave, on a network that loses, doubles, delays
- * and reorders messages; processes die, and some are started again. A model that knows only what
- * programs asked for and were told decides what must come out: both ends of an attempt are connected
- * with the same pair of QPs, or both know that they are not.
+ * Worlds of connection managers, each made from its seed alone: hosts with several processes, and
+ * programs that connect, accept, reject, are slow, disconnect and leave, on a network that loses,
+ * duplicates, delays and reorders messages; processes die, and some are started again. A model that
+ * knows only the calls and events of the programs decides what the result must be: both ends of an
+ * attempt are connected with the same pair of QPs, or both know that they are not.
  */
 #ifndef VB_TESTS_SIM_SUPPORT_CM_WORLD_H
 #define VB_TESTS_SIM_SUPPORT_CM_WORLD_H
@@ -24,7 +24,7 @@
 #define CM_ATTEMPTS_MAX 24
 #define CM_ENDS_MAX 512
 
-/* How bad it gets. In a mild world no attempt can run out of retries. */
+/* How severe the faults are. In a mild world no attempt can run out of retries. */
 enum cm_mood { CM_CALM, CM_MILD, CM_HOSTILE, CM_DEADLY };
 
 struct cm_process {
@@ -32,21 +32,21 @@ struct cm_process {
 	uint32_t host;
 	uint32_t lives; /* how often it was started */
 	uint32_t next_qpn;
-	uint64_t wake_ns; /* the earliest that is on the agenda */
+	uint64_t wake_ns; /* the earliest wake-up on the agenda */
 	struct vb_cm_listener *listeners[CM_PORTS];
 	uint64_t listening_ns[CM_PORTS]; /* since when */
 	struct vb_cm_row rows[CM_CONNECTIONS_MAX];
 };
 
-/* What a program thinks of its end of an attempt. */
+/* The phase of an attempt as the program at one end sees it. */
 enum cm_phase {
 	CM_ASKING, /* the client has connected */
 	CM_ASKED, /* the server has the request */
 	CM_ANSWERED, /* the server has accepted */
 	CM_OFFERED, /* the client has the answer */
 	CM_UP,
-	CM_CLOSING, /* has asked for the end */
-	CM_LEFT, /* was asked to end */
+	CM_CLOSING, /* the program has asked for the end */
+	CM_LEFT, /* the peer has asked for the end */
 	CM_OVER,
 };
 
@@ -62,13 +62,13 @@ struct cm_end {
 	vb_qpn qpn;
 	vb_psn psn;
 	vb_qpn peer_qpn;
-	uint32_t host; /* a client's: whom it asked, for which port, and when */
+	uint32_t host; /* a client's: the host it asked, for which port, and when */
 	uint32_t port;
 	uint64_t asked_ns;
-	uint32_t peer_end; /* that the client established with; CM_ENDS_MAX: none */
+	uint32_t peer_end; /* the end that the client established with; CM_ENDS_MAX: none */
 	bool was_up;
 	bool is_deserted; /* its own program ended it before it was up */
-	bool is_mourned; /* its process died, and another one of its host told the peer */
+	bool is_mourned; /* its process died, and another process of its host notified the peer */
 	bool was_exited; /* TIMEWAIT_EXIT came */
 	uint64_t timewait_ns; /* when its TIMEWAIT began at the earliest; 0: none */
 };
@@ -77,7 +77,7 @@ struct cm_coverage {
 	uint64_t sent[VB_MAD_KIND_COUNT];
 	uint64_t events[VB_CM_EVENT_COUNT];
 	uint64_t lost, doubled, delayed, nobodys, farewells;
-	uint64_t pairs; /* connections that stood at both ends */
+	uint64_t pairs; /* connections that were up at both ends */
 	uint64_t stale;
 };
 
@@ -101,16 +101,16 @@ struct cm_world {
 	uint32_t end_count;
 	struct cm_end ends[CM_ENDS_MAX];
 	uint32_t mad_count;
-	bool is_finishing; /* programs end what they have */
-	struct cm_coverage *coverage; /* the caller's */
-	FILE *trace; /* messages and events in words, or NULL; the caller's */
-	char violation[256]; /* "" as long as all rules hold */
+	bool is_finishing; /* programs end all their connections */
+	struct cm_coverage *coverage; /* owned by the caller */
+	FILE *trace; /* messages and events in words, or NULL; owned by the caller */
+	char violation[256]; /* "" while all rules hold */
 };
 
-/* Lives a whole life and checks everything. False: `violation` says which rule was broken. */
+/* Runs a whole life and checks everything. False: `violation` names the broken rule. */
 bool cm_world_run(struct cm_world *world, uint64_t seed, struct cm_coverage *coverage, FILE *trace);
 
-/* --- between the two files of a world --------------------------------------------------------- */
+/* --- shared by the two files of a world ------------------------------------------------------- */
 
 enum cm_item {
 	CM_ITEM_PACKET, /* object: the packet; index: the host */
@@ -123,7 +123,7 @@ enum cm_item {
 	CM_ITEM_RELISTEN, /* index: the process */
 };
 
-/* A line of the trace. */
+/* Adds a line to the trace. */
 __attribute__((format(printf, 2, 3))) void cm_note(struct cm_world *world, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void cm_violate(struct cm_world *world, const char *format,
 						      ...);
@@ -137,10 +137,10 @@ void cm_program_decide(struct cm_world *world, uint32_t end, uint32_t turn);
 void cm_program_on_data(struct cm_world *world, uint32_t end);
 void cm_program_listen(struct cm_world *world, uint32_t process);
 void cm_program_relisten(struct cm_world *world, uint32_t process);
-/* All that was up is ended; what was not decided is rejected. */
+/* Ends every connection that is up; rejects every undecided request. */
 void cm_program_finish(struct cm_world *world);
 void cm_program_on_death(struct cm_world *world, uint32_t process, bool is_mourned);
-/* What both ends of each attempt think, when nothing is under way any more. */
+/* Checks the view of both ends of each attempt, when nothing is outstanding. */
 void cm_program_check_rest(struct cm_world *world);
 void cm_program_check_end(struct cm_world *world);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A connect and a disconnect between two connection managers, with every fate of the first messages: each of them
- * arrives, is lost, arrives twice, or arrives after the next one. Whatever happens to them, both programs get what they
- * get when nothing goes wrong, and both machines are empty afterwards.
+ * A connect and a disconnect between two connection managers, with every fate of the first
+ * messages: each of them arrives, is lost, arrives twice, or arrives after the next one. Whatever
+ * happens to them, both programs get what they get without faults, and both machines are empty
+ * afterwards.
  */
 #include "harness.h"
 
@@ -14,22 +15,23 @@
 enum fate { ARRIVES, LOST, DOUBLED, LATE, FATES };
 enum { CLIENT, SERVER };
 
-#define MESSAGES \
-	7 /* with a fate of their own; a connect and a disconnect are five if all goes well */
+/* messages with a fate of their own; a connect and a disconnect need five if all goes well */
+#define MESSAGES 7
 #define HELD_MAX 16
 #define STEPS_MAX 200
 
 struct run {
-	uint32_t fates; /* in base FATES, that of the first message last */
-	bool is_hasty; /* the client hangs up at once, else the server does when it is connected */
+	uint32_t fates; /* in base FATES; the fate of the first message is the last digit */
+	/* the client disconnects immediately; otherwise the server does once connected */
+	bool is_hasty;
 	uint64_t now_ns;
 	struct vb_cm *cm[2];
-	struct vb_cm_mad held[HELD_MAX]; /* under way, in the order of arrival */
+	struct vb_cm_mad held[HELD_MAX]; /* in transit, in the order of arrival */
 	uint32_t held_count;
-	uint32_t late_count; /* of those held, the last ones */
+	uint32_t late_count; /* how many of those held, at the end, are late */
 	uint32_t sent_count;
 	uint32_t events[2][VB_CM_EVENT_COUNT]; /* how often each came */
-	uint32_t server_qpn; /* that the client was told */
+	uint32_t server_qpn; /* as reported to the client */
 };
 
 static struct vb_gid gid_of(int side)
@@ -57,7 +59,7 @@ static void hold(struct run *run, const struct vb_cm_mad *mad, uint32_t position
 	run->held_count++;
 }
 
-/* One that is late lets the next one pass: it waits at the end, and others are put before it. */
+/* A late message lets the next one pass: it waits at the end, and others are put before it. */
 static void send_mad(struct run *run, const struct vb_cm_mad *mad)
 {
 	enum fate fate = fate_of(run);
@@ -138,7 +140,10 @@ static void pump(struct run *run)
 	}
 }
 
-/* The next message, or the next deadline when none is under way; false: nothing will happen any more. */
+/*
+ * Delivers the next message, or moves to the next deadline when none is in transit; false: nothing
+ * more will happen.
+ */
 static bool step(struct run *run)
 {
 	uint64_t deadline_ns;
@@ -202,9 +207,9 @@ static void live(uint32_t fates, bool is_hasty)
 		if (++steps > STEPS_MAX)
 			FAIL("fates %o: no end", fates);
 	} while (step(&run));
+	/* With is_hasty, the DREQ may overtake the RTU: then the server is never ESTABLISHED. */
 	if (run.events[SERVER][VB_CM_REQUEST] != 1 || run.events[CLIENT][VB_CM_RESPONSE] != 1 ||
-	    run.events[SERVER][VB_CM_ESTABLISHED] + is_hasty <
-		    1 || /* the DREQ may overtake the RTU */
+	    run.events[SERVER][VB_CM_ESTABLISHED] + is_hasty < 1 ||
 	    run.events[SERVER][VB_CM_ESTABLISHED] > 1 ||
 	    run.events[CLIENT][VB_CM_DISCONNECTED] != 1 ||
 	    run.events[SERVER][VB_CM_DISCONNECTED] != 1 ||

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Random worlds of connection managers; see support_cm_world.h for what they do and what must hold. */
+/*
+ * Random worlds of connection managers; support_cm_world.h describes what they do and what must
+ * hold.
+ */
 #include "harness.h"
 #include "support_cm_world.h"
 
@@ -26,7 +29,7 @@ TEST(both_ends_are_connected_with_the_same_qps_or_both_know_that_they_are_not)
 
 	for (uint64_t seed = 1; seed <= count; seed++)
 		hash_of(seed);
-	/* All of it has happened. */
+	/* Every kind of message and event has occurred. */
 	for (int i = 0; i < VB_MAD_SIDR_REP - VB_MAD_REQ + 1; i++)
 		if (!coverage.sent[i])
 			FAIL("no %s was sent",

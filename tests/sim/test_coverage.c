@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* 200 worlds hold every rule, and in them everything that the simulator promises to try really happens. */
+/*
+ * 200 worlds obey every rule, and everything that the simulator promises to try really happens in
+ * them.
+ */
 #include "harness.h"
 
 #include "nic/event.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The same seed is the same world, byte for byte; another seed is another world. */
+/* The same seed gives the same world, byte for byte; another seed gives another world. */
 #include "harness.h"
 
 #include "sim/world.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every operation on RC against all drops and duplications of up to two of its first eight packets, both
- * directions counted together: it completes with success, exactly once, with the right data.
+ * Every operation on RC against all drops and duplications of up to two of its first eight packets,
+ * counted over both directions: it completes with success, exactly once, with the right data.
  */
 #include "harness.h"
 
@@ -20,7 +20,7 @@ struct scenario {
 	enum vb_wr_opcode opcode;
 	uint32_t length;
 	bool binds_peer; /* a window of the other end is bound before */
-	bool binds_own; /* a window of its own is bound before */
+	bool binds_own; /* a window of its own end is bound before */
 	bool sends_after; /* a SEND of that length follows */
 	uint32_t sends_length;
 };
@@ -89,7 +89,7 @@ static void run(const struct scenario *scenario, const enum vb_packet_fate scrip
 	vb_world_destroy(world);
 }
 
-/* All ways to harm up to `left` packets from `at` on. */
+/* All combinations of faults of up to `left` packets from `at` on. */
 static void try_all(const struct scenario *scenario, enum vb_packet_fate *script, uint32_t at,
 		    uint32_t left)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The checker itself can fail: each test feeds the model a history without any engine behind it, with one thing wrong,
- * and expects the rule that it breaks. The first tests show that right histories pass.
+ * Tests of the checker itself: each feeds the model a history without any engine behind it, with
+ * one fault in it, and expects the rule that it breaks. The first tests show that correct histories
+ * pass.
  */
 #include "harness.h"
 
@@ -173,7 +174,7 @@ static void expect_fine(const struct history *h)
 	EXPECT_STR(h->model.violation, "");
 }
 
-/* --- right histories --- */
+/* --- correct histories --- */
 
 TEST(a_right_history_passes)
 {
@@ -513,8 +514,8 @@ TEST(a_changed_guard_byte_is_found)
 	uint64_t wrong = 0;
 
 	deliver_write(&h, id);
-	EXPECT(vb_arena_check(h.arenas[1],
-			      &wrong)); /* the write is under way: its range may change */
+	/* the WRITE is outstanding: its range may change */
+	EXPECT(vb_arena_check(h.arenas[1], &wrong));
 	*vb_arena_bytes(h.arenas[1], behind) ^= 1;
 	EXPECT(!vb_arena_check(h.arenas[1], &wrong));
 	EXPECT_EQ(wrong, behind);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The n-th allocation of a call fails, for n = 1, 2, … until the call needs fewer than that. Each
- * time the call must say VB_ENOMEM, leave no memory behind, and leave an adapter that still sends.
- * vb_heap_alloc() and vb_heap_free() are wrapped by the linker (test_allocation_failure.link).
+ * time the call must return VB_ENOMEM, leave no memory behind, and leave an adapter that still
+ * sends. The linker wraps vb_heap_alloc() and vb_heap_free() (test_allocation_failure.link).
  */
 #include "harness.h"
 #include "support_allocator.h"
@@ -18,12 +18,12 @@
 
 #define MUST(call) EXPECT_EQ(call, VB_OK)
 
-/* --- an adapter that talks to itself ------------------------------------------------------------ */
+/* --- an adapter that talks to itself ---------------------------------------------------------- */
 
 enum {
 	ROWS = 64,
-	TIMERS_FIRST = 16, /* what the timer heap has room for at first */
-	MEMBERS_FIRST = 4, /* and a multicast group */
+	TIMERS_FIRST = 16, /* the initial room of the timer heap */
+	MEMBERS_FIRST = 4, /* and of a multicast group */
 	EXTRA_MAX = 32,
 	MEMORY_LENGTH = 256,
 	MESSAGE_LENGTH = 64,
@@ -39,7 +39,7 @@ struct rig {
 	struct vb_mr *mr;
 	struct vb_qp *qp[2]; /* connected to each other */
 	uint8_t message_count;
-	/* What a test makes. */
+	/* Objects that a test makes. */
 	struct vb_nic *made_nic;
 	struct vb_pd *made_pd;
 	struct vb_xrcd *made_xrcd;
@@ -167,7 +167,7 @@ static void rig_destroy(struct rig *rig)
 	EXPECT_EQ(live_count, 0);
 }
 
-/* Gives the adapter its own packets until it has no more. */
+/* Gives the adapter its own packets until it sends no more. */
 static void run(struct rig *rig)
 {
 	static struct vb_slot slot;
@@ -208,7 +208,7 @@ static void expect_working(struct rig *rig)
 	EXPECT_MEM(memory, memory + MEMORY_LENGTH / 2, MESSAGE_LENGTH);
 }
 
-/* Lets each allocation that `make` does fail, one after the other; then it succeeds. */
+/* Lets each allocation of `make` fail, one after the other; then `make` succeeds. */
 static void fail_each(struct rig *rig, vb_err (*make)(struct rig *rig))
 {
 	for (uint32_t n = 1;; n++) {
@@ -221,7 +221,7 @@ static void fail_each(struct rig *rig, vb_err (*make)(struct rig *rig))
 		fails_at = 0;
 		if (!has_failed) {
 			EXPECT_EQ(err, VB_OK);
-			EXPECT(n > 1); /* or nothing was tested */
+			EXPECT(n > 1); /* otherwise nothing was tested */
 			break;
 		}
 		EXPECT_EQ(err, VB_ENOMEM);
@@ -231,7 +231,7 @@ static void fail_each(struct rig *rig, vb_err (*make)(struct rig *rig))
 	expect_working(rig);
 }
 
-/* --- what is made ------------------------------------------------------------------------------- */
+/* --- what is made ----------------------------------------------------------------------------- */
 
 static vb_err make_nic(struct rig *rig)
 {
@@ -346,7 +346,7 @@ static vb_err detach(struct vb_qp *qp)
 	return vb_qp_detach(qp, &group);
 }
 
-/* --- the tests ---------------------------------------------------------------------------------- */
+/* --- the tests -------------------------------------------------------------------------------- */
 
 TEST(an_adapter_that_cannot_be_made_leaves_nothing)
 {
@@ -386,7 +386,7 @@ TEST(device_memory_that_cannot_be_made_leaves_nothing)
 	fail_each(&rig, make_dm); /* all of it: what a failed call kept would be missing now */
 	fail_each(&rig, make_mr_on_dm);
 	MUST(vb_mr_destroy(rig.made_mr));
-	MUST(vb_dm_destroy(rig.dm)); /* not if a failed call had counted a region */
+	MUST(vb_dm_destroy(rig.dm)); /* would fail if a failed call had counted a region */
 	rig_destroy(&rig);
 }
 
@@ -419,7 +419,7 @@ TEST(a_completion_queue_that_cannot_grow_stays_as_it_is)
 	rig_destroy(&rig);
 }
 
-/* Sixteen timers are there: the next object makes their heap grow. */
+/* Fills the sixteen places of the timer heap: the next object makes it grow. */
 static void fill_timers(struct rig *rig)
 {
 	for (int i = 0; i < TIMERS_FIRST - 3; i++) /* the rig has one CQ and two QPs */
@@ -557,7 +557,7 @@ TEST(a_multicast_group_that_cannot_be_made_leaves_nothing)
 	MUST(make_qp(&rig));
 	fails_at = 1;
 	EXPECT_EQ(attach(&rig), VB_ENOMEM);
-	EXPECT_EQ(detach(rig.made_qp), VB_EINVAL); /* it is not a member */
+	EXPECT_EQ(detach(rig.made_qp), VB_EINVAL); /* the QP is not a member */
 	fail_each(&rig, attach);
 	MUST(detach(rig.made_qp));
 	MUST(vb_qp_destroy(rig.made_qp));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The memory that is ours: zeroed, apart from each other, in mappings of its own, and given back. */
+/*
+ * The memory allocator: its blocks are zeroed, do not overlap, lie in mappings of their own, and
+ * are given back.
+ */
 #include "harness.h"
 
 #include "base/heap.h"
@@ -50,7 +53,7 @@ static void give(struct place *place)
 	*place = (struct place){ 0 };
 }
 
-/* Most are small, some are large enough for a mapping of their own. */
+/* Most blocks are small; some are large enough for a mapping of their own. */
 static size_t draw_size(struct vb_prng *prng)
 {
 	uint64_t kind = vb_prng_next(prng) % 1000, number = vb_prng_next(prng);
@@ -99,7 +102,7 @@ TEST(what_was_given_back_goes_back_to_the_kernel)
 	EXPECT(vb_blocks_mapped() <= 8u << 20);
 }
 
-/* As many objects of a few sizes as a large program has: at most a twentieth more than their bytes. */
+/* A large program's number of objects of a few sizes: at most a twentieth more than their bytes. */
 TEST(little_is_wasted)
 {
 	static const size_t sizes[] = { 1200, 64, 4096, 520, 144, 2080, 40 };
@@ -180,7 +183,7 @@ TEST(many_threads_take_and_give)
 	end(workers);
 }
 
-/* Whatever the threads are at, which the child does not have. */
+/* Whatever the other threads, which the child does not have, are doing. */
 TEST(a_forked_child_takes_and_gives)
 {
 	static struct worker workers[THREADS];

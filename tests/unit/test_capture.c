@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pcapng blocks, walked as a reader would; tests/golden has a real reader look at them. */
+/* pcapng blocks, walked as a reader would; tests/golden has a real reader check them. */
 #include "harness.h"
 #include "wire/capture.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The connection manager without memory: the n-th allocation fails, for every n. A call then says
- * VB_ENOMEM and leaves nothing behind; a request of a peer is dropped, and taken when it comes again.
- * vb_heap_alloc() and vb_heap_free() are wrapped by the linker (test_cm_memory.link). Also here: what a configuration
- * may be.
+ * The connection manager without memory: the n-th allocation fails, for every n. A call then
+ * returns VB_ENOMEM and leaves nothing behind; a request of a peer is dropped, and accepted when it
+ * arrives again. The linker wraps vb_heap_alloc() and vb_heap_free() (test_cm_memory.link). Also
+ * here: which configurations are valid.
  */
 #include "harness.h"
 #include "support_allocator.h"
@@ -68,7 +68,7 @@ TEST(a_listener_that_finds_no_memory_can_be_tried_again)
 	EXPECT_EQ(live_count, 0);
 }
 
-/* Also where the heap of timers grows. */
+/* Also where the timer heap grows. */
 TEST(a_connection_that_finds_no_memory_can_be_tried_again)
 {
 	struct vb_cm_config config = config_of();
@@ -121,7 +121,7 @@ TEST(a_request_that_finds_no_memory_is_taken_when_it_comes_again)
 		fails_at = 0;
 		if (!has_failed)
 			break;
-		EXPECT(live_count <= before + 1); /* the heap of timers may have grown */
+		EXPECT(live_count <= before + 1); /* the timer heap may have grown */
 		EXPECT(!vb_cm_take_event(cm, &event));
 	}
 	EXPECT(n > 1);
@@ -169,6 +169,6 @@ TEST(ids_have_the_prefix_and_are_all_used_before_one_comes_back)
 		vb_cm_connection_destroy(connection, 0);
 	}
 	vb_cm_destroy(cm);
-	config.connection_max = 65536; /* more than there are IDs, with 0 */
+	config.connection_max = 65536; /* more than there are IDs, counting 0 */
 	EXPECT_EQ(vb_cm_create(&config, &cm), VB_EINVAL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Settings: defaults, file, environment, command line, in order of strength; and the one line that each wrong value
- * gets. Complaints go to a log file here, which is read back.
+ * Settings: defaults, file, environment, command line, in order of precedence; and the one line
+ * that each wrong value gets. Complaints go to a log file here, which is read back.
  */
 #include "harness.h"
 
@@ -22,7 +22,7 @@ static void clean_up(void)
 	rmdir(directory);
 }
 
-/* A world of its own: no variables, no home; reports go to a file. */
+/* A clean environment: no variables, no home; reports go to a file. */
 static void begin(const char *file_text)
 {
 	FILE *file;
@@ -40,7 +40,7 @@ static void begin(const char *file_text)
 	setenv("VERBATIM_LOG_FILE", log_path, 1);
 }
 
-/* What was reported, the directory's name replaced by D. */
+/* Everything reported, with the directory's name replaced by D. */
 static const char *read_log(void)
 {
 	FILE *file = fopen(log_path, "r");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The copy copies: every alignment and every short length, and not a byte beside. The order in
- * which the bytes appear is the subject of tests/threads/test_copy_order.c.
+ * The copy function: every alignment and every short length, and not a byte beside them. The order
+ * in which the bytes appear is the subject of tests/threads/test_copy_order.c.
  */
 #include "base/copy.h"
 #include "harness.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From interfaces to devices, with interfaces that are made up here: path MTUs, GUIDs, entries of the GID table, the
- * choice and order of devices, and what a refresh reports. tests/live/test_device.c asks a real kernel.
+ * From interfaces to devices, with interfaces that are made up here: path MTUs, GUIDs, entries of
+ * the GID table, the choice and order of devices, and what a refresh reports.
+ * tests/live/test_device.c asks a real kernel.
  */
 #include "harness.h"
 
@@ -85,7 +86,7 @@ static void end(struct fixture *f)
 	vb_interfaces_fini(&f->interfaces);
 }
 
-/* "" for an empty entry, with "*" behind a GID that reaches this host only. */
+/* "" stands for an empty entry; "*" behind a GID means that it reaches this host only. */
 static void expect_gid(const struct vb_device *device, uint32_t index, const char *expected)
 {
 	char text[INET6_ADDRSTRLEN + 1] = "";
@@ -258,7 +259,7 @@ TEST(gid_0_follows_the_link_local_address)
 	make_list(&f);
 	expect_gid(&f.devices[0], 0, "fe80::ff:fe00:2*");
 
-	/* The same GID, but now others can be reached. */
+	/* The same GID, but now it reaches other hosts. */
 	add_address(&f, 2, "fe80::ff:fe00:2");
 	changes = update(&f);
 	EXPECT_EQ(changes.what, VB_DEVICE_GID_CHANGE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* IP and UDP headers: their bytes, the way back, and what is refused. */
+/* IP and UDP headers: their bytes, the reply path, and what is refused. */
 #include "base/bytes.h"
 #include "base/prng.h"
 #include "harness.h"
@@ -59,7 +59,10 @@ TEST(ipv6_headers_are_as_they_stand_on_the_wire)
 	EXPECT_MEM(bytes, expected, sizeof(expected));
 }
 
-/* One's complement addition of the header's words, carries at once: RFC 1071 by the letter. */
+/*
+ * One's complement addition of the header's words, with carries added immediately: RFC 1071 by the
+ * letter.
+ */
 static uint16_t checksum_by_the_letter(const uint8_t *header)
 {
 	uint16_t sum = 0;
@@ -123,7 +126,7 @@ TEST(what_is_stored_is_parsed_again)
 		EXPECT_EQ(size, is_ipv4 ? 28 : 48);
 		if (is_ipv4)
 			EXPECT_EQ(load16(bytes + 10), checksum_by_the_letter(bytes));
-		/* Links may pad what is behind the packet. */
+		/* Links may add padding behind the packet. */
 		EXPECT_EQ(vb_flow_parse_ip_udp(bytes, size + length + (round & 2), &parsed,
 					       &parsed_length, &parsed_id),
 			  size);
@@ -164,7 +167,7 @@ TEST(every_truncation_is_refused)
 	EXPECT_EQ(parse_copy(bytes, 48 + PAYLOAD_LENGTH), 48);
 }
 
-/* Stores the IPv4 packet, changes one 16-bit word, puts the checksum right, and parses. */
+/* Stores the IPv4 packet, changes one 16-bit word, corrects the checksum, and parses. */
 static uint32_t parse_ipv4_with(uint32_t offset, uint16_t word)
 {
 	uint8_t bytes[28 + PAYLOAD_LENGTH] = { 0 };
@@ -191,11 +194,11 @@ TEST(ipv4_packets_that_are_not_ours_are_refused)
 	EXPECT_EQ(parse_ipv4_with(0, 0x4400), 0);
 	EXPECT_EQ(parse_ipv4_with(0, 0x5500), 0);
 	EXPECT_EQ(parse_ipv4_with(2, 28 + PAYLOAD_LENGTH + 1), 0);
-	EXPECT_EQ(parse_ipv4_with(2, 28 + PAYLOAD_LENGTH - 1), 0); /* UDP is longer */
+	EXPECT_EQ(parse_ipv4_with(2, 28 + PAYLOAD_LENGTH - 1), 0); /* the UDP length is larger */
 	EXPECT_EQ(parse_ipv4_with(2, 27), 0);
 	EXPECT_EQ(parse_ipv4_with(2, 19), 0);
 	EXPECT_EQ(parse_ipv4_with(2, 0), 0);
-	EXPECT_EQ(parse_ipv4_with(6, 0x0000), 28); /* a fragment may be made of it, but is not */
+	EXPECT_EQ(parse_ipv4_with(6, 0x0000), 28); /* may be fragmented, but is not */
 	EXPECT_EQ(parse_ipv4_with(6, 0x2000), 0); /* more fragments */
 	EXPECT_EQ(parse_ipv4_with(6, 0x4001), 0); /* a later fragment */
 	EXPECT_EQ(parse_ipv4_with(8, 0x4006), 0); /* TCP */
@@ -203,7 +206,7 @@ TEST(ipv4_packets_that_are_not_ours_are_refused)
 	EXPECT_EQ(parse_ipv4_with(24, 48 + 1), 0);
 	EXPECT_EQ(parse_ipv4_with(24, 48 - 1), 0);
 	EXPECT_EQ(parse_ipv4_with(24, 0), 0);
-	EXPECT_EQ(parse_ipv4_with(26, 0x1234), 28); /* the UDP checksum is not looked at */
+	EXPECT_EQ(parse_ipv4_with(26, 0x1234), 28); /* the UDP checksum is not checked */
 }
 
 TEST(ipv6_packets_that_are_not_ours_are_refused)

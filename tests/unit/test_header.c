@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The transport headers: each field lies where the specification draws it, and nowhere else. */
+/* The transport headers: each field lies where the specification places it, and nowhere else. */
 #include "base/prng.h"
 #include "harness.h"
 #include "wire/header.h"

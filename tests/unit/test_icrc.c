@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The ICRC against one that is computed bit by bit over a masked copy of the whole packet, as the
- * specification puts it, and the search for the IPv4 ID against packets whose ID is known.
+ * specification describes it, and the search for the IPv4 ID against packets whose ID is known.
  */
 #include "base/bytes.h"
 #include "base/crc.h"
@@ -23,7 +23,7 @@ struct whole {
 	struct vb_flow flow;
 	uint16_t ip_id;
 	uint32_t ip_udp_length;
-	uint32_t payload_length; /* of UDP: the BTH to the ICRC */
+	uint32_t payload_length; /* of UDP: from the BTH to the ICRC */
 };
 
 static uint8_t *bth_of(struct whole *whole)
@@ -77,7 +77,7 @@ static uint32_t crc_bit_by_bit(const uint8_t *bytes, size_t length)
 	return ~crc;
 }
 
-/* Masks a copy of the packet in place, by the offsets of the fields in it. */
+/* Masks a copy of the packet in place, by the offsets of the fields. */
 static uint32_t icrc_by_the_letter(const struct whole *whole)
 {
 	struct whole *copy = malloc(sizeof(*copy));
@@ -176,7 +176,7 @@ TEST(a_known_packet_has_its_known_icrc)
 	EXPECT_EQ(vb_icrc_load(icrc), crc);
 }
 
-/* The packet's ICRC with a beginning that is remembered from the packets before. */
+/* The packet's ICRC, starting from a beginning that is remembered from earlier packets. */
 static uint32_t remembered_icrc_of(struct vb_icrc_memo *memo, struct whole *whole)
 {
 	uint32_t crc = vb_icrc_memo_begin(memo, &whole->flow, whole->payload_length, whole->ip_id,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The log: levels, one line a message, files, repetition, and what it must not disturb. */
+/* The log: levels, one line per message, files, repetition, and what logging must not disturb. */
 #include "harness.h"
 
 #include "host/log.h"
@@ -17,7 +17,7 @@
 
 static char text[64 * 1024];
 
-/* stderr into a pipe; it is read after the messages. */
+/* Redirects stderr into a pipe, which is read after the messages. */
 static int catch_stderr(void)
 {
 	int fds[2];
@@ -90,7 +90,7 @@ TEST(after_a_second_the_place_says_what_was_left_out)
 {
 	int fd = catch_stderr();
 
-	/* Nobody sleeps: it goes on speaking until the second is over. */
+	/* No sleep: the test keeps logging until the second is over. */
 	for (uint32_t i = 0; i < VB_LOG_BURST; i++)
 		vb_log(VB_LOG_ERROR, "again");
 	EXPECT_EQ(count_lines(caught(fd)), VB_LOG_BURST);

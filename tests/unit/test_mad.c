@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of the connection manager. Fields that tshark shows are checked by the golden tests; here are
- * those that it does not show, at offsets taken from the tables of IBA volume 1, chapter 12.6, and what
- * must be refused.
+ * Messages of the connection manager. The golden tests check the fields that tshark shows. Here are
+ * those that it does not show, at offsets taken from the tables of IBA volume 1, chapter 12.6, and
+ * what must be refused.
  */
 #include "harness.h"
 
@@ -179,7 +179,7 @@ TEST(an_apr_has_a_status_and_information)
 	EXPECT_EQ(load16(bytes + BODY + 12), 0xaabb);
 }
 
-/* Reserved bits are lost at the first parse; from then on nothing may change any more. */
+/* Reserved bits are lost at the first parse; after that nothing may change. */
 TEST(what_is_parsed_and_stored_parses_to_the_same)
 {
 	struct vb_prng prng;
@@ -202,7 +202,7 @@ TEST(what_is_parsed_and_stored_parses_to_the_same)
 	}
 }
 
-/* --- from a capture of Linux 6.1 with rdma_rxe, 10.77.0.2 to 10.77.0.1; zeros at the end left out --- */
+/* --- from a capture of Linux 6.1 with rdma_rxe, 10.77.0.2 to 10.77.0.1, final zeros omitted -- */
 
 static struct vb_mad from_kernel(const char *hex)
 {
@@ -277,7 +277,7 @@ TEST(answers_of_the_kernel_are_read_as_they_are_meant)
 		from_kernel("01070203000000009f1eef7603dc96940016000000000000c872023603dc9694");
 
 	EXPECT_EQ(rep.kind, VB_MAD_REP);
-	EXPECT_EQ(rep.transaction, 0x9f1eef7603dc9694); /* that of our REQ */
+	EXPECT_EQ(rep.transaction, 0x9f1eef7603dc9694); /* the transaction of our REQ */
 	EXPECT_EQ(rep.local_id, 0xc8720236);
 	EXPECT_EQ(rep.remote_id, 0x03dc9694);
 	EXPECT_EQ(rep.rep.qpn.v, 19);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The adapter as an object: what a configuration must be, the port's tables, the limits, tables that are full. */
+/*
+ * The adapter as an object: which configurations are valid, the port's tables, the limits, and full
+ * tables.
+ */
 #include "harness.h"
 
 #include "nic/cq.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The opcode table against a second one, written down as header lengths per service, and against
- * itself: a row's name, traits and length must tell the same story.
+ * The opcode table against a second one, written as header lengths per service, and against itself:
+ * a row's name, traits and length must agree.
  */
 #include "harness.h"
 #include "wire/header.h"
@@ -19,7 +19,7 @@ static const int rc_extension_sizes[32] = {
 	4, 12,			/* acknowledge, atomic acknowledge */
 	28, 28,			/* compare and swap, fetch and add */
 	-1, 4, 4,		/* SEND with invalidate: last, only */
-	-1, -1, -1, -1, -1,	/* 0x1c is FLUSH, which we do not have */
+	-1, -1, -1, -1, -1,	/* 0x1c is FLUSH, which is not supported */
 	16,			/* atomic write */
 	-1, -1,
 };

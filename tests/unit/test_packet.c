@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whole packets: every opcode there and back with random fields, every truncation, random bytes
- * against a second statement of what is refused, and the words in which packets are told. Packets
- * are parsed from buffers of exactly their size, so that the sanitizer sees a byte too many.
+ * Whole packets: every opcode stored and parsed with random fields, every truncation, random bytes
+ * against a second statement of what is refused, and the words that describe packets. Packets are
+ * parsed from buffers of exactly their size, so that the sanitizer detects a read beyond the end.
  */
 #include "base/bytes.h"
 #include "base/prng.h"
@@ -152,7 +152,7 @@ TEST(storing_writes_no_byte_behind_the_headers)
 	}
 }
 
-/* What a prefix of a good packet is taken for, when the link says that this was all. */
+/* The result for a prefix of a good packet, when the link reports that this was all. */
 static enum vb_parse_result expected_of_truncation(const struct vb_packet *packet, uint32_t length)
 {
 	if (length < packet->header_length + packet->bth.pad + VB_ICRC_SIZE)
@@ -229,7 +229,7 @@ TEST(refusals_are_told_apart)
 	EXPECT_EQ(parse_with(VB_OPCODE_CNP, 0x00, 32), VB_PARSED);
 }
 
-/* The rules once more, in the order of their names, without the order of the code. */
+/* The rules once more, in the order of their names, independent of the order in the code. */
 static enum vb_parse_result judge(const uint8_t *bytes, uint32_t head_length, uint32_t length)
 {
 	uint32_t needed;

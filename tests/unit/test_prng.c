@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The random numbers are those of the published generators, and bounded ones are spread evenly. */
+/*
+ * The random numbers are those of the published generators, and bounded ones are evenly
+ * distributed.
+ */
 #include "base/prng.h"
 #include "harness.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making queue pairs: what each type needs, what is refused, numbers, and the row that peers may look at. */
+/*
+ * Making queue pairs: what each type needs, what is refused, numbers, and the row that peers may
+ * read.
+ */
 #include "harness.h"
 
 #include "nic/cq.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tables of the AETH, computed another way than they are written. */
+/* The tables of the AETH, computed in another way than they are written. */
 #include "harness.h"
 #include "wire/syndrome.h"
 
@@ -38,7 +38,7 @@ TEST(credits_double_with_every_second_code)
 	EXPECT_EQ(vb_credit_count(30), 32768);
 }
 
-/* By search, in the order of the codes. */
+/* By linear search, in the order of the codes. */
 static uint8_t search_credit_code(uint32_t credits)
 {
 	uint8_t code = 0;

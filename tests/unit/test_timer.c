@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The timers against a model that is an array of deadlines, searched from end to end. */
+/* The timers against a model: an array of deadlines, searched from end to end. */
 #include "base/prng.h"
 #include "base/timer.h"
 #include "harness.h"
@@ -48,7 +48,7 @@ static void fire_what_is_due(struct world *world)
 		world->deadline[timer->kind] = VB_NEVER;
 		world->fired_count++;
 	}
-	/* All that were due have fired, and the owner is not told to come back at once. */
+	/* All timers that were due have fired, and the next deadline is not in the past. */
 	EXPECT(earliest(world) > world->now);
 	EXPECT(vb_timers_deadline(&world->timers) > world->now);
 }

@@ -30,7 +30,7 @@ void enter_own_network(void)
 	close(fd);
 }
 
-/* The library opens its log for each line. */
+/* The library opens its log file again for each line. */
 void keep_log(void)
 {
 	char path[64];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the device says of itself is true. Each capability it advertises has a row here, with a function that uses it or the
- * name of the test that does; limits are reached and not exceeded; and what is not advertised answers EOPNOTSUPP.
+ * The capabilities that the device reports are real. Each capability that it advertises has a row
+ * here, with a function that uses it or the name of the test that does; limits can be reached and
+ * not exceeded; and what is not advertised answers EOPNOTSUPP.
  */
 #include "harness.h"
 #include "support_device.h"
@@ -146,7 +147,7 @@ static void check_qkey_counter(void)
 	ibv_wr_set_sge(qp, mr->lkey, (uintptr_t)memory, 8);
 	EXPECT_EQ(ibv_wr_complete(qp), 0);
 	expect_success(cq, 3);
-	while (port().qkey_viol_cntr == before) /* until it has come back */
+	while (port().qkey_viol_cntr == before) /* until the packet has come back */
 		;
 	EXPECT_EQ(port().qkey_viol_cntr, before + 1);
 	EXPECT_EQ(ibv_destroy_qp(ud), 0);
@@ -295,7 +296,7 @@ TEST(completions_can_be_moderated_as_far_as_the_device_says)
 	finish();
 }
 
-/* --- what there is not --- */
+/* --- what is not supported --- */
 
 static int create_qp_of(struct ibv_qp_init_attr_ex init)
 {

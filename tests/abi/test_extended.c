@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The newer ways of posting and polling: every ibv_wr_* operation between two QPs, and everything that an extended CQ tells
- * of it.
+ * The extended calls for posting and polling: every ibv_wr_* operation between two QPs, and
+ * everything that an extended CQ reports about it.
  */
 #include "harness.h"
 #include "support_device.h"
@@ -91,7 +91,9 @@ static void expect_sent(enum ibv_wc_opcode opcode)
 	ibv_end_poll(cq);
 }
 
-/* Polls until the receiver's completion is there, over the sender's; the caller ends the poll. */
+/*
+ * Polls until the receiver's completion is there, passing the sender's; the caller ends the poll.
+ */
 static void find_receive(void)
 {
 	for (;;) {
@@ -197,7 +199,7 @@ TEST(one_sided_operations_reach_the_other_sides_memory)
 	EXPECT_EQ(ibv_wr_complete(qp), 0);
 	expect_sent(IBV_WC_COMP_SWAP);
 	memcpy(&word, memory + FROM, 8);
-	EXPECT_EQ(word, 5); /* what was there before */
+	EXPECT_EQ(word, 5); /* the value before the operation */
 	memcpy(&word, memory + TO, 8);
 	EXPECT_EQ(word, 9);
 
@@ -296,7 +298,7 @@ TEST(a_datagram_tells_where_it_came_from)
 	finish();
 }
 
-/* The completion's service level is none: it would be a priority for the answers. */
+/* The completion's service level is not used: it would be a priority for the answers. */
 TEST(the_answer_to_a_datagram_has_its_traffic_class_and_no_service_level)
 {
 	struct ibv_ah_attr address = loopback_address(), answer;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One open device with several contexts: what is imported is the same object, and lives as long as anybody has it. */
+/*
+ * One open device with several contexts: an imported object is the same object, and lives as long
+ * as any context has it.
+ */
 #include "harness.h"
 #include "support_device.h"
 
@@ -80,7 +83,7 @@ TEST(whoever_destroys_an_object_ends_it_for_all)
 	EXPECT(!ibv_import_pd(second, handle));
 	EXPECT_EQ(errno, EINVAL);
 	EXPECT(strstr(take_log(), "no PD of vb_lo has handle 1"));
-	ibv_unimport_pd(pd); /* all that may still be done with it */
+	ibv_unimport_pd(pd); /* the only call that is still allowed */
 	EXPECT_EQ(ibv_close_device(second), 0);
 	EXPECT_EQ(ibv_close_device(first), 0);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The layouts that programs were compiled with (x86-64). They come from the installed headers; the
- * numbers here were measured in the binaries of Debian 12, so that headers of another release, or
- * another compiler, cannot move a field unnoticed.
+ * numbers here were measured in the binaries of Debian 12, so that neither headers of another
+ * release nor another compiler can move a field unnoticed.
  */
 #include "harness.h"
 #include "abi/driver_priv.h"

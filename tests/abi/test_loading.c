@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Loading the library: plugins do so and unload it again, qemu and ceph carry it along without ever
- * calling it. It starts nothing, stays mapped, and without a device says so.
+ * Loading the library: plugins load it and unload it again; qemu and ceph carry it along without
+ * ever calling it. It starts nothing, stays mapped, and reports when there is no device.
  */
 #include "harness.h"
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Domains and queues of the less common kinds: parent domains with the program's allocator, thread domains, SRQs that are
- * changed while they are used, XRC, on-demand and device memory, advice.
+ * Domains and queues of the less common kinds: parent domains with the program's allocator, thread
+ * domains, SRQs that are changed while they are used, XRC, on-demand and device memory, advice.
  */
 #include "harness.h"
 #include "support_device.h"
@@ -52,7 +52,7 @@ static void exchange(struct ibv_qp *a, struct ibv_qp *b)
 static int allocated;
 static int released;
 static bool has_answer;
-static void *answer; /* of the allocator, in that case */
+static void *answer; /* the allocator's result if has_answer */
 
 static void *allocate(struct ibv_pd *parent, void *pd_context, size_t size, size_t alignment,
 		      uint64_t resource_type)
@@ -64,7 +64,7 @@ static void *allocate(struct ibv_pd *parent, void *pd_context, size_t size, size
 	if (has_answer)
 		return answer;
 	EXPECT_EQ(posix_memalign(&memory_of_object, alignment, size), 0);
-	memset(memory_of_object, 0xa5, size); /* the library does not trust it to be zero */
+	memset(memory_of_object, 0xa5, size); /* the library does not rely on zeroed memory */
 	allocated++;
 	return memory_of_object;
 }
@@ -114,7 +114,7 @@ TEST(what_is_made_in_a_parent_domain_lies_in_memory_of_its_allocator)
 	EXPECT(srq && other);
 	EXPECT_EQ(allocated, 4);
 	connect_pair(a, b);
-	exchange(a, b); /* with a region of the PD itself */
+	exchange(a, b); /* with a region of the parent domain's own PD */
 	EXPECT_EQ(ibv_dealloc_pd(parent), EBUSY);
 	EXPECT_EQ(ibv_destroy_qp(a), 0);
 	EXPECT_EQ(ibv_destroy_qp(b), 0);
@@ -212,7 +212,7 @@ TEST(an_srq_grows_while_it_is_used_and_tells_when_it_runs_low)
 	EXPECT(event.element.srq == srq);
 	ibv_ack_async_event(&event);
 	EXPECT_EQ(ibv_query_srq(srq, &change), 0);
-	EXPECT_EQ(change.srq_limit, 0); /* once only */
+	EXPECT_EQ(change.srq_limit, 0); /* only once */
 	EXPECT_EQ(ibv_destroy_qp(a), 0);
 	EXPECT_EQ(ibv_destroy_qp(b), 0);
 	EXPECT_EQ(ibv_destroy_srq(srq), 0);
@@ -343,7 +343,7 @@ TEST(all_memory_can_be_one_region)
 	finish();
 }
 
-/* Which of the first `count` pages are in memory? */
+/* How many of the first `count` pages are in memory? */
 static int count_resident(char *pages, int count)
 {
 	unsigned char resident[16];

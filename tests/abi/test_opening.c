@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Devices that are not there or cannot be opened: the program hears an errno and says something of its own, so the log says
+ * Devices that do not exist or cannot be opened: the program gets only an errno, so the log names
  * what is missing.
  */
 #include "harness.h"
@@ -79,7 +79,7 @@ static struct ibv_context *open_with_descriptors(struct ibv_device *device, rlim
 	return context;
 }
 
-/* With one descriptor more each time, another part of the device is the first that cannot be had. */
+/* With one descriptor more each time, another part of the device is the first to fail. */
 TEST(without_descriptors_opening_fails_with_a_reason_and_keeps_none)
 {
 	struct ibv_device *device = find_device();

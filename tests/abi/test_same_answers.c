@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Functions that need no device answer as the installed library's do, for all values: both are
- * loaded into this process, ours and the distribution's, each by its path.
+ * Functions that need no device give the same answers as the installed library's, for all values:
+ * both libraries are loaded into this process, ours and the distribution's, each by its path.
  */
 #include "harness.h"
 #include <dlfcn.h>
@@ -88,7 +88,7 @@ TEST(numbers_are_the_same_rates)
 	compare_numbers("mbps_to_ibv_rate", -10, 2000000);
 }
 
-/* Converts bytes that are all different, into memory that shows what is left alone. */
+/* Converts bytes that are all different, into memory that shows which bytes stay unchanged. */
 static void compare_conversion(const char *function, size_t from_size, size_t to_size)
 {
 	struct both both = find(function);

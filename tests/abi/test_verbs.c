@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The verbs over a driver that is only here: it has one port with two GIDs, and hands out objects
- * without an adapter behind them. It takes the place of the real one by the linker's leave
- * (test_verbs.link). What is tested is what the verbs themselves do: conventions of errors, checks
- * of arguments, public fields, waiting for acknowledgements.
+ * The verbs over a driver that exists only here: it has one port with two GIDs, and creates objects
+ * without an adapter behind them. The linker puts it in the place of the real one
+ * (test_verbs.link). The tests cover what the verbs themselves do: conventions of errors, checks of
+ * arguments, public fields, waiting for acknowledgements.
  */
 #include "harness.h"
 #include "abi/driver_priv.h"
@@ -33,7 +33,7 @@ static void start(void)
 	context->num_comp_vectors = 1;
 }
 
-/* --- the driver --------------------------------------------------------------------------------- */
+/* --- the driver ------------------------------------------------------------------------------- */
 
 int vb_abi_query_device(struct ibv_context *c, struct ibv_device_attr_ex *attr_out)
 {
@@ -184,7 +184,7 @@ void vb_abi_qp_free(struct ibv_qp *qp)
 	free(qp);
 }
 
-/* --- errors ------------------------------------------------------------------------------------- */
+/* --- errors ----------------------------------------------------------------------------------- */
 
 TEST(what_the_engine_answers_becomes_an_errno_number)
 {
@@ -212,7 +212,7 @@ TEST(each_verb_reports_errors_in_its_own_way)
 	EXPECT_EQ(errno, ENOMEM);
 }
 
-/* --- queries ------------------------------------------------------------------------------------ */
+/* --- queries ---------------------------------------------------------------------------------- */
 
 TEST(attributes_are_cut_to_the_callers_struct)
 {
@@ -284,7 +284,7 @@ TEST(a_pkey_is_found_by_its_value)
 	EXPECT_EQ(ibv_get_pkey_index(context, 2, 0xffff), -1);
 }
 
-/* --- memory ------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 TEST(who_lets_others_write_must_be_able_to_write)
 {
@@ -333,7 +333,7 @@ TEST(changing_a_region_tells_what_is_left_of_it)
 	EXPECT(mr.pd == &pd);
 }
 
-/* --- queues and events -------------------------------------------------------------------------- */
+/* --- queues and events ------------------------------------------------------------------------ */
 
 TEST(a_cq_is_refused_for_wrong_arguments)
 {
@@ -438,7 +438,7 @@ TEST(a_qp_is_refused_without_its_parents)
 	EXPECT_EQ(errno, EOPNOTSUPP);
 }
 
-/* --- answering a datagram ----------------------------------------------------------------------- */
+/* --- answering a datagram --------------------------------------------------------------------- */
 
 TEST(the_answer_to_an_ipv4_datagram_goes_back_where_it_came_from)
 {
@@ -455,7 +455,7 @@ TEST(the_answer_to_an_ipv4_datagram_goes_back_where_it_came_from)
 	EXPECT_EQ(attr.grh.sgid_index, 1);
 	EXPECT_EQ(attr.grh.traffic_class, 8);
 	EXPECT_MEM(attr.grh.dgid.raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\0\0\x09", 16);
-	grh[39] = 2; /* neither ours nor a right checksum any more */
+	grh[39] = 2; /* neither our address nor a valid checksum any longer */
 	EXPECT_EQ(ibv_init_ah_from_wc(context, 1, &wc, (struct ibv_grh *)(void *)grh, &attr), -1);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Wrong arguments: each call must be refused with this errno, and the log must name the object, the value and the limit. A
- * row is a call; it returns the errno number, whichever way its verb tells it.
+ * Wrong arguments: each call must be refused with this errno, and the log must name the object, the
+ * value and the limit. A row is a call; it returns the errno number, however its verb reports it.
  */
 #include "harness.h"
 #include "support_device.h"
@@ -872,7 +872,7 @@ static const struct row {
 };
 /* clang-format on */
 
-/* Does the text contain the pattern, in which * stands for anything? */
+/* Whether the text contains the pattern, in which * stands for anything. */
 static bool contains(const char *text, const char *pattern)
 {
 	char part[128];

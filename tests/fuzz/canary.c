@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A fuzz target with a planted fault: it believes the length that its input claims, as a careless
+ * A fuzz target with a planted fault: it trusts the length that its input claims, as a careless
  * parser would. It must crash on corpus/canary/lies and survive corpus/canary/honest; if it does
- * not, the sanitizers are not at work and no other target proves anything.
+ * not, the sanitizers are not active and no other target proves anything.
  */
 #include "fuzz.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two connection managers whose programs and whose network do what the input says: calls in any order,
- * messages lost, doubled, changed or made up, with the communication IDs that are there. Whatever
- * happens, events belong to connections that their program has, a deadline passes, refused calls change
- * nothing, and in the end everything is given back.
+ * Two connection managers whose programs and whose network follow the input: calls in any order,
+ * and messages lost, duplicated, changed or made up, with the communication IDs that exist.
+ * Whatever happens, events belong to connections that their program has, a deadline passes, refused
+ * calls change nothing, and in the end everything is freed.
  */
 #include "fuzz.h"
 #include "support_input.h"
@@ -29,8 +29,8 @@ struct fuzz {
 	struct vb_cm *cm[MACHINES];
 	struct vb_cm_row rows[MACHINES][CONNECTIONS_MAX];
 	struct vb_cm_listener *listeners[MACHINES];
-	struct vb_cm_connection *held[MACHINES][HELD_MAX]; /* what the programs have */
-	struct vb_cm_mad mads[MADS_MAX]; /* under way, oldest first */
+	struct vb_cm_connection *held[MACHINES][HELD_MAX]; /* the connections of the programs */
+	struct vb_cm_mad mads[MADS_MAX]; /* in transit, oldest first */
 	uint32_t mad_count;
 };
 
@@ -247,7 +247,7 @@ static uint32_t some_id(struct fuzz *fuzz)
 	return *held ? vb_cm_connection_id(*held) : input_8(&fuzz->input);
 }
 
-/* A message that nobody sent. */
+/* A made-up message that no machine sent. */
 static void invent(struct fuzz *fuzz)
 {
 	uint32_t machine = input_bool(&fuzz->input);
@@ -355,7 +355,10 @@ static void begin(struct fuzz *fuzz)
 	}
 }
 
-/* All are destroyed; what is under way is lost; time passes. Then there is room for all connections again. */
+/*
+ * All connections are destroyed; what is in transit is lost; time passes. Then there is room for
+ * all connections again.
+ */
 static void finish(struct fuzz *fuzz)
 {
 	for (uint32_t i = 0; i < MACHINES; i++) {

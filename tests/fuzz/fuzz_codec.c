@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Everything that reads bytes from the wire, on arbitrary bytes: transport packets, single headers, IP
- * and UDP. What was parsed and is stored again must parse to the same; describing never writes
- * beyond its buffer; the ICRC of parts is that of the whole; the IPv4 ID that a wrong ICRC leads to
- * makes it right. The first byte chooses which.
+ * All functions that read bytes from the wire, on arbitrary bytes: transport packets, single
+ * headers, IP and UDP. What was parsed and is stored again must parse to the same; describing never
+ * writes beyond its buffer; the ICRC of parts is that of the whole; the IPv4 ID that is found for a
+ * wrong ICRC makes it right. The first byte chooses which.
  */
 #include "fuzz.h"
 #include "support_input.h"
@@ -60,7 +60,7 @@ static bool is_same_packet(const struct vb_packet *a, const struct vb_packet *b)
 	       (!(traits & VB_HAS_XRCETH) || a->srqn == b->srqn);
 }
 
-/* Into a buffer of exactly that size, for the sanitizer to watch. */
+/* Describes into a buffer of exactly that size, for the sanitizer to watch. */
 static void describe(const struct vb_packet *packet, uint32_t size)
 {
 	char *text = malloc(size ? size : 1);
@@ -71,7 +71,7 @@ static void describe(const struct vb_packet *packet, uint32_t size)
 	free(text);
 }
 
-/* `claimed` more bytes are said to be behind those that are there. */
+/* The link claims `claimed` more bytes behind those that are there. */
 static void fuzz_packet(const uint8_t *bytes, uint32_t length, uint32_t claimed, uint32_t text_size)
 {
 	struct vb_packet packet;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A neighbor that writes what it likes wherever it may: offers with wrong numbers and descriptors, bytes and words of the rings, the rows and
- * words of its export block, segments that are none. Our end meets it, receives, sends, executes requests by its rows, and sleeps. No
- * byte of ours changes that no region covers, and nothing is read outside of what was mapped. The input is a sequence of such steps.
+ * A local peer that writes anything wherever it may: offers with wrong numbers and descriptors,
+ * bytes and words of the rings, the rows and words of its export block, and invalid segments. Our
+ * end meets it, receives, sends, executes requests by its rows, and sleeps. No byte of ours changes
+ * outside the regions, and nothing is read outside of what was mapped. The input is a sequence of
+ * such steps.
  */
 #include "fuzz.h"
 #include "support_input.h"
@@ -20,7 +22,7 @@ enum { STEPS_MAX = 200 };
 
 /* --- what the peer does --- */
 
-/* A descriptor that is right, or is not. */
+/* A descriptor that may be the right one or a wrong one. */
 static int choose_fd(struct input *input, int right)
 {
 	switch (input_below(input, 12)) {
@@ -76,7 +78,7 @@ static void segment(struct input *input)
 	neighbor_mail(&message, sizeof(message), &fd, 1);
 }
 
-/* A record as it should be, around a packet that nearly is. */
+/* A well-formed record around a packet that nearly is. */
 static void record(struct input *input)
 {
 	uint8_t bytes[256] = { 0 };
@@ -100,7 +102,7 @@ static void scribble(struct input *input)
 		ring->data[(at + i) % VB_RING_SIZE] = bytes[i];
 }
 
-/* A busy word stays even: who is in the middle of an access is waited for. */
+/* A busy word stays even: an odd one means an access in progress, which our end would wait for. */
 static void set_words(struct input *input)
 {
 	struct vb_ring_memory *theirs = neighbor_their_ring();
@@ -148,7 +150,7 @@ static void change_head(struct input *input)
 	}
 }
 
-/* --- what we do --- */
+/* --- what our end does --- */
 
 static void post(struct input *input)
 {

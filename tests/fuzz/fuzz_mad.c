@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of the connection manager from arbitrary bytes: what was parsed, stored and parsed again is
- * stored as the same; describing never writes beyond its buffer; addresses in private data survive too.
- * The first byte is the size of the text, the rest is the message, with a right header if the second
- * byte is odd.
+ * Messages of the connection manager from arbitrary bytes: what was parsed, stored and parsed again
+ * is stored as the same; describing never writes beyond its buffer; addresses in private data also
+ * survive. The first byte is the size of the text, the rest is the message, with a valid header if
+ * the second byte is odd.
  */
 #include "fuzz.h"
 #include "support_input.h"

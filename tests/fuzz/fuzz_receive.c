@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The way in, with an adapter that has QPs of every type in many states, regions and windows of
- * every kind, and requests under way. The input is a sequence of steps: packets made of bytes or of
- * fields near what the QP expects, in pieces; the adapter's own packets delivered, lost or damaged;
- * posts; time. QPs are connected to QPs of the same adapter, so that all states can be reached.
+ * The receive path, with an adapter that has QPs of every type in many states, regions and windows
+ * of every kind, and outstanding requests. The input is a sequence of steps: packets made of bytes
+ * or of fields near what the QP expects, in pieces; the adapter's own packets delivered, lost or
+ * damaged; posts; time. QPs are connected to QPs of the same adapter, so that all states can be
+ * reached.
  *
- * After every step: no byte has changed but those that a remote right, a posted receive or an
- * outstanding READ or atomic opens, and none went out that no right opens; each completion is of a
- * request that was posted and has not completed before, those of a queue in order. At the end all
- * is flushed and everything can be destroyed.
+ * After every step: only those bytes have changed that a remote right, a posted receive or an
+ * outstanding READ or atomic opens, and no byte went out without a right; each completion belongs
+ * to a request that was posted and has not completed before, and those of a queue are in order. At
+ * the end everything is flushed and can be destroyed.
  */
 #include "fuzz.h"
 #include "support_receive.h"
@@ -17,7 +18,7 @@
 
 #include <string.h>
 
-/* --- posting ------------------------------------------------------------------------------------ */
+/* --- posting ---------------------------------------------------------------------------------- */
 
 /* Up to three pieces of a buffer, one of them of length 0. */
 static uint32_t split_buffer(uint64_t address, uint32_t length, uint32_t cut, struct vb_sge sges[3])
@@ -111,8 +112,9 @@ static void post_send(struct input *input)
 
 		send.sge_count = split_buffer(at, length, flags >> 4 & 3, sges);
 	}
+	/* so that the model knows how long its buffer is open */
 	if (writes)
-		send.flags |= VB_SEND_SIGNALED; /* so that we know how long its buffer is open */
+		send.flags |= VB_SEND_SIGNALED;
 	request = rig_new_request(index, false, send.flags & VB_SEND_SIGNALED, buffer);
 	if (vb_qp_post_send(rig.qps[index], &send))
 		rig_close_request(request);
@@ -120,7 +122,7 @@ static void post_send(struct input *input)
 		vb_qp_ring_send(rig.qps[index]);
 }
 
-/* Binds a window to its place, through the first QP. */
+/* Binds a window at its place, through the first QP. */
 static void post_bind(uint32_t window)
 {
 	struct vb_send_request send = {
@@ -147,9 +149,12 @@ static void post_bind(uint32_t window)
 		vb_qp_ring_send(rig.qps[RC_A]);
 }
 
-/* --- packets ------------------------------------------------------------------------------------ */
+/* --- packets ---------------------------------------------------------------------------------- */
 
-/* Hands a frame in, as a head that holds the headers and up to two more pieces, each in its own memory. */
+/*
+ * Delivers a frame as a head that holds the headers and up to two more pieces, each in its own
+ * memory.
+ */
 static void deliver(const struct vb_flow *flow, uint16_t ip_id, const uint8_t *bytes,
 		    uint32_t length, uint32_t cut)
 {
@@ -221,7 +226,7 @@ static uint8_t service_of(enum vb_qp_type type)
 	return VB_SERVICE_RC;
 }
 
-/* The fields that the opcode has, near what the QP would take. */
+/* The fields that the opcode has, near what the QP would accept. */
 static void input_fields(struct input *input, struct vb_packet *packet)
 {
 	uint32_t traits = packet->traits;
@@ -291,7 +296,7 @@ static void receive_fields(struct input *input)
 	deliver(&flow, 0, bytes, length, cut);
 }
 
-/* What a READ brings out is nothing that the peer may not read. */
+/* A READ returns nothing that the peer may not read. */
 static void check_secrets(const struct held *held)
 {
 	struct vb_packet packet;
@@ -305,7 +310,7 @@ static void check_secrets(const struct held *held)
 		REQUIRE(!rig_is_secret(payload + i));
 }
 
-/* What is sent waits in line; when the line is full it is lost. */
+/* Packets that are sent wait in a queue; when the queue is full they are lost. */
 static void transmit(uint32_t capacity)
 {
 	static struct vb_slot slots[8];
@@ -352,7 +357,7 @@ static void deliver_held(struct input *input)
 		remove_held(index);
 }
 
-/* Everything that waits arrives in order, and what it causes, for some rounds. */
+/* Everything that waits arrives in order, with its consequences, for some rounds. */
 static void settle(uint32_t rounds)
 {
 	for (uint32_t i = 0; i < rounds; i++) {
@@ -366,7 +371,7 @@ static void settle(uint32_t rounds)
 	}
 }
 
-/* --- the rest ----------------------------------------------------------------------------------- */
+/* --- the rest --------------------------------------------------------------------------------- */
 
 static void wait(uint32_t style)
 {

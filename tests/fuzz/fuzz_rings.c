@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a program can do to an adapter: objects of every kind made and destroyed in any order, QPs
- * moved anywhere with any attributes, requests posted, rung and aborted, CQs polled, armed and
- * resized; what is sent comes back to the same adapter or is lost.
+ * All calls by which a program can affect an adapter: objects of every kind made and destroyed in
+ * any order, QPs moved anywhere with any attributes, requests posted, rung and aborted, CQs polled,
+ * armed and resized; what is sent comes back to the same adapter or is lost.
  *
- * A small model counts along. Each request that was rung completes exactly once, those of a queue
- * in order, on the right CQ; posting says VB_ENOMEM exactly when the queue is full; what has children
- * says VB_EBUSY and nothing else does; a failed modify changes nothing; in the end there is nothing
- * left.
+ * A small model keeps count. Each request that was rung completes exactly once, those of a queue in
+ * order, on the right CQ; posting returns VB_ENOMEM exactly when the queue is full; an object with
+ * children returns VB_EBUSY and no other object does; a failed modify changes nothing; in the end
+ * nothing is left.
  */
 #include "fuzz.h"
 #include "support_rings.h"
 
-/* --- posting ------------------------------------------------------------------------------------ */
+/* --- posting ---------------------------------------------------------------------------------- */
 
 static uint32_t input_key(struct input *input)
 {
@@ -34,7 +34,7 @@ static struct vb_sge input_sge(struct input *input)
 	};
 }
 
-/* The queue took the request, or said why not. Only what is full says VB_ENOMEM. */
+/* The queue took the request, or returned the reason. Only a full queue returns VB_ENOMEM. */
 static void check_posted(struct queue *queue, uint32_t freed, vb_err err, struct request *request)
 {
 	bool is_full = queue->staged - freed >= queue->depth;
@@ -170,14 +170,14 @@ static void post_srq(struct input *input)
 		return;
 	*request = (struct request){ .srq = srq, .is_receive = true, .is_signaled = true };
 	err = vb_srq_post_recv(srq->srq, &recv);
-	/* A slot is free when a QP has taken it, which nobody sees before the completion. */
+	/* A slot is free when a QP has taken it, which is not visible before the completion. */
 	REQUIRE(err != VB_ENOMEM || srq->open_count >= vb_srq_depth(srq->srq));
 	request->state = err ? DONE : POSTED;
 	srq->open_count += !err;
 	model.request_count++;
 }
 
-/* --- QPs ---------------------------------------------------------------------------------------- */
+/* --- QPs -------------------------------------------------------------------------------------- */
 
 static void modify(struct qp *qp, const struct vb_qp_attr *attr, uint32_t mask)
 {
@@ -185,7 +185,7 @@ static void modify(struct qp *qp, const struct vb_qp_attr *attr, uint32_t mask)
 	enum vb_qp_state to = mask & VB_ATTR_STATE ? attr->state : old;
 	vb_err err = vb_qp_modify(qp->qp, attr, mask);
 
-	/* A CQ that runs over with the flush may have failed it since. */
+	/* A CQ that overruns with the flush may have failed the QP since. */
 	REQUIRE(vb_qp_state(qp->qp) == (err ? old : to) || vb_qp_state(qp->qp) == VB_STATE_ERR);
 	if (mask == VB_ATTR_STATE && (to == VB_STATE_RESET || to == VB_STATE_ERR))
 		REQUIRE(err == VB_OK);
@@ -243,7 +243,7 @@ static uint32_t mask_of(enum vb_qp_type type, enum vb_qp_state to)
 	return 0;
 }
 
-/* From RESET to a state as it should be done, towards another QP or itself. */
+/* From RESET to a state in the proper order, towards another QP or itself. */
 static void bring_up(struct input *input)
 {
 	struct qp *qp = PICK(input, model.qps, qp);
@@ -285,7 +285,7 @@ static void join_or_leave(struct input *input)
 		qp->is_member = !qp->is_member;
 }
 
-/* --- the others --------------------------------------------------------------------------------- */
+/* --- the others ------------------------------------------------------------------------------- */
 
 static void change_cq(struct input *input)
 {
@@ -361,7 +361,7 @@ static void change_memory(struct input *input)
 	}
 }
 
-/* What is sent comes back at once, but for those that the mask loses. */
+/* Packets come back immediately, except those that the mask loses. */
 static void run(uint32_t rounds, uint32_t lost)
 {
 	static struct vb_slot slot;
@@ -444,14 +444,14 @@ static void step(struct input *input)
 	model_take_events();
 }
 
-/* --- the end ------------------------------------------------------------------------------------ */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static bool has_lost(const struct cq *cq)
 {
 	return cq && vb_cq_has_overrun(cq->cq);
 }
 
-/* Every QP fails; then all that was rung is complete, unless its CQ ran over. */
+/* Every QP fails; then all requests that were rung are complete, unless their CQ overran. */
 static void flush_all(void)
 {
 	struct vb_qp_attr attr = { .state = VB_STATE_ERR };

@@ -2,7 +2,7 @@
 /*
  * Replays inputs of a fuzz target without libFuzzer: each file named on the command line, and each
  * file of each directory named there, in the order of their names. Any compiler and any sanitizer
- * can build it. Names the file before running it in case it is the last one.
+ * can build it. It names the file before running it, in case that run is the last.
  */
 #include "fuzz.h"
 
@@ -24,7 +24,7 @@ __attribute__((noreturn)) static void give_up(const char *path)
 
 static void replay_file(const char *path, size_t size)
 {
-	/* Exactly as large as the input, so that the sanitizer sees a read behind its end. */
+	/* Exactly as large as the input, so that the sanitizer detects a read beyond its end. */
 	uint8_t *data = malloc(size ? size : 1);
 	FILE *file = fopen(path, "rb");
 

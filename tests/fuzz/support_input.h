@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A fuzzer's input as a sequence of decisions. What is asked for beyond the end is 0, so that every
+ * A fuzzer's input as a sequence of decisions. Anything read beyond the end is 0, so that every
  * input means something and a shorter one means nearly the same.
  */
 #ifndef VB_TESTS_FUZZ_SUPPORT_INPUT_H
@@ -17,7 +17,7 @@ struct input {
 	size_t size;
 };
 
-/* An invariant of the engine that does not hold; says which one before it ends the run. */
+/* An invariant of the engine; prints the one that does not hold before it ends the run. */
 #define REQUIRE(condition)                                                                        \
 	do {                                                                                      \
 		if (!(condition)) {                                                               \
@@ -70,7 +70,7 @@ static inline bool input_bool(struct input *input)
 	return input_8(input) & 1;
 }
 
-/* Up to `length` bytes of the input itself; *taken says how many. */
+/* Up to `length` bytes of the input itself; *taken is their number. */
 static inline const uint8_t *input_bytes(struct input *input, size_t length, size_t *taken)
 {
 	const uint8_t *bytes = input->data;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Both ends. The names that they have in the kernel begin with the number of this process, so that several can run at once. */
+/*
+ * Both ends of fuzz_line. Their names in the kernel begin with the number of this process, so that
+ * several processes can run at the same time.
+ */
 #include "support_neighbor.h"
 
 #include "support_input.h"
@@ -32,7 +35,10 @@
 
 enum { GUARD = 4096, REGION = 16384, FRAMES = 32, SLOTS = 32, UNTOUCHED = 0x5a };
 
-/* Of our engine. Fewer than a block can show: it is made anew for each input, and looks at every row when it begins. */
+/*
+ * Rows of our engine. There are fewer than a block can publish: the engine is made from scratch for
+ * each input, and checks every row when it begins.
+ */
 enum { ROWS = 256 };
 
 static struct {
@@ -175,7 +181,7 @@ static void make_peer(void)
 	peer.wake_fd = vb_fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	peer.segment_fd = vb_export_open_memory("segment", NEIGHBOR_LENGTH);
 	REQUIRE(peer.wake_fd >= 0 && peer.segment_fd >= 0);
-	atomic_store((_Atomic uint32_t *)(void *)&peer.block->head.mark, 1); /* it lives */
+	atomic_store((_Atomic uint32_t *)(void *)&peer.block->head.mark, 1); /* the peer is alive */
 }
 
 static void end_peer(void)
@@ -272,7 +278,7 @@ void neighbor_make_rows(void)
 	};
 }
 
-/* An offer of ours, of which the peer takes the ring. */
+/* Reads an offer of ours, from which the peer takes the ring. */
 static void read_offer(const uint8_t *bytes, const struct vb_mail *mail)
 {
 	struct vb_neighbor_offer offer;
@@ -392,7 +398,7 @@ void neighbor_post(enum vb_wr_opcode opcode, uint64_t offset, uint32_t length)
 
 	if (opcode == VB_WR_FETCH_ADD || opcode == VB_WR_COMPARE_SWAP)
 		sge.length = 8;
-	/* Every other one while it is posted, if it can be. */
+	/* Every other request is executed while it is posted, if it can be. */
 	if (!(offset & 1) && vb_qp_may_write_at_once(ours.qp, &request) &&
 	    vb_qp_write_at_once(ours.qp, ours.now_ns, &request))
 		return;
@@ -435,7 +441,7 @@ void neighbor_look(bool buries)
 
 void neighbor_begin(void)
 {
-	MUST(vb_dma_install()); /* a segment may be shorter than it is said to be */
+	MUST(vb_dma_install()); /* a segment may be shorter than it claims */
 	make_engine();
 	make_region();
 	make_qp();

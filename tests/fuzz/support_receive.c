@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making the adapter of fuzz_receive, keeping its books, and the checks. */
+/* The adapter of fuzz_receive: making it, keeping its books, and the checks. */
 #include "support_receive.h"
 
 #include "base/bytes.h"
@@ -38,8 +38,8 @@ const struct plan plans[QP_COUNT] = {
 struct rig rig;
 
 /*
- * What must never leave the adapter is filled with one word over and over. It is recognised by a
- * product: a fuzzer watches comparisons and would soon send the word itself.
+ * Bytes that must never leave the adapter are filled with one word repeatedly. The word is
+ * recognised by a product: a fuzzer watches comparisons and would soon send the word itself.
  */
 #define SECRET 0x5ce3a91d7b42f806ull
 #define SECRET_FACTOR 0x9e3779b97f4a7c15ull
@@ -86,7 +86,7 @@ static void create_memory(void)
 	create_region(KEY_FOREIGN, rig.other_pd, FOREIGN, ZONE_LENGTH, all);
 	create_region(KEY_WINDOWED, rig.pd, WINDOWED, ZONE_LENGTH,
 		      VB_ACCESS_LOCAL_WRITE | VB_ACCESS_MW_BIND);
-	/* Everything may be sent from and received into: that it is not is what is checked. */
+	/* This region covers the whole area: only the checks detect an access outside the buffers. */
 	create_region(KEY_LOCAL, rig.pd, 0, AREA_LENGTH, VB_ACCESS_LOCAL_WRITE);
 	MUST(vb_mr_create_null(rig.pd, &rig.mrs[KEY_NULL]));
 	MUST(vb_dm_create(rig.nic, DEVICE_LENGTH, 6, &rig.dm));
@@ -119,7 +119,7 @@ static void create_qp(uint32_t index)
 	MUST(vb_qp_create(rig.pd, &init, &rig.qps[index]));
 }
 
-/* One step up from the state that the QP is in; all PSNs start just before they wrap. */
+/* Moves the QP one step up from its state; all PSNs start just before they wrap. */
 static void raise_qp(uint32_t index, enum vb_qp_state to)
 {
 	const struct plan *plan = &plans[index];
@@ -248,7 +248,7 @@ struct request *rig_new_request(uint32_t qp, bool is_receive, bool is_signaled, 
 	return request;
 }
 
-/* --- what must hold ----------------------------------------------------------------------------- */
+/* --- what must hold --------------------------------------------------------------------------- */
 
 static void check_unchanged(uint32_t from, uint32_t to)
 {
@@ -260,7 +260,7 @@ static void accept_changed(uint32_t from, uint32_t length)
 	memcpy(before + from, area + from, length);
 }
 
-/* Walks through the area: what nobody may write is as it was. */
+/* Walks through the area: bytes that no one may write are unchanged. */
 static void check_memory(void)
 {
 	check_unchanged(0, OPEN);
@@ -289,7 +289,7 @@ void rig_close_request(struct request *request)
 		rig.is_buffer_open[request->buffer - 1] = false;
 }
 
-/* The send queue has completed in order: what it passed over asked for no completion. */
+/* The send queue has completed in order: the requests that it skipped asked for no completion. */
 static void check_send_order(uint32_t qp, uint32_t index)
 {
 	REQUIRE(index >= rig.sent_last[qp]);

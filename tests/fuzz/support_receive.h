@@ -20,14 +20,14 @@
 #define COUNT_OF(list) (sizeof(list) / sizeof((list)[0]))
 
 /*
- * One area. Regions lie in it with bytes between them that belong to nobody; buffers of receives and of
- * responses have BUFFER_STEP bytes each, of which they use the first BUFFER_LENGTH.
+ * One area. Regions lie in it with unused bytes between them; buffers of receives and of responses
+ * have BUFFER_STEP bytes each, of which they use the first BUFFER_LENGTH.
  */
 enum {
 	ZONE_LENGTH = 2048,
 	OPEN = 256, /* every remote right */
 	READABLE = OPEN + ZONE_LENGTH + 256, /* REMOTE_READ alone */
-	LOCAL = READABLE + ZONE_LENGTH + 256, /* LOCAL_WRITE alone: what is sent */
+	LOCAL = READABLE + ZONE_LENGTH + 256, /* LOCAL_WRITE alone: the source of sends */
 	FOREIGN = LOCAL + ZONE_LENGTH + 256, /* every right, in another PD */
 	WINDOWED = FOREIGN + ZONE_LENGTH + 256, /* LOCAL_WRITE and MW_BIND */
 	WINDOW_1 = WINDOWED + 512, /* a type 1 window on a part of it */
@@ -58,13 +58,13 @@ enum {
 	KEY_COUNT
 };
 
-extern const uint64_t key_offsets[KEY_COUNT]; /* where in the area a key begins */
+extern const uint64_t key_offsets[KEY_COUNT]; /* where in the area the memory of a key begins */
 
 enum {
 	RC_A, /* connected to RC_B, has the windows */
 	RC_B,
 	RC_SHARED, /* connected to itself, with an SRQ */
-	RC_NO_READS, /* to itself; takes no READs */
+	RC_NO_READS, /* connected to itself; accepts no READs */
 	RC_RTR,
 	RC_INIT,
 	RC_SQD,
@@ -93,7 +93,7 @@ enum { REQUESTS_MAX = 512, HELD_MAX = 32, FRAME_MAX = 4096 + 128, MTU = 256, ROW
 enum { SEND_DEPTH = 8, RECV_DEPTH = 4, SRQ_DEPTH = 4, CQ_DEPTH = 1024, NO_QP = 0xff };
 
 struct request {
-	uint8_t qp; /* index, or NO_QP: of an SRQ */
+	uint8_t qp; /* the index, or NO_QP for an SRQ */
 	bool is_receive;
 	bool is_signaled;
 	bool is_open; /* neither completed nor forgotten */
@@ -135,7 +135,7 @@ struct rig {
 
 extern struct rig rig;
 
-/* With the ICRC on, only the adapter's own packets get in: that they do is a check too. */
+/* With the ICRC on, only the adapter's own packets get in; that they do is also checked. */
 void rig_create(bool has_icrc);
 void rig_destroy(void);
 
@@ -145,19 +145,19 @@ void rig_bring_up(uint32_t index);
 /* Deregisters a region while it is in use, and registers it again under another key. */
 void rig_renew_region(void);
 
-/* A free buffer, 1-based, or 0. */
+/* Returns a free buffer, 1-based, or 0. */
 uint8_t rig_find_buffer(void);
 struct request *rig_new_request(uint32_t qp, bool is_receive, bool is_signaled, uint8_t buffer);
 void rig_close_request(struct request *request);
 void rig_forget_requests(uint32_t qp); /* as RESET does */
 
-/* Whether these 8 bytes are from where nobody may read. */
+/* Whether these 8 bytes are from memory that no one may read. */
 bool rig_is_secret(const uint8_t *bytes);
 
 /* What must hold after every step: memory, completions, events. */
 void rig_check(void);
 
-/* All QPs fail: what was posted to their own queues is then complete. */
+/* All QPs fail: everything posted to their own queues is then complete. */
 void rig_flush(void);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The objects of fuzz_rings' program, made and destroyed, and the books about requests. */
+/*
+ * The objects of fuzz_rings' program, how they are made and destroyed, and the books about
+ * requests.
+ */
 #include "support_rings.h"
 
 #include <string.h>
@@ -17,7 +20,7 @@ void model_finish_request(struct request *request)
 	request->state = DONE;
 }
 
-/* Forgets what is in a queue from that place on. */
+/* Forgets the contents of a queue from that place on. */
 void model_forget_queue(struct queue *queue, uint32_t from)
 {
 	for (uint32_t i = from; i != queue->staged; i++)
@@ -63,7 +66,7 @@ static void check_completion(const struct cq *cq, const struct vb_completion *co
 	request = &model.requests[completion->wr_id];
 	REQUIRE(request->state == POSTED && request->is_receive == completion->is_receive);
 	if (request->srq) {
-		/* The QP of an XRC completion may be gone with its SRQ still there. */
+		/* The QP of an XRC completion may be gone while its SRQ still exists. */
 		REQUIRE(request->srq->cq ? cq == request->srq->cq : qp && cq == qp->recv_cq);
 	} else if (request->is_receive) {
 		REQUIRE(qp == request->qp && cq == qp->recv_cq);
@@ -102,7 +105,7 @@ void model_take_events(void)
 		if (event.kind != VB_EVENT_COMPLETION)
 			continue;
 		REQUIRE(event.cq == cq->cq);
-		REQUIRE(cq->event_count++ < cq->arm_count); /* one for each arming at most */
+		REQUIRE(cq->event_count++ < cq->arm_count); /* at most one for each arming */
 	}
 }
 
@@ -311,8 +314,9 @@ static void destroy_cq(struct cq *cq)
 {
 	vb_err err;
 
+	/* completions that SRQs left there */
 	if (!cq->user_count)
-		model_poll_cq(cq, UINT32_MAX); /* what SRQs left there */
+		model_poll_cq(cq, UINT32_MAX);
 	err = vb_cq_destroy(cq->cq);
 	REQUIRE(err == (cq->user_count ? VB_EBUSY : VB_OK));
 	if (!err)
@@ -326,7 +330,7 @@ static void destroy_srq(struct srq *srq)
 	REQUIRE(err == (srq->user_count ? VB_EBUSY : VB_OK));
 	if (err)
 		return;
-	model_poll_all(); /* its completions stay */
+	model_poll_all(); /* its completions remain */
 	for (uint32_t i = 0; i < model.request_count; i++)
 		if (model.requests[i].srq == srq && model.requests[i].state != DONE)
 			model_finish_request(&model.requests[i]);
@@ -342,7 +346,7 @@ static void destroy_mr(struct mr *mr)
 {
 	vb_err err = vb_mr_destroy(mr->mr);
 
-	REQUIRE(err == VB_OK || err == VB_EBUSY); /* windows are bound by the engine */
+	REQUIRE(err == VB_OK || err == VB_EBUSY); /* the engine binds windows */
 	if (err)
 		return;
 	mr->pd->child_count--;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The program of fuzz_rings and a model of what it has: its objects with their users, and its
- * requests with how far they have come.
+ * The program of fuzz_rings and a model of its objects with their users, and of its requests with
+ * their progress.
  */
 #ifndef VB_TESTS_FUZZ_SUPPORT_RINGS_H
 #define VB_TESTS_FUZZ_SUPPORT_RINGS_H
@@ -89,13 +89,16 @@ struct dm {
 	uint32_t length;
 };
 
-/* One queue of a QP: how many were put in, shown, completed, and how many slots are free again. */
+/*
+ * One queue of a QP: how many requests were put in, published, completed, and how many slots are
+ * free again.
+ */
 struct queue {
 	uint32_t depth;
 	uint32_t staged;
 	uint32_t posted;
 	uint32_t done;
-	uint16_t ids[REQUESTS_MAX]; /* which request stands where */
+	uint16_t ids[REQUESTS_MAX]; /* which request is where */
 };
 
 struct qp {
@@ -125,7 +128,7 @@ struct request {
 struct model {
 	struct vb_nic *nic;
 	struct vb_gid gid;
-	uint8_t *area; /* AREA_LENGTH bytes that regions are on */
+	uint8_t *area; /* AREA_LENGTH bytes that regions lie on */
 	uint64_t now_ns;
 	struct pd pds[PD_MAX];
 	struct xrcd xrcds[XRCD_MAX];
@@ -142,26 +145,26 @@ struct model {
 
 extern struct model model;
 
-/* One of the list that exists, or NULL. */
+/* One existing object of the list, or NULL. */
 #define PICK(input, list, member)                                  \
 	({                                                         \
 		uint32_t at_ = input_below(input, COUNT_OF(list)); \
 		(list)[at_].member ? &(list)[at_] : NULL;          \
 	})
 
-/* An adapter with a PD and an XRC domain; and the end of all that is there. */
+/* model_create() makes an adapter with a PD and an XRC domain; model_destroy() ends everything. */
 void model_create(void);
 void model_destroy(void);
 
-/* Makes the object that is chosen, or destroys it if it is there. */
+/* Makes the chosen object, or destroys it if it exists. */
 void model_toggle(struct input *input);
 struct vb_mr_init model_input_region(struct input *input);
 
 void model_finish_request(struct request *request);
-void model_forget_queue(struct queue *queue, uint32_t from); /* what is in it from there on */
+void model_forget_queue(struct queue *queue, uint32_t from); /* the contents from there on */
 void model_forget_all(struct qp *qp);
 
-/* Takes completions, up to `limit`, and holds each against the books. */
+/* Takes up to `limit` completions, and compares each with the books. */
 void model_poll_cq(struct cq *cq, uint32_t limit);
 void model_poll_all(void);
 void model_take_events(void);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Runs tshark over a capture file with one column for each field below, and compares the rows. A
- * field that a packet does not carry must be empty. Opcodes that tshark does not know (XRC, CNP,
- * atomic write in version 4.0) have their BTH compared and the bytes that it shows behind it.
+ * field that a packet does not carry must be empty. For opcodes that tshark does not know (XRC,
+ * CNP, atomic write in version 4.0), the BTH is compared, and the bytes that tshark shows behind
+ * it.
  */
 #include "support_golden.h"
 
@@ -23,7 +24,7 @@
 #define LINE_SIZE 32768
 #define TIME_STEP_NS 1500000123ull
 
-/* Payload dissectors that guess, and would take our test patterns for something. */
+/* Payload dissectors that guess, and would misinterpret our test patterns. */
 #define NO_GUESSING                                              \
 	"--disable-protocol rpcordma --disable-protocol iser "   \
 	"--disable-protocol smb_direct --disable-protocol lnet " \
@@ -145,7 +146,7 @@ struct golden {
 	char disagreement[1024];
 };
 
-/* What a column must say: nothing, a number in any notation, or this text. */
+/* What a column must contain: nothing, a number in any notation, or this text. */
 struct expectation {
 	enum { EXPECT_NOTHING, EXPECT_NUMBER, EXPECT_TEXT } kind;
 	uint64_t number;
@@ -243,7 +244,7 @@ static uint32_t icrc_bit_by_bit(const struct entry *entry)
 	return ~crc;
 }
 
-/* --- what the columns must say ---------------------------------------------------------------- */
+/* --- what the columns must contain ------------------------------------------------------------ */
 
 static void expect_number(struct expectation *expectations, enum field field, uint64_t number)
 {
@@ -381,7 +382,7 @@ static void expect_packet(struct expectation *expectations, const struct entry *
 	}
 	expect_extensions(expectations, &entry->meant);
 	padded_length = entry->meant.payload_length + entry->meant.bth.pad;
-	if (padded_length) /* tshark shows the pad as part of it */
+	if (padded_length) /* tshark shows the pad as part of the payload */
 		expect_bytes(expectations, FIELD_PAYLOAD, bth + vb_opcode_header_length(opcode),
 			     padded_length);
 	expect_number(expectations, FIELD_ICRC,

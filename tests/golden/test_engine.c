@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the engine itself emits, as a stranger reads it. Two adapters hold a conversation in the words of
- * vb_packet_describe(), which states every packet that must come; each packet goes into a capture, and tshark must
- * read in it what the words say, find nothing malformed, and the ICRC must be right.
+ * Packets of the engine itself, as an independent program reads them. Two adapters hold a
+ * conversation in the words of vb_packet_describe(), which states every packet that must come. Each
+ * packet goes into a capture; tshark must read in it what the words say and find nothing malformed,
+ * and the ICRC must be right.
  */
 #include "conversation/support_pair.h"
 #include "golden/support_golden.h"
 
 static struct golden *golden;
 
-/* Everything in flight goes into the capture, and then on its way. */
+/* Everything in flight goes into the capture, and is then delivered. */
 static void capture_and_deliver(struct pair *p)
 {
 	for (uint32_t i = 0; i < p->held_count; i++) {
@@ -74,7 +75,7 @@ static void talk_rc(bool is_ipv6)
 	request.flags |= VB_SEND_SOLICITED;
 	post(p, A, request);
 	expect_silence(p, A);
-	wait_until_work(p, A); /* nobody tells of a receive: asks */
+	wait_until_work(p, A); /* the peer announces no receive, so A asks */
 	expect_captured(p, A, "SEND_ONLY_IMM psn=3 len=7 imm=0x12345678 ack solicited");
 	expect_captured(p, B, "ACKNOWLEDGE psn=3 msn=1 RNR_NAK 0.64 ms");
 	post_recv(p, B, 2, 100);
@@ -86,8 +87,8 @@ static void talk_rc(bool is_ipv6)
 	expect_captured(p, A, "WRITE_FIRST psn=4 len=256 dma=300", "WRITE_LAST psn=5 len=44 ack");
 	expect_captured(p, B, "ACKNOWLEDGE psn=5 msn=3 credits=0");
 	post_recv(p, B, 3, 0);
-	expect_captured(p, B,
-			"ACKNOWLEDGE psn=5 msn=3 credits=1"); /* the same again: A waits for it */
+	/* the same again: A waits for it */
+	expect_captured(p, B, "ACKNOWLEDGE psn=5 msn=3 credits=1");
 	post_write_imm(p, A, 4, 513, 99);
 	expect_captured(p, A, "WRITE_FIRST psn=6 len=256 dma=513", "WRITE_MIDDLE psn=7 len=256",
 			"WRITE_LAST_IMM psn=8 len=1 imm=0x63 ack");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Golden packets: every opcode and every syndrome that the wire layer stores, over IPv4 and IPv6,
- * with all kinds of padding, as tshark reads them. The last tests lie, to see that a lie is found.
+ * with all kinds of padding, as tshark reads them. The last tests lie, to show that a lie is found.
  */
 #include "base/bytes.h"
 #include "base/crc.h"
@@ -162,7 +162,7 @@ TEST(tshark_reads_every_syndrome_as_it_was_meant)
 
 /* --- lies ------------------------------------------------------------------------------------- */
 
-/* A WRITE_ONLY_IMM whose bytes say something else than what is claimed. */
+/* A WRITE_ONLY_IMM whose bytes differ from what is claimed. */
 static void expect_lie_found(uint32_t offset, const char *expected)
 {
 	struct vb_flow flow = flow_over(true);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of the connection manager as tshark reads them: each kind by its name, and every field that
- * tshark shows with the value that was meant, over IPv4 and IPv6. What tshark does not show is in
- * tests/unit/test_mad.c, as are flow label and packet rate of a REQ, which version 4.0 reads from the
- * wrong bytes.
+ * Messages of the connection manager as tshark reads them: each kind by its name, and every field
+ * that tshark shows with its intended value, over IPv4 and IPv6. tests/unit/test_mad.c has what
+ * tshark does not show, and also flow label and packet rate of a REQ, which version 4.0 reads from
+ * the wrong bytes.
  */
 #include "base/bytes.h"
 #include "base/crc.h"
@@ -27,7 +27,7 @@
 #define UDP_MAX (VB_BTH_SIZE + VB_DETH_SIZE + VB_MAD_SIZE + VB_ICRC_SIZE)
 
 struct meant {
-	const char *field; /* tshark's */
+	const char *field; /* the name in tshark */
 	const char *value; /* a number in any notation, or a text */
 };
 
@@ -57,7 +57,7 @@ static struct vb_flow flow_over(bool is_ipv4)
 	return flow;
 }
 
-/* From QP 1 to QP 1, with everything around it. */
+/* Adds a message from QP 1 to QP 1, with all headers around it. */
 static struct message *add(const struct vb_mad *mad, bool is_ipv4)
 {
 	struct vb_flow flow = flow_over(is_ipv4);

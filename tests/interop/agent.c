@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The first process of the guest (guest.py). It does what /mnt/setup says, says "up" on the second serial line, and takes
- * orders from there, one a line:
+ * The first process of the guest (guest.py). It executes /mnt/setup, writes "up" to the second
+ * serial line, and takes orders from there, one a line:
  *
  *     run <job> <seconds> <command>    starts a shell command, whose output goes to /mnt/job<job>
  *     end <job>                        ends it before its time
  *
- * Any number of jobs run at a time; "ended <job> <status>" is said of each. It is a program and not a script because
- * starting a process is what takes longest on an emulated CPU.
+ * Any number of jobs run at a time; "ended <job> <status>" reports the end of each. It is a program
+ * and not a script because starting a process is what takes longest on an emulated CPU.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,11 +26,11 @@
 #define OUTPUT_FOLDER "/mnt"
 #define JOBS_MAX 64
 #define ORDER_MAX 8192
-#define TIMED_OUT 124 /* as timeout(1) says it */
+#define TIMED_OUT 124 /* as timeout(1) reports it */
 #define MS_PER_SECOND 1000ll
 
 struct job {
-	pid_t pid; /* of its process group too; 0 if the place is free */
+	pid_t pid; /* also of its process group; 0 if the place is free */
 	int number;
 	int64_t end_ms;
 	int is_late;
@@ -38,7 +38,7 @@ struct job {
 
 static struct job jobs[JOBS_MAX];
 static int line;
-static sigset_t before; /* the signals that jobs block: those blocked before us */
+static sigset_t before; /* the signal mask for jobs: the signals blocked before we started */
 
 static int64_t now_ms(void)
 {
@@ -48,7 +48,7 @@ static int64_t now_ms(void)
 	return now.tv_sec * MS_PER_SECOND + now.tv_nsec / 1000000;
 }
 
-/* Open all the time: what comes while nobody has it open is lost. */
+/* Stays open: input that arrives while the line is closed is lost. */
 static void open_line(void)
 {
 	struct termios modes;
@@ -65,7 +65,7 @@ static void say(const char *word, int job, int status)
 	dprintf(line, "%s %d %d\n", word, job, status);
 }
 
-/* --- jobs ------------------------------------------------------------------------------------------ */
+/* --- jobs ------------------------------------------------------------------------------------- */
 
 static void redirect(int job)
 {
@@ -118,7 +118,7 @@ static void end(int number)
 			kill(-jobs[i].pid, SIGTERM);
 }
 
-/* The first process inherits others whose parents are gone: those are nobody's. */
+/* The first process inherits processes whose parents are gone: those belong to no job. */
 static void reap(void)
 {
 	int status;
@@ -128,7 +128,7 @@ static void reap(void)
 		for (int i = 0; i < JOBS_MAX; i++) {
 			if (jobs[i].pid != pid)
 				continue;
-			kill(-pid, SIGKILL); /* what it left behind */
+			kill(-pid, SIGKILL); /* processes that the job left behind */
 			say("ended", jobs[i].number,
 			    jobs[i].is_late	? TIMED_OUT
 			    : WIFEXITED(status) ? WEXITSTATUS(status)
@@ -149,7 +149,7 @@ static void end_late_ones(void)
 		}
 }
 
-/* --- orders ---------------------------------------------------------------------------------------- */
+/* --- orders ----------------------------------------------------------------------------------- */
 
 static void obey(const char *order)
 {
@@ -202,7 +202,10 @@ int main(void)
 	for (;;) {
 		struct pollfd orders = { .fd = line, .events = POLLIN };
 
-		/* Children are heard of here only, so that none is missed between looking and waiting. */
+		/*
+		 * Child exits are noticed here only, so that none is missed between checking and
+		 * waiting.
+		 */
 		if (ppoll(&orders, 1, &second, &before) > 0)
 			take_orders();
 		reap();

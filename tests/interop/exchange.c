@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two of these programs, on any two implementations of verbs, do every kind of operation to each other at the same time and
- * check every byte, length, immediate and counter on both sides, and that nothing else has changed.
+ * Two instances of this program, on any two implementations of verbs, do every kind of operation to
+ * each other at the same time. They check every byte, length, immediate and counter on both sides,
+ * and that nothing else has changed.
  *
  *     exchange [options]           the server
  *     exchange [options] <host>    its client; the same options
  *
- * With -x somebody is expected to send packets in the other end's name. Then operations may fail and data be wrong; both
- * ends connect anew and go on. What the other end has no right to write must not change even so.
+ * With -x, a third party is expected to send packets in the other end's name. Then operations may
+ * fail and data be wrong; both ends connect again and continue. Memory that the other end has no
+ * right to write must not change even so.
  */
 #include "interop/support_side.h"
 
@@ -25,12 +27,12 @@
 #define LATE_US 30000
 #define RECEIVE_ID 1000u
 #define GRH 40u
-#define BLANK 0xb1a2cull /* the pattern of what nobody has written in this round */
+#define BLANK 0xb1a2cull /* the pattern of bytes that were not written in this round */
 
 struct round {
 	struct side *side;
 	struct plan own, other;
-	uint64_t results[OPERATIONS]; /* that own atomics must return */
+	uint64_t results[OPERATIONS]; /* the results that this end's atomics must return */
 	bool is_broken;
 };
 
@@ -58,7 +60,7 @@ __attribute__((format(printf, 2, 3))) static void break_off(struct round *round,
 	exit(1);
 }
 
-/* --- before --------------------------------------------------------------------------------------- */
+/* --- before ----------------------------------------------------------------------------------- */
 
 static uint64_t counter_after(const struct plan *plan, uint32_t count, uint64_t *results)
 {
@@ -102,7 +104,7 @@ static void begin_round(struct round *round, struct side *side, uint64_t seed, u
 	prepare_memory(round);
 }
 
-/* --- during --------------------------------------------------------------------------------------- */
+/* --- during ----------------------------------------------------------------------------------- */
 
 static struct ibv_sge sge_of(const struct side *side, enum area area, uint32_t index,
 			     uint32_t length)
@@ -245,9 +247,12 @@ static void await_completions(struct round *round)
 	}
 }
 
-/* --- after ---------------------------------------------------------------------------------------- */
+/* --- after ------------------------------------------------------------------------------------ */
 
-/* `length` bytes of the pattern from the slot's beginning or behind a GRH, and the rest of it untouched. */
+/*
+ * `length` bytes of the pattern from the slot's beginning or behind a GRH, and the rest of the slot
+ * untouched.
+ */
 static void check_slot(struct round *round, enum area area, uint32_t index, uint32_t grh,
 		       uint32_t length, uint64_t pattern)
 {
@@ -309,7 +314,7 @@ static void check_counter(struct round *round)
 			  (unsigned long long)should_be);
 }
 
-/* Whatever anybody sends: memory that nobody may write. */
+/* Memory that no one may write is unchanged, whatever was sent. */
 static void check_untouchable(const struct round *round)
 {
 	const struct side *side = round->side;
@@ -322,9 +327,9 @@ static void check_untouchable(const struct round *round)
 		give_up("memory that the other end may not write has changed");
 }
 
-/* --- rounds --------------------------------------------------------------------------------------- */
+/* --- rounds ----------------------------------------------------------------------------------- */
 
-/* True if it went as planned at both ends. */
+/* True if the round went as planned at both ends. */
 static bool do_round(struct round *round)
 {
 	struct side *side = round->side;

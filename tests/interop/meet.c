@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Preloaded into both programs of a case, so that nobody comes too early. A server that listens leaves a file in the
- * folder $MEETING, "tcp.<port>" or "cm.<port>", and takes the latter away before it ends that listener. A client waits in
- * rdma_connect() for the file of the port it wants: perftest and qperf agree to connect, and the server begins to
- * listen after that, for which a client on a faster machine does not wait.
+ * A library that is preloaded into both programs of a case, so that neither comes too early. A
+ * server that listens leaves a file in the folder $MEETING, "tcp.<port>" or "cm.<port>", and
+ * removes the latter before it ends that listener. A client waits in rdma_connect() for the file of
+ * the port that it wants: perftest and qperf agree to connect, and the server begins to listen
+ * after that; a client on a faster machine does not wait for this.
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -27,7 +28,7 @@ union address {
 	struct sockaddr_in6 ipv6;
 };
 
-/* 0 if it has none. */
+/* 0 if the address has none. */
 static unsigned port_of(const struct sockaddr *address)
 {
 	const union address *known = (const union address *)address;
@@ -84,7 +85,7 @@ int listen(int descriptor, int backlog)
 	return status;
 }
 
-/* --- the connection manager ------------------------------------------------------------------------ */
+/* --- the connection manager ------------------------------------------------------------------- */
 
 static bool replace_listener(const struct rdma_cm_id *old, struct rdma_cm_id *new)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One thing goes wrong between two ends of an RC connection, and each prints what it is told of it: its completions in
- * their order, and the state of its QP. Two runs on different implementations are the same if they print the same.
+ * One thing goes wrong between two ends of an RC connection, and each end prints what is reported
+ * to it: its completions in their order, and the state of its QP. Two runs on different
+ * implementations are the same if they print the same.
  *
  *     mishap -k <kind> [options]           the server, to which it happens
- *     mishap -k <kind> [options] <host>    the client, which does it
+ *     mishap -k <kind> [options] <host>    the client, which causes it
  *
- * The client posts the request that goes wrong, and behind it an empty SEND. The server has two short receives, unless
- * it is about having none.
+ * The client posts the request that goes wrong, and behind it an empty SEND. The server has two
+ * short receives, unless the kind is about having none.
  */
 #include "interop/support_side.h"
 
@@ -22,7 +23,7 @@
 #define SILENCE_NS 400000000ull
 #define ALL_NS 20000000000ull
 
-/* Where the request goes wrong, if nothing else is said of it. */
+/* How the request goes wrong, if its operands alone do not make it fail. */
 enum trick {
 	TRICK_NONE,
 	TRICK_WRONG_KEY,
@@ -30,8 +31,8 @@ enum trick {
 	TRICK_WRONG_LOCAL_KEY,
 	TRICK_SHORT_OF_RECEIVES,
 	TRICK_DEREGISTERED,
-	TRICK_PEER_LEAVES, /* it destroys its QP */
-	TRICK_PEER_DIES, /* its process ends */
+	TRICK_PEER_LEAVES, /* the peer destroys its QP */
+	TRICK_PEER_DIES, /* the peer's process ends */
 	TRICK_QP_RESET, /* the other end's */
 };
 
@@ -41,7 +42,7 @@ struct mishap {
 	enum area from, to; /* at the client; at the server */
 	uint32_t length;
 	enum trick trick;
-	unsigned denied_access; /* that the server's QP does without */
+	unsigned denied_access; /* rights that the server's QP lacks */
 };
 
 /* clang-format off */
@@ -79,7 +80,7 @@ static const struct mishap *find(const char *name)
 	give_up("there is no mishap %s", name);
 }
 
-/* --- both ------------------------------------------------------------------------------------------ */
+/* --- both ------------------------------------------------------------------------------------- */
 
 static void print_completion(const struct ibv_wc *wc)
 {
@@ -90,7 +91,7 @@ static void print_completion(const struct ibv_wc *wc)
 	printf("%s\n", ibv_wc_status_str(wc->status));
 }
 
-/* Until `wanted` have come, or after the last one nothing for a while. */
+/* Prints until `wanted` completions have arrived, or none has for a while. */
 static void print_completions(struct side *side, uint32_t wanted)
 {
 	uint64_t wait_ns = wanted ? ALL_NS : SILENCE_NS, end_ns = now_ns() + wait_ns;
@@ -118,7 +119,7 @@ static void print_state(struct side *side)
 	printf("QP %s\n", names[attr.qp_state]);
 }
 
-/* --- the server ------------------------------------------------------------------------------------ */
+/* --- the server ------------------------------------------------------------------------------- */
 
 static void post_receives(struct side *side)
 {
@@ -136,7 +137,7 @@ static void post_receives(struct side *side)
 	}
 }
 
-/* What the server does before the client begins. */
+/* The server's preparations before the client begins. */
 static void set_up(struct side *side, enum trick trick)
 {
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
@@ -170,7 +171,7 @@ static void suffer(struct side *side, const struct mishap *mishap)
 	side_meet(side, false);
 }
 
-/* --- the client ------------------------------------------------------------------------------------ */
+/* --- the client ------------------------------------------------------------------------------- */
 
 static void aim(const struct side *side, const struct mishap *mishap, struct ibv_send_wr *wr)
 {
@@ -199,7 +200,10 @@ static void do_it(struct side *side, const struct mishap *mishap)
 		.length = mishap->length,
 		.lkey = side->mr[mishap->from]->lkey,
 	};
-	/* With the fence, it is never sent if a READ fails here: without, that would depend on who is faster. */
+	/*
+	 * With the fence, this SEND is never sent if a READ fails here. Without it, that would
+	 * depend on which end is faster.
+	 */
 	struct ibv_send_wr next = { .wr_id = 1,
 				    .opcode = IBV_WR_SEND,
 				    .send_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE };

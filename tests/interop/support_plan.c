@@ -39,7 +39,7 @@ static enum kind draw_kind(uint64_t *state, enum transport transport)
 	return (enum kind)(draw(state) % count[transport]);
 }
 
-/* Nobody tells either end of UC that a WRITE has arrived, but that something behind it has. */
+/* UC reports the arrival of a WRITE to neither end, only the arrival of something behind it. */
 static enum kind choose_kind(uint64_t *state, enum transport transport, uint32_t index)
 {
 	enum kind kind = draw_kind(state, transport);
@@ -48,7 +48,7 @@ static enum kind choose_kind(uint64_t *state, enum transport transport, uint32_t
 	return is_told ? kind : KIND_WRITE_IMM;
 }
 
-/* Around the borders between packets, and anything. */
+/* Lengths around the borders between packets, and any others. */
 static uint32_t draw_length(uint64_t *state, const struct plan_limits *limits)
 {
 	const uint32_t mtu = limits->mtu;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The areas lie in one mapping, at odd addresses, with pages between them that are filled with a pattern and are
- * nobody's: whatever is written there came from outside.
+ * One end of an exchange. Its areas lie in one mapping, at odd addresses. The pages between them
+ * are filled with a pattern and unused: whatever is written there came from outside.
  */
 #include "interop/support_side.h"
 
@@ -58,7 +58,7 @@ uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* --- the other end -------------------------------------------------------------------------------- */
+/* --- the other end ---------------------------------------------------------------------------- */
 
 static int connect_to(const char *host, uint32_t port)
 {
@@ -114,7 +114,7 @@ bool side_meet(struct side *side, bool flag)
 	return own || other;
 }
 
-/* The connection may be the first thing that its kernel closes. */
+/* The connection may be the first thing that the other end's kernel closes. */
 void side_await_end(struct side *side)
 {
 	uint8_t byte;
@@ -124,7 +124,7 @@ void side_await_end(struct side *side)
 	usleep(AFTERLIFE_US);
 }
 
-/* --- memory --------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 uint32_t slot_length(const struct settings *settings)
 {
@@ -203,7 +203,7 @@ static void register_areas(struct side *side)
 	}
 }
 
-/* --- verbs ---------------------------------------------------------------------------------------- */
+/* --- verbs ------------------------------------------------------------------------------------ */
 
 static void open_device(struct side *side)
 {

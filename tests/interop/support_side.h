@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One end of an exchange: the verbs objects, the memory with what must not change around it, and the TCP connection to
- * the other end.
+ * One end of an exchange: the verbs objects, the memory with what must not change around it, and
+ * the TCP connection to the other end.
  */
 #ifndef VB_TESTS_INTEROP_SUPPORT_SIDE_H
 #define VB_TESTS_INTEROP_SUPPORT_SIDE_H
@@ -10,7 +10,7 @@
 
 #include <infiniband/verbs.h>
 
-/* How often and after which time a QP repeats, as the verbs count it. */
+/* How often and after which time a QP retries, as the verbs count it. */
 struct patience {
 	uint8_t ack_timeout;
 	uint8_t retry_count;
@@ -29,17 +29,17 @@ struct settings {
 	uint64_t seed;
 	struct plan_limits limits;
 	struct patience patience;
-	unsigned denied_access; /* flags that the QP does without */
+	unsigned denied_access; /* rights that the QP lacks */
 	bool is_late; /* receives are posted after the other end has sent */
-	bool is_hostile; /* somebody sends packets in the other's name: see exchange.c */
+	bool is_hostile; /* a third party sends packets in the other end's name: see exchange.c */
 };
 
-/* Memory that is registered by itself, with what the other end may do to it. */
+/* Areas of memory that are registered separately, with what the other end may do to them. */
 enum area {
 	AREA_SOURCE, /* nothing */
 	AREA_LANDING, /* write; and receives */
 	AREA_SERVED, /* read */
-	AREA_FETCHED, /* nothing, but READs and atomics return to it */
+	AREA_FETCHED, /* nothing, but READs and atomics return data to it */
 	AREA_COUNTER, /* atomics */
 	AREA_COUNT,
 };
@@ -64,28 +64,28 @@ struct side {
 	struct ibv_mr *mr[AREA_COUNT];
 	uint8_t *area[AREA_COUNT];
 	uint64_t area_length[AREA_COUNT];
-	uint8_t *arena; /* all areas and what is between them */
+	uint8_t *arena; /* all areas and what lies between them */
 	uint64_t arena_length;
 	struct remote own, other;
 };
 
-/* Prints why and ends the process with 1. */
+/* Prints the reason and ends the process with 1. */
 __attribute__((noreturn, format(printf, 1, 2))) void give_up(const char *format, ...);
 
-/* The options that all programs have; false if it is none of them. */
+/* The options that all programs have; false if `option` is none of them. */
 #define SIDE_OPTIONS "d:g:p:"
 bool settings_take(struct settings *settings, int option, const char *value);
 
 uint64_t now_ns(void);
 
 void side_open(struct side *side, const struct settings *settings);
-void side_close(struct side *side); /* also if the QP is gone already: NULL */
-void side_connect(struct side *side); /* from whatever state: both ends at the same time */
+void side_close(struct side *side); /* the QP may already be gone: NULL */
+void side_connect(struct side *side); /* from any state; both ends do this at the same time */
 
-/* Waits for the other end; both learn whether either said `flag`. */
+/* Waits for the other end; both learn whether either one passed `flag`. */
 bool side_meet(struct side *side, bool flag);
 
-/* Waits until the other end's process is gone, with all that it had. */
+/* Waits until the other end's process and all its resources are gone. */
 void side_await_end(struct side *side);
 
 /* Offset of the operation's bytes in SOURCE, LANDING, SERVED and FETCHED. */

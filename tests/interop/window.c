@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory windows between two ends of an RC connection, and the ways in which one is closed.
+ * Memory windows between two ends of an RC connection, and the ways to close one.
  *
  *     window [options]           the server: opens windows in its memory
  *     window [options] <host>    the client: reads and writes through them
  *
- * In each step the server binds a window to a part of its memory and tells the client its key; the client does what the
- * window allows, and both look at the bytes. The last step of a connection is a try to go through a window that was
- * closed, by the server itself or by the client's SEND with invalidate: it must fail with a remote access error.
+ * In each step the server binds a window to a part of its memory and sends the client its key; the
+ * client does what the window allows, and both check the bytes. The last step of a connection is an
+ * attempt to use a window that was closed, by the server itself or by the client's SEND with
+ * invalidate: it must fail with a remote access error.
  */
 #include "interop/support_side.h"
 
@@ -65,7 +66,10 @@ static void post(struct side *side, struct ibv_send_wr *wr)
 		give_up("ibv_post_send: %s", strerror(error));
 }
 
-/* What the server says aloud goes through the connection itself, before there is a window: nothing; so by TCP. */
+/*
+ * Sends the key over TCP, bit by bit: before there is a window, the connection itself can carry
+ * nothing.
+ */
 static void tell_key(struct side *side, uint32_t key)
 {
 	for (int bit = 0; bit < 32; bit++)
@@ -81,7 +85,7 @@ static uint32_t hear_key(struct side *side)
 	return key;
 }
 
-/* --- the server ------------------------------------------------------------------------------------ */
+/* --- the server ------------------------------------------------------------------------------- */
 
 static struct ibv_mw_bind_info place(const struct side *side, const struct ibv_mr *mr,
 				     uint64_t length)
@@ -173,7 +177,7 @@ static void serve(struct side *side, enum way way)
 	if (way == WAY_TYPE_2_REMOTE)
 		post_receive(side);
 	tell_key(side, mw->rkey);
-	side_meet(side, false); /* it has written and read */
+	side_meet(side, false); /* the client has written and read */
 	check_written(side);
 	if (way == WAY_TYPE_1)
 		bind_type_1(side, mw, mr, 0);
@@ -181,13 +185,13 @@ static void serve(struct side *side, enum way way)
 		invalidate(side, mw->rkey);
 	else
 		await_invalidation(side, mw->rkey);
-	side_meet(side, false); /* it is closed */
-	side_meet(side, false); /* and the client knows */
+	side_meet(side, false); /* the window is closed */
+	side_meet(side, false); /* and the client knows that it is */
 	if (ibv_dealloc_mw(mw) || ibv_dereg_mr(mr))
 		give_up("window or region cannot be ended");
 }
 
-/* --- the client ------------------------------------------------------------------------------------ */
+/* --- the client ------------------------------------------------------------------------------- */
 
 static void go_through(struct side *side, enum ibv_wr_opcode opcode, enum area area, uint32_t key)
 {

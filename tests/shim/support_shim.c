@@ -10,7 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* With the environment of `verbatim run`. The sanitizers of gcc want to be the first library; here they need not be. */
+/*
+ * Starts the program again with the environment of `verbatim run`. The sanitizers of gcc want to be
+ * the first library; here they need not be.
+ */
 __attribute__((constructor)) static void start_again(int argc, char **argv, char **environment)
 {
 	char options[1024];

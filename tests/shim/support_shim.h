@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tests of the preload shim: their program starts itself again with the shim in front, on the device of lo alone. */
+/*
+ * Tests of the preload shim: the test program starts itself again with the shim in front, on the
+ * device of lo alone.
+ */
 #ifndef VB_TESTS_SHIM_SUPPORT_SHIM_H
 #define VB_TESTS_SHIM_SUPPORT_SHIM_H
 
@@ -14,7 +17,7 @@
 /* The device as src/host describes it. */
 struct vb_device loopback(void);
 
-/* Reads up to the end and closes; the text stays until the next call. */
+/* Reads up to the end and closes; the text stays valid until the next call. */
 const char *text_of(int fd);
 const char *text_at(const char *path);
 int open_descriptor_count(void);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Files of the tree by every name of the C library that opens or describes a file, and what else such paths lead to. */
+/*
+ * Files of the tree through every function of the C library that opens or describes a file, and
+ * where else such paths lead.
+ */
 #include "harness.h"
 #include "shim/support_shim.h"
 
@@ -31,7 +34,7 @@
 #define IS_SANITIZED false
 #endif
 
-/* What _FORTIFY_SOURCE and older programs call. */
+/* The functions that _FORTIFY_SOURCE and older programs call. */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int folder, const char *path, int flags);
@@ -48,7 +51,10 @@ ssize_t __readlink_chk(const char *path, char *text, size_t size, size_t room);
 ssize_t __readlinkat_chk(int folder, const char *path, char *text, size_t size, size_t room);
 char *__realpath_chk(const char *path, char *resolved, size_t room);
 
-/* Without what the headers say of their arguments: programs do pass NULL to find out what the kernel can do. */
+/*
+ * Without the attributes that the headers give their arguments: programs do pass NULL to find out
+ * what the kernel can do.
+ */
 static int (*volatile open_any)(const char *, int, ...) = open;
 static int (*volatile access_any)(const char *, int) = access;
 static int (*volatile stat_any)(const char *, struct stat *) = stat;
@@ -247,8 +253,8 @@ TEST(kinds_of_nodes_are_as_in_sysfs)
 	EXPECT_EQ(lstat(TARGET, &target), 0);
 	expect_same(&status, &target);
 	EXPECT_EQ(stat(FOLDER, &status), 0);
-	EXPECT_EQ(status.st_nlink,
-		  2 + 3); /* its folders are infiniband, infiniband_verbs and net */
+	/* the subfolders are infiniband, infiniband_verbs and net */
+	EXPECT_EQ(status.st_nlink, 2 + 3);
 	EXPECT_EQ(statfs(DEVICE, &system), 0);
 	EXPECT_EQ(getxattr(NODE_TYPE, "user.x", NULL, 0), -1);
 	EXPECT_EQ(errno, ENOTSUP);
@@ -372,8 +378,9 @@ TEST(everything_else_is_the_systems)
 	EXPECT_EQ(errno_of(fstat(-1, &status)), EBADF);
 	EXPECT_EQ(errno_of(open_any(NULL, O_RDONLY)), EFAULT);
 	EXPECT_EQ(errno_of(access_any(NULL, R_OK)), EFAULT);
+	/* the sanitizer's own functions read the path before ours do */
 	if (IS_SANITIZED)
-		return; /* the sanitizer's own functions read the path before ours do */
+		return;
 	EXPECT_EQ(errno_of(stat_any(NULL, &status)), EFAULT);
 	EXPECT(errno_of(statx_any(AT_FDCWD, NULL, 0, 0, &extended)));
 	EXPECT(!realpath_any(NULL, NULL));

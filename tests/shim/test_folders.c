@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Folders of the tree: listing them by every name of the C library, and paths relative to them. */
+/*
+ * Folders of the tree: listing them through every function of the C library, and paths relative to
+ * them.
+ */
 #include "harness.h"
 #include "shim/support_shim.h"
 
@@ -17,7 +20,7 @@
 
 char *__getcwd_chk(char *path, size_t size, size_t room);
 
-/* The names behind each other, each with the letter of its kind. */
+/* The names in a row, each with the letter of its kind. */
 static const char *list(DIR *stream)
 {
 	static char text[8192];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An MPI program that checks every byte, compiled by tests/clients/run for each MPI that there is:
- * messages of many lengths, many at once, collective operations and, unless its argument is
- * "messages", one-sided ones, between any number of processes. The bytes of a message follow from
- * its sender, its receiver and a number; behind each buffer lie bytes that must not change. The
- * first process says that all was right.
+ * An MPI program that checks every byte, compiled by tests/clients/run for each MPI that is
+ * installed: messages of many lengths, many at the same time, collective operations and, unless its
+ * argument is "messages", one-sided ones, between any number of processes. The bytes of a message
+ * follow from its sender, its receiver and a number; behind each buffer lie bytes that must not
+ * change. The first process reports that everything was right.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@
 enum { GUARD = 64, GUARD_BYTE = 0xa5, WINDOW = 64, WINDOW_LENGTH = 10000, COUNT = 5000 };
 
 static int rank, process_count;
-static const char *step = "start"; /* what is being tried: failures name it */
+static const char *step = "start"; /* what is being tried, for messages about failures */
 
 static void fail(const char *what, long long at, long long is, long long wanted)
 {
@@ -30,7 +30,7 @@ static void expect_equal(const char *what, long long at, long long is, long long
 		fail(what, at, is, wanted);
 }
 
-/* --- buffers ------------------------------------------------------------------------------------ */
+/* --- buffers ---------------------------------------------------------------------------------- */
 
 /* Different for each message, and not periodic in any power of two. */
 static uint8_t byte_of(uint32_t message, size_t at)
@@ -74,7 +74,7 @@ static void expect_guard(const uint8_t *buffer, size_t length)
 		expect_equal("byte behind the buffer", (long long)i, buffer[i], GUARD_BYTE);
 }
 
-/* --- messages ----------------------------------------------------------------------------------- */
+/* --- messages --------------------------------------------------------------------------------- */
 
 static int next(void)
 {
@@ -86,7 +86,7 @@ static int previous(void)
 	return (rank + process_count - 1) % process_count;
 }
 
-/* To the next process, from the one before. */
+/* Sends to the next process, and receives from the one before. */
 static void pass_on(size_t length, uint32_t number)
 {
 	uint8_t *out = make_buffer(length), *in = make_buffer(length);
@@ -118,7 +118,7 @@ static void try_lengths(void)
 		pass_on(8, 100 + i);
 }
 
-/* The receiver waits before it posts its receive: the message comes unexpected. */
+/* The receiver waits before it posts its receive: the message arrives unexpected. */
 static void try_unexpected(void)
 {
 	enum { LENGTH = 30000 };
@@ -140,7 +140,7 @@ static void try_unexpected(void)
 	free(in);
 }
 
-/* Many at once, from everybody to everybody. */
+/* Many messages at the same time, from every process to every process. */
 static void try_windows(void)
 {
 	size_t total = (size_t)process_count * WINDOW * WINDOW_LENGTH;
@@ -191,7 +191,7 @@ static void try_vectors(void)
 	MPI_Type_free(&third);
 }
 
-/* --- collective operations ---------------------------------------------------------------------- */
+/* --- collective operations -------------------------------------------------------------------- */
 
 static void try_broadcasts(void)
 {
@@ -253,9 +253,9 @@ static void try_all_to_all(void)
 		exchange_all(lengths[i], (uint32_t)i);
 }
 
-/* --- one-sided operations ----------------------------------------------------------------------- */
+/* --- one-sided operations --------------------------------------------------------------------- */
 
-/* A part of the window for each process that writes to it. */
+/* Each process that writes to the window has a part of it. */
 static void try_puts_and_gets(size_t length)
 {
 	size_t total = length * (size_t)process_count;
@@ -290,7 +290,7 @@ static void try_puts_and_gets(size_t length)
 	free(in);
 }
 
-/* All add to all at once. */
+/* All processes add to all processes at the same time. */
 static void try_accumulating(void)
 {
 	static int64_t sums[COUNT], terms[COUNT];
@@ -313,7 +313,7 @@ static void try_accumulating(void)
 	MPI_Win_free(&window);
 }
 
-/* All count on one process's counter, which gives each number once. */
+/* All processes increment one process's counter, which gives each number once. */
 static void try_counting(void)
 {
 	enum { TURNS = 200 };
@@ -332,7 +332,7 @@ static void try_counting(void)
 			fail("count", i, taken, last + 1);
 		last = taken;
 	}
-	/* Each waits for its turn to put its own number in the place of the one before. */
+	/* Each process waits for its turn to replace the number of the one before with its own. */
 	expected = rank;
 	taken = rank + 1;
 	do {

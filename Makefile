@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# The front door. CMake and Ninja do the work (CMakeLists.txt, scripts/build); this file only names
-# what a person wants to do.
+# The entry point for people. CMake and Ninja do the work (CMakeLists.txt, scripts/build); this file
+# only names the tasks.
 
 PREFIX ?= /usr/local
 SEEDS ?= 1000

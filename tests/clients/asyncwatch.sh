@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# ibv_asyncwatch, unmodified, tells what happens to an interface: a new address, down, up.
+# ibv_asyncwatch, unmodified, reports what happens to an interface: a new address, down, up.
 
 set -u
 
@@ -21,7 +21,7 @@ trap 'kill $watcher; wait $watcher 2>/dev/null; rm "$output"' EXIT
 stdbuf -oL "$VB_BUILD_RELEASE/verbatim" run ibv_asyncwatch -d vb_d0 >"$output" 2>&1 &
 watcher=$!
 
-# Waits until the program has said this.
+# Waits until the program has printed this.
 await() {
 	for _ in $(seq 200); do
 		grep -q "$1" "$output" && return

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# Sixteen processes of ibv_rc_pingpong at once, all polling without pause, on however few cores there are: each must have its turn, and
-# all of them end well, with the right data.
+# Sixteen processes of ibv_rc_pingpong at the same time, all polling without pause, on however few
+# cores there are: each must get its turn, and all of them end well, with the right data.
 
 set -u
 

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# `make demo`, in its short form: every row has a number for each place, and it ends well. It is run as whoever runs the tests; as an ordinary user, if that is
-# root; and where no namespace may be made. Where programs fail, it must say so and fail.
+# `make demo`, in its short form: every row has a number for each place, and it ends well. It runs
+# as the user who runs the tests; as an ordinary user, if that user is root; and where no namespace
+# may be made. Where programs fail, it must report that and fail.
 
 set -u
 cd "$(dirname "$0")/../.." || exit
@@ -15,7 +16,7 @@ trap 'rm -r "$folder"' EXIT
 rows=11
 passed=0 failed=0 skipped=0
 
-# Programs of this name fail, for who looks into that folder first.
+# Programs of this name fail, for a caller that looks into that folder first.
 break_programs() {
 	mkdir "$1"
 	for program in "${@:2}"; do
@@ -24,7 +25,8 @@ break_programs() {
 	done
 }
 
-# The client of this program misreads its clock the first two times, for a caller that looks into that folder first.
+# The client of this program misreads its clock the first two times, for a caller that looks into
+# that folder first.
 misread_clock() {
 	cat >"$1/$2" <<END
 #!/bin/sh
@@ -58,7 +60,8 @@ expect() {
 		((passed++))
 	else
 		echo "FAIL  $name: exit status $got, $count of $rows rows as they should be"
-		# Its rows and its end: what a reader must know stands first, for a report may be cut.
+		# The wrong rows and the end come first: a reader needs these, and a report may be
+		# cut off.
 		grep -E '^  (ib_|TCP)' "$folder/output" | grep -vE "$right"
 		sed -n '/^What did not run said/,$p' "$folder/output"
 		echo "All that it printed:"

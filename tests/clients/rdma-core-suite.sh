@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# rdma-core's own test suite, as the distribution ships it, on our loopback device, by packets and by lines. No test may fail, at least as many must
-# pass as passed when this was written: raise the number with what the adapter learns. Of the 171 tests that are not for
-# other hardware, 11 are of raw packets, flows and RSS, 4 of tag matching, and 11 cannot pass on
-# any device here. Three want huge pages: root reserves them, if there are none, and gives them back.
+# rdma-core's own test suite, as the distribution ships it, on our loopback device, over packets and
+# over shared-memory links. No test may fail, and at least as many must pass as passed when this was
+# written: raise the number when the adapter gains a feature. Of the 171 tests that are not for
+# other hardware, 11 are of raw packets, flows and RSS, 4 of tag matching, and 11 cannot pass on any
+# device here. Three want huge pages: root reserves them, if there are none, and gives them back.
 
 set -u
 
@@ -21,7 +22,8 @@ if [ -z "${VB_HUGE_PAGES:-}" ]; then
 	fi
 	export VB_HUGE_PAGES
 fi
-# A network of its own, where this user may make one: whatever else runs on this machine shares no port with it.
+# A separate network, where this user may make one: whatever else runs on this machine shares no
+# port with it.
 if [ -z "${VB_IN_NAMESPACE:-}" ] && unshare -rn true 2>/dev/null; then
 	VB_IN_NAMESPACE=1 exec unshare -rn "$0"
 fi
@@ -40,7 +42,7 @@ cp -r $suite/. "$directory"
 gunzip -f "$directory"/*.gz
 cd "$directory" || exit 1
 
-# run_suite <path>: with peers reached so.
+# run_suite <path>: with peers reached over that path.
 run_suite() {
 	VERBATIM_DEVICES=lo VERBATIM_PATH=$1 timeout 300 "$VB_BUILD_RELEASE/verbatim" run /usr/bin/python3 run_tests.py \
 		--dev vb_lo --port 1 --gid 1 -v >said 2>&1

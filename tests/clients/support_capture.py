@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""RoCEv2 packets taken off an interface, and their ICRC, computed in another way than by the engine."""
+"""RoCEv2 packets captured on an interface, and their ICRC, computed in another way than by the
+engine."""
 
 import socket
 import struct
@@ -12,7 +13,7 @@ EVERY_PROTOCOL = 3
 
 
 class Recorder:
-    """All packets of our end of a wire, both ways, until stopped."""
+    """All packets of our end of a wire, in both directions, until stopped."""
 
     def __init__(self, interface):
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(EVERY_PROTOCOL))
@@ -38,7 +39,8 @@ class Recorder:
     def stop(self):
         self.is_stopping = True
         self.thread.join()
-        lost = struct.unpack('II', self.socket.getsockopt(263, 6, 8))[1]     # SOL_PACKET, PACKET_STATISTICS
+        # SOL_PACKET, PACKET_STATISTICS
+        lost = struct.unpack('II', self.socket.getsockopt(263, 6, 8))[1]
         self.socket.close()
         return f'{lost} packets were not recorded' if lost else ''
 
@@ -56,7 +58,8 @@ def is_roce(packet):
 
 
 def icrc(packet):
-    """Of RoCEv2: over a pseudo header of ones, then the packet from the IP header on, where what routers change is ones."""
+    """The ICRC of RoCEv2: over a pseudo header of ones, then the packet from the IP header on, with
+    ones in the fields that routers change."""
     covered = bytearray(packet[ETHERNET:-ICRC])
     bth = ip_length(packet) + UDP
     if covered[0] >> 4 == 6:
@@ -70,7 +73,7 @@ def icrc(packet):
 
 
 def without_padding(packet):
-    """An Ethernet frame may be longer than the IP packet in it."""
+    """Cuts the frame to its packet: an Ethernet frame may be longer than the IP packet in it."""
     ip = ETHERNET
     length = (struct.unpack('>H', packet[ip + 4:ip + 6])[0] + 40 if packet[ip] >> 4 == 6
               else struct.unpack('>H', packet[ip + 2:ip + 4])[0])

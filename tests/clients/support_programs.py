@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs of the distribution on verbatim: the list of them, the networks they run in, running one and judging it."""
+"""Programs of the distribution on verbatim: the list of them, the networks they run in, running one
+and judging it."""
 
 import itertools
 import os
@@ -16,12 +17,14 @@ BUILD = pathlib.Path(os.environ.get('VB_BUILD_RELEASE') or HERE.parent.parent / 
 INSIDE = 'VB_IN_NAMESPACE'
 TIME_MAX = 300      # seconds that a program gets: far more than it needs
 TRIES_WITH_A_CLOCK = 5
-HOPELESS_TIME_MAX = 10   # … and one that is not expected to do what it should
-WIRES = {'wire': 9000, 'thin': 1500}    # the interfaces between the two namespaces, by name, and their MTUs
+HOPELESS_TIME_MAX = 10   # … and a program that is expected to fail
+# the interfaces between the two namespaces, by name, and their MTUs
+WIRES = {'wire': 9000, 'thin': 1500}
 PLACES = {'host': ['host', 'loop'], 'wire': ['wire'], 'thin': ['thin'], 'both': ['host', 'loop', 'wire']}
-ONE_HOST = {'host': 'auto', 'loop': 'wire'}     # places in one namespace, and the path that programs are told to take
+# places in one namespace, and the path that programs must take
+ONE_HOST = {'host': 'auto', 'loop': 'wire'}
 
-# What programs say at the end when all went well.
+# What programs print at the end when all went well.
 SAYS = {
     r'ibv_devices': r'^ +{device} +\t[0-9a-f]{{16}}$',
     r'ibv_devinfo -l': r'^\t{device}$',
@@ -42,7 +45,8 @@ SAYS = {
     r'mpirun': r'^exchange: all bytes were right between \d+ processes$',
 }
 
-# Programs that are told where their peer is: what the server and the client are told beside the flags of the list.
+# Programs that get the address of their peer: the arguments of the server and the client besides
+# the flags of the list.
 CONNECTING = {
     'rping': ('-s -a {server} -p {port}', '-c -a {server} -p {port}'),
     'ucmatose': ('-b {server}', '-b {client} -s {server}'),
@@ -58,8 +62,8 @@ CONNECTING = {
     'fi_pingpong': ('-B {port}', '-P {port} {server}'),
 }
 
-# Programs that start a program of ours on all hosts: what they are told everywhere, and where there
-# are two hosts. The two namespaces share their processors: no process may be bound to one.
+# Programs that start a program of ours on all hosts: their arguments everywhere, and those for two
+# hosts. The two namespaces share their processors: no process may be bound to one.
 LAUNCHING = {
     'mpirun.openmpi': ('--allow-run-as-root --oversubscribe --bind-to none',
                        '--mca plm_rsh_agent {agent} --map-by node --host {client}:8,{server}:8'),
@@ -69,7 +73,7 @@ LAUNCHING = {
 
 
 class Case:
-    """One program with its flags at one place, and what is expected of it."""
+    """One program with its flags at one place, and its expected result."""
 
     def __init__(self, place, command, expectation, is_quick):
         self.place = place
@@ -90,24 +94,25 @@ class Case:
         self.is_launching = self.program in LAUNCHING
         self.is_pair = not self.is_connecting and (
             self.is_perftest or self.program.endswith('_pingpong'))
-        # These serve for ever.
+        # These servers run for ever.
         self.is_server_endless = self.program in ('cmtime', 'qperf') or '-P' in self.words
         self.has_data = any(word.endswith('=DATA') for word in self.words)
 
     def tools(self):
-        """What must be installed for it."""
+        """What must be installed for this program."""
         return [self.program] + ([self.compiler()] if self.is_launching else [])
 
     def compiler(self):
         return self.program.replace('mpirun', 'mpicc')
 
     def addresses(self):
-        """The server's and the client's."""
+        """The commands of the server and of the client."""
         return {'wire': ('10.0.1.2', '10.0.1.1'), 'thin': ('10.0.2.2', '10.0.2.1')}.get(
             self.place, ('127.0.0.1', '127.0.0.1'))
 
     def connecting_arguments(self, end, port):
-        """Flags whose meaning depends on the end come first: qperf takes what follows a host's name for a test."""
+        """Flags whose meaning depends on the end come first: qperf takes whatever follows a host's
+        name for a test."""
         addresses = self.addresses()
         if ':' in self.words:
             addresses = ('::1', '::1') if self.place in ONE_HOST else ('fd00:1::2', 'fd00:1::1')
@@ -116,7 +121,7 @@ class Case:
         program = self.program.replace('server', end)
         words = [word for word in self.words[1:] if word != ':']
         if self.program in ('qperf', 'ucx_perftest') and end == 'server':
-            words = []      # the client says what is to be done
+            words = []      # the client chooses what is done
         if self.program == 'fio' and end == 'server':
             words = [word.replace('--verb=send', '--verb=recv') for word in words]
         if end == 'client':
@@ -183,7 +188,7 @@ def ip(*words, prefix=()):
 
 
 class Network:
-    """Our namespace, and a second one that is the server's when they talk over a wire."""
+    """Our namespace, and a second one, which is the server's when programs talk over a wire."""
 
     def __init__(self):
         self.why_no_wire = '' if INSIDE in os.environ else 'this user may not make network namespaces'
@@ -194,7 +199,7 @@ class Network:
             self.lay_wires()
 
     def lay_wires(self):
-        # It lives until it reads the end of a pipe that ends with us.
+        # The namespace lives until its process reads the end of a pipe that ends with us.
         self.holder = subprocess.Popen(['unshare', '-n', 'sh', '-c', 'echo; exec cat'],
                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.holder.stdout.readline()
@@ -204,7 +209,7 @@ class Network:
             ip('link', 'add', name, 'mtu', str(mtu), 'type', 'veth',
                'peer', 'name', name, 'mtu', str(mtu), 'netns', str(self.holder.pid))
             for end, prefix in ((1, []), (2, self.enter)):
-                # No time for the kernel to look for other owners of the addresses.
+                # The kernel needs no time to look for other owners of the addresses.
                 ip('link', 'set', name, 'addrgenmode', 'none', 'up', prefix=prefix)
                 for address in (f'fe80::{subnet}:{end}/64', f'fd00:{subnet}::{end}/64'):
                     ip('address', 'add', address, 'dev', name, 'nodad', prefix=prefix)
@@ -223,7 +228,7 @@ class Network:
 
 
 class End:
-    """One running program. Its output goes to a file, so that it never waits for us."""
+    """One running program. Its output goes to a file, so that the program never waits for us."""
 
     def __init__(self, network, case, name, directory, more=()):
         self.name = name
@@ -244,7 +249,8 @@ class End:
         return self.path.read_text(errors='replace')
 
     def listens_on(self, port):
-        """These programs exchange addresses over TCP, and a server says nothing when it is ready."""
+        """Waits for the TCP port: these programs exchange addresses over TCP, and a server prints
+        nothing when it is ready."""
         socket = re.compile(rf':{port:04X} 0+:0000 0A')
         for table in ('tcp', 'tcp6'):
             try:
@@ -255,7 +261,8 @@ class End:
         return False
 
     def has_service(self):
-        """… and where they exchange them by the connection manager, its name for a service that is waited for."""
+        """… and where they exchange them through the connection manager, its name for a service
+        that is waited for."""
         try:
             return '/listens/' in pathlib.Path(f'/proc/{self.process.pid}/net/unix').read_text()
         except OSError:
@@ -267,7 +274,7 @@ class End:
             time.sleep(0.01)
 
     def end(self):
-        """Waits for it; what is wrong with how it ended."""
+        """Waits for the program; returns what is wrong with how it ended."""
         try:
             status = self.process.wait(self.seconds_max)
         except subprocess.TimeoutExpired:
@@ -292,7 +299,7 @@ def run_alone(network, case, directory):
 
 
 def run_watch(network, case, directory):
-    """On a wire something happens to the interface, which it must tell."""
+    """On a wire something happens to the interface, which the program must report."""
     end = End(network, case, 'program', directory)
     end.await_state(lambda: looks_well(case, end))
     problem = '' if end.process.poll() is None else 'it did not wait for events'
@@ -336,8 +343,8 @@ def looks_well(case, end):
 
 
 def why_data_is_wrong(case, directory):
-    """In perftest's memory there are first the bytes that it sends or has read, then those that its peer sees. It fills both
-    ends with the same numbers, which differ from place to place."""
+    """perftest's memory has first the bytes that it sends or has read, then those that its peer
+    sees. It fills both ends with the same numbers, which differ from place to place."""
     size = case.size()
     halves = {}
     for end in ('server', 'client'):
@@ -354,13 +361,14 @@ def why_data_is_wrong(case, directory):
 
 
 def has_misread_its_clock(said):
-    """perftest compares the CPU's counter with the time, and where it was interrupted meanwhile it divides by zero."""
+    """perftest compares the CPU's counter with the time; if it was interrupted meanwhile, it
+    divides by zero."""
     return 'Correlation coefficient' in said and re.search(r'\b(inf|nan)\b', said)
 
 
 def run_case(network, case, directory, port):
-    """Returns what went wrong, '' if nothing, and all that was said. A busy machine does not fail a program that cannot
-    measure there."""
+    """Returns what went wrong, '' if nothing, and all output. A busy machine does not fail a
+    program that cannot measure there."""
     for _ in range(TRIES_WITH_A_CLOCK):
         problem, said = run_once(network, case, directory, port)
         if not has_misread_its_clock(said):

@@ -1,38 +1,45 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The table of what is tried with a foreign peer. Each row is tried with either side as the server and over each of
-its address families. A row passes when both ends exit with 0 and neither prints what is in WRONG."""
+"""The table of cases with a foreign peer. Each row is tried with either side as the server and over
+each of its address families. A row passes when both ends exit with 0 and neither prints what is in
+WRONG."""
 
 import dataclasses
 
 IPV4, IPV6 = 'ipv4', 'ipv6'
 BOTH = (IPV4, IPV6)
 
-# What a program prints when it found wrong bytes or had an error, but exits with 0.
+# The output of a program that found wrong bytes or had an error, but exits with 0.
 WRONG = ('invalid data', 'data verification failed', 'return status -')
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
     name: str
-    # What server and client are told: {exchange}, {mishap} and {window} are programs of our own; {server} and {client} are
-    # addresses of the family, {host} is the server's IPv4 address; {device} and {gid} are of whoever runs it.
+    # The commands of server and client: {exchange}, {mishap} and {window} are programs of our own;
+    # {server} and {client} are addresses of the family, {host} is the server's IPv4 address;
+    # {device} and {gid} are those of the side that runs the command.
     server: str
     client: str
     few: bool = False           # belongs to the few cases of `make test`
     families: tuple = BOTH
-    group: str = ''             # the multicast address that the server joins; others listen on {port}
-    fixed_port: int = 0         # of a program that does not let us choose: one at a time
-    kernel_fails: str = ''      # why the kernel does not pass with itself either, which is tried: both must fail
-    failing_servers: tuple = ('peer', 'ours')   # with whom as the server it fails for that reason
-    faults: str = ''            # of the link, as netem calls them: see faults.py
-    is_mishap: bool = False     # what both ends print must be what they print when both are the kernel's: see mishap.c
-    # Where we differ from the kernel on purpose: who the server is then, what is written for what the kernel writes, and why.
+    # The multicast address that the server joins; other servers listen on {port}.
+    group: str = ''
+    fixed_port: int = 0         # of a program with a fixed port: one at a time
+    # why the kernel does not pass with itself either, which is tried: both must fail
+    kernel_fails: str = ''
+    failing_servers: tuple = ('peer', 'ours')   # the sides that fail for that reason as the server
+    faults: str = ''            # of the link, in netem's words: see faults.py
+    # both ends must print what they print when both are the kernel's: see mishap.c
+    is_mishap: bool = False
+    # Where we differ from the kernel on purpose: which side is the server then, our output in place
+    # of the kernel's, and why.
     differs: tuple = ()
 
     @property
     def lane(self):
-        """Cases of one lane do not run at the same time: those with one port, and those of UC and UD. Some of these send faster than the guest takes
-        it, and others wait for ever for a packet that was lost meanwhile, which nobody repeats."""
+        """Cases of one lane do not run at the same time: those with one port, and those of UC and
+        UD. Some of these send faster than the guest receives, and others wait for ever for a packet
+        that was lost meanwhile, which is never retransmitted."""
         is_unreliable = any(words in self.name for words in ('-c UC', '-c UD', 'uc_pingpong', 'ud_pingpong'))
         return self.fixed_port or ('unreliable' if is_unreliable else None)
 
@@ -42,7 +49,7 @@ def named(program, options):
 
 
 def paired(program, common, options, **settings):
-    """The programs agree about the rest over TCP, which is IPv4 always."""
+    """The programs agree about the rest over TCP, which is always IPv4."""
     words = f'{program} {common} {options}'
     name = settings.pop('name', named(program.strip('{}'), options))
     return Case(name, words, f'{words} {{host}}', **settings)
@@ -53,18 +60,19 @@ def pingpong(program, options='', **settings):
 
 
 def perftest(program, options='', **settings):
-    # perftest waits for an answer that it does not get in time for 0.07 s by itself: too short for an emulated CPU.
+    # By default perftest waits 0.07 s for an answer: too short for an emulated CPU.
     return paired(program, '-d {device} -x {gid} -p {port} -F -u 18', options, **settings)
 
 
 def perftest_cm(program, options='', **settings):
-    """By librdmacm: the address chooses the device. This program looks up IPv4 addresses only."""
+    """Over librdmacm: the address chooses the device. This program looks up IPv4 addresses only."""
     words = f'{program} -R -p {{port}} -F {options}'
     return Case(f'{program} -R {options}'.strip(), words, f'{words} {{server}}', families=(IPV4,), **settings)
 
 
 def exchange(options='', **settings):
-    """Every kind of operation in both directions at once, each byte checked on both sides (exchange.c)."""
+    """Every kind of operation in both directions at the same time, each byte checked on both sides
+    (exchange.c)."""
     return paired('{exchange}', '-d {device} -g {gid} -p {port}', options, **settings)
 
 
@@ -74,7 +82,7 @@ def window(options='', **settings):
 
 
 def mishap(kind, **settings):
-    """Something goes wrong: both ends must print what they print when both are the kernel's (mishap.c)."""
+    """Something goes wrong: both ends must print what two ends of the kernel print (mishap.c)."""
     return paired('{mishap}', '-d {device} -g {gid} -p {port}', f'-k {kind}', is_mishap=True, families=(IPV4,), **settings)
 
 
@@ -88,7 +96,7 @@ def connecting(program, options='', server='-b {server} -p {port}', client='-s {
 
 
 def qperf(test, **settings):
-    """It has no way to choose a GID: only tests that connect by librdmacm work on RoCE."""
+    """qperf cannot choose a GID: only tests that connect over librdmacm work on RoCE."""
     return Case(f'qperf -cm 1 {test}', 'qperf -lp {port}', f'qperf -lp {{port}} {{host}} -cm 1 -t 1 {test} quit',
                 families=(IPV4,), **settings)
 
@@ -107,7 +115,7 @@ PINGPONGS = (
     pingpong('ibv_srq_pingpong', '-c -e -q 4 -n 50'),
 )
 
-# Whatever has -a is tried over one family each: perftest measures the CPU's clock anew for each size.
+# A case with -a is tried over one family only: perftest measures the CPU's clock again for each size.
 PERFTESTS = (
     perftest('ib_send_bw', '-n 100', few=True),
     perftest('ib_send_bw', '-a -n 5', families=(IPV4,)),
@@ -115,12 +123,14 @@ PERFTESTS = (
     perftest('ib_send_bw', '-n 100 -q 4'),
     perftest('ib_send_bw', '-n 100 -s 64 -I 64'),
     perftest('ib_send_bw', '-n 100 -r 16 -e'),
-    perftest('ib_send_bw', '-n 50 -c UC -s 2048'),          # nothing slows a sender down: what is lost is waited for
+    # nothing slows a sender down: what is lost is waited for
+    perftest('ib_send_bw', '-n 50 -c UC -s 2048'),
     perftest('ib_send_bw', '-n 50 -c UC -s 1024 -b'),
     perftest('ib_send_bw', '-n 100 -c UD'),
     perftest('ib_send_bw', '-n 20 -c UD -a', families=(IPV4,)),
     perftest('ib_send_lat', '-n 20'),
-    perftest('ib_send_lat', '-n 500', families=(IPV4,), few=True),  # enough for an express: numbered packets
+    # enough for a connected transmit socket: numbered packets
+    perftest('ib_send_lat', '-n 500', families=(IPV4,), few=True),
     perftest('ib_send_lat', '-a -n 5', families=(IPV6,)),
     perftest('ib_send_lat', '-n 20 -s 64 -I 64'),
     perftest('ib_send_lat', '-n 20 -e'),
@@ -141,7 +151,7 @@ PERFTESTS = (
     perftest('ib_write_bw', '-n 100 -c UC'),
     perftest('ib_write_bw', '-n 10 -c UC -a', families=(IPV6,)),
     perftest('ib_write_lat', '-n 20'),
-    perftest('ib_write_lat', '-n 20 -s 65536'),             # it spins on memory: -a would take minutes
+    perftest('ib_write_lat', '-n 20 -s 65536'),             # spins on memory: -a would take minutes
     perftest('ib_write_lat', '-n 20 -s 64 -I 64'),
     perftest('ib_write_lat', '-n 20 -c UC'),
     perftest('ib_read_bw', '-n 100', few=True),

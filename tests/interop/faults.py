@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A link with faults, and the proof that our adapter counted what was on it.
 
-The guest's kernel has the faults (netem), in both directions, so that a record of our end of the wire has exactly what we sent
-and what we were given. `Account` reads that record as an RC responder would, knowing nothing of ours, and says
-how many packets came ahead of their turn, again, or broken."""
+The guest's kernel makes the faults (netem), in both directions, so that a record of our end of the
+wire has exactly what we sent and what we received. `Account` reads that record as an RC responder
+would, knowing nothing of our adapter, and reports how many packets came ahead of their turn, again,
+or broken."""
 
 import json
 import pathlib
@@ -21,7 +22,8 @@ PSN_COUNT = 1 << 24
 READ_REQUEST = 12
 GROUP_BIT = 1                   # of the first byte of a link address
 RESPONSES = range(13, 19)
-BEFORE_ICRC = ('too_short', 'transport_version', 'unknown_opcode', 'length')    # refused for that, before the ICRC is looked at
+# refused for that, before the ICRC is checked
+BEFORE_ICRC = ('too_short', 'transport_version', 'unknown_opcode', 'length')
 
 BEGIN = '''ip link set ifb0 up && tc qdisc add dev eth0 root netem {faults} limit 100000 &&
 tc qdisc add dev ifb0 root netem {faults} limit 100000 && tc qdisc add dev eth0 ingress &&
@@ -30,7 +32,7 @@ END = 'tc qdisc del dev eth0 root; tc qdisc del dev eth0 ingress; tc qdisc del d
 
 
 class FaultyLink:
-    """With it, the link has faults and is recorded."""
+    """In this context, the link has faults and is recorded."""
 
     def __init__(self, machine, faults):
         self.machine, self.faults = machine, faults
@@ -59,8 +61,9 @@ def checksum(data):
 
 
 def reaches_us(packet, our_link):
-    """Whether the kernel gives it to a socket: it is sent to our link or to a group of them (which the kernel does not
-    compare with the IP address), and both checksums are right, or there is none."""
+    """Whether the kernel gives the packet to a socket: it is sent to our link or to a group of
+    links (which the kernel does not compare with the IP address), and both checksums are right, or
+    there is none."""
     if packet[:6] != our_link and not packet[0] & GROUP_BIT:
         return False
     ip, udp = ETHERNET, ETHERNET + ip_length(packet)
@@ -77,7 +80,8 @@ def reaches_us(packet, our_link):
 
 
 class Account:
-    """What a record of our end says, under the names of our counters. One connection, whose requests find a receive."""
+    """The contents of a record of our end, under the names of our counters. It has one connection,
+    whose requests find a receive."""
 
     def __init__(self, packets, our_link, mtu):
         self.mtu = mtu
@@ -108,13 +112,13 @@ class Account:
                 expected = (expected + self.psns_of(packet)) % PSN_COUNT
 
     def psns_of(self, packet):
-        """A READ takes one for each packet of its answer."""
+        """A READ takes one PSN for each packet of its answer."""
         if packet[0] != READ_REQUEST:
             return 1
         return max(1, -(-int.from_bytes(packet[24:28], 'big') // self.mtu))
 
     def why_not(self, counters):
-        """What the adapter counted otherwise, or ''."""
+        """The differences from the adapter's counters, or ''."""
         counted = dict(counters, broken=counters.get('rx_icrc_encapsulated', 0) + sum(
             counters.get(f'dropped {reason}', 0) for reason in BEFORE_ICRC))
         return '\n'.join(f'{name}: {counted.get(name, 0)} counted, {count} in the record'
@@ -122,7 +126,7 @@ class Account:
 
 
 def read_counters(log):
-    """Of the lines that an adapter logs when it is closed."""
+    """The counters from the lines that an adapter logs when it is closed."""
     return {name: int(count) for name, count in
             re.findall(rf'vb_{sides.TAP}: ((?:dropped )?\w+) (\d+)$', log, re.MULTILINE)}
 

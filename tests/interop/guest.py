@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A machine with the kernel's own RDMA as a peer: a Debian kernel in QEMU, by software emulation, with this
-machine's file system mounted read-only, so that every program that is installed here is there too.
+"""A machine with the kernel's own RDMA as a peer: a Debian kernel in QEMU, by software emulation,
+with this machine's file system mounted read-only, so that every program that is installed here is
+also there.
 
-`Image` makes the initial file system out of a kernel package that is unpacked and never installed. `Guest` boots it
-once; commands go in and their ends come out over a serial line, their output goes to files in a shared folder. The guest
-ends with the QEMU process."""
+`Image` makes the initial file system from a kernel package that is unpacked and never installed.
+`Guest` boots it once; commands and the reports of their ends go over a serial line, their output
+goes to files in a shared folder. The guest ends with the QEMU process."""
 
 import fcntl
 import os
@@ -20,12 +21,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get('VB_BUILD_RELEASE', ROOT / 'build'))
 AGENT = BUILD / 'tests/interop/agent'
 BOOT_SECONDS = 180
-# rdma_rxe asks the crypto layer for its CRC by name: no dependency between modules says so.
+# rdma_rxe asks the crypto layer for its CRC by name: no dependency between modules shows this.
 MODULES = ('crc32_generic', 'virtio_pci', 'virtio_net', '9pnet_virtio', '9p', 'overlay', 'rdma_rxe', 'ib_uverbs',
            'rdma_ucm', 'ib_umad', 'veth', 'sch_netem', 'ifb', 'act_mirred', 'cls_matchall', 'sch_ingress')
 
-# Loads the modules, lays something writable over the foreign file system and goes there. The kernel passes on
-# what its command line says of `agent` and `arguments`.
+# Loads the modules, mounts something writable over the foreign file system and goes there. The
+# kernel passes on `agent` and `arguments` from its command line.
 INIT = '''#!/bin/busybox sh
 /bin/busybox --install -s /bin
 mount -t proc none /proc
@@ -58,7 +59,7 @@ def run(*command, **options):
 
 
 class Image:
-    """vmlinuz and initrd.gz in a folder, made when the kernel package there is newer than they are."""
+    """vmlinuz and initrd.gz in a folder, made again when the kernel package there is newer."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -66,7 +67,7 @@ class Image:
         self.initrd = folder / 'initrd.gz'
 
     def make(self):
-        """One of several runs that begin together makes it; the others wait."""
+        """Of several runs that begin together, one makes the image; the others wait."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with open(self.folder / 'making', 'w') as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -133,7 +134,8 @@ class Job:
 
 
 class Guest:
-    """`tap` is an interface of this network namespace; `setup` is a shell command to begin with."""
+    """`tap` is an interface of this network namespace; `setup` is a shell command that runs
+    first."""
 
     def __init__(self, image, folder, tap, setup):
         self.folder = folder
@@ -176,7 +178,7 @@ class Guest:
         raise Trouble('QEMU did not start: ' + (self.folder / 'qemu').read_text())
 
     def listen(self):
-        """What the agent says: "up", "ended <job> <status>"."""
+        """Reads the agent's reports: "up", "ended <job> <status>"."""
         for text in self.line.makefile(errors='replace'):
             word = text.split()
             if word == ['up']:
@@ -187,7 +189,8 @@ class Guest:
                 job.ended.set()
 
     def wait_until_up(self):
-        """The emulator has been seen to stop before the kernel's first word: then it gets a second chance."""
+        """The emulator has been seen to stop before the kernel's first message: then it gets a
+        second chance."""
         if self.is_up.wait(BOOT_SECONDS / 2):
             return
         self.end()

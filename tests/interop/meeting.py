@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Where two programs meet: a folder that this machine and the guest see, in which whoever listens leaves a file (meet.c)."""
+"""The place where two programs meet: a folder that this machine and the guest see, in which a
+program that listens leaves a file (meet.c)."""
 
 import time
 
@@ -19,14 +20,14 @@ class Meeting:
         return {'MEETING': str(self.path), 'LD_PRELOAD': str(LIBRARY)}
 
     def settings_in_guest(self):
-        """The same, in front of a command there."""
+        """The same, in front of a command of the guest."""
         return f'MEETING=/mnt/{self.path.name} LD_PRELOAD={LIBRARY}'
 
     def has_listener(self, port):
         return any((self.path / f'{kind}.{port}').exists() for kind in ('tcp', 'cm'))
 
     def await_listener(self, port, has_ended, seconds=120):
-        """Until somebody listens, or will not any more."""
+        """Waits until a program listens, or no longer will."""
         end = time.monotonic() + seconds
         while not self.has_listener(port) and not has_ended() and time.monotonic() < end:
             time.sleep(STEP_SECONDS)

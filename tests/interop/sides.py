@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The two machines of the matrix: how programs are started on each, and how to know that a server is ready. On ours
-they go through `verbatim run`; in the guest they use the kernel's device."""
+"""The two machines of the matrix: how programs are started on each, and how to know that a server
+is ready. On ours they go through `verbatim run`; in the guest they use the kernel's device."""
 
 import dataclasses
 import ipaddress
@@ -19,11 +19,11 @@ OWN_PROGRAMS = {name: guest.BUILD / 'tests/interop' / name for name in ('exchang
 TAP = 'tap0'
 OURS, PEERS = ('10.77.0.1', 'fd77::1'), ('10.77.0.2', 'fd77::2')
 CASE_SECONDS = 300
-MOURNING_SECONDS = 5    # that a server has to end after its client failed
+MOURNING_SECONDS = 5    # the time that a server has to end after its client failed
 
 
 def link_address(group):
-    """Of the Ethernet frames of an IP multicast group, as /proc/net/dev_mcast writes it."""
+    """The link address of an IP multicast group, as /proc/net/dev_mcast writes it."""
     packed = ipaddress.ip_address(group).packed
     if len(packed) == 4:
         return '01005e' + bytes([packed[1] & 0x7f, *packed[2:]]).hex()
@@ -32,7 +32,7 @@ def link_address(group):
 
 @dataclasses.dataclass
 class Setting:
-    """What programs are told besides their case."""
+    """The arguments of programs besides their case."""
     family: str
     server: 'Side'
     client: 'Side'
@@ -50,7 +50,7 @@ class Side:
         return self.addresses[family == cases.IPV6]
 
     def serve(self, words, setting, spot, group):
-        """Starts a server, which is ready then, or has ended."""
+        """Starts a server; returns when it is ready or has ended."""
         job = self.start(words, spot)
         if group:
             while not job.has_ended() and not self.has_joined(group):
@@ -90,7 +90,7 @@ class OurJob:
         return self.output_path.read_text(errors='replace')
 
     def log(self):
-        """What the adapter said, its counters included."""
+        """The adapter's log, including its counters."""
         path = pathlib.Path(f'{self.output_path}.log')
         return path.read_text(errors='replace') if path.exists() else ''
 

@@ -71,7 +71,7 @@ TEST(an_imported_device_outlives_the_context_it_came_from)
 	EXPECT_EQ(ibv_close_device(second), 0);
 }
 
-TEST(whoever_destroys_an_object_ends_it_for_all)
+TEST(destroying_an_object_in_any_context_ends_it_for_all)
 {
 	struct ibv_context *first = open_device();
 	struct ibv_context *second = import_context(first);

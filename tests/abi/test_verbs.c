@@ -286,7 +286,7 @@ TEST(a_pkey_is_found_by_its_value)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-TEST(who_lets_others_write_must_be_able_to_write)
+TEST(a_region_with_remote_write_must_have_local_write)
 {
 	struct ibv_pd pd = { .context = context };
 	char bytes[8];

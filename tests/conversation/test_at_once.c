@@ -122,12 +122,12 @@ TEST(a_send_at_once_is_the_packet_that_it_would_be_by_turns)
 	expect_same_packets(8, false);
 }
 
-TEST(one_that_needs_a_pad_too)
+TEST(a_send_at_once_with_a_pad_is_the_same_packet)
 {
 	expect_same_packets(5, false);
 }
 
-TEST(one_of_no_bytes_too)
+TEST(a_send_at_once_of_no_bytes_is_the_same_packet)
 {
 	expect_same_packets(0, false);
 }
@@ -142,7 +142,7 @@ TEST(an_ack_that_is_longer_than_it_follows_it_too)
 	expect_same_packets(0, true);
 }
 
-TEST(what_went_at_once_comes_again_if_nobody_answers)
+TEST(what_went_at_once_comes_again_without_an_answer)
 {
 	struct pair *p = connect_and_owe(false);
 	struct vb_slot slots[2];

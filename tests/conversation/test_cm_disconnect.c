@@ -224,7 +224,7 @@ TEST(destroying_an_idle_connection_frees_it)
 	talk_end(talk);
 }
 
-TEST(destroying_a_connected_one_disconnects_until_it_is_answered)
+TEST(destroying_a_connected_connection_disconnects_until_the_dreq_is_answered)
 {
 	struct talk *talk = talk_connected();
 	uint32_t id = vb_cm_connection_id(talk->connection[CLIENT]);
@@ -245,7 +245,7 @@ TEST(destroying_a_connected_one_disconnects_until_it_is_answered)
 	talk_end(talk);
 }
 
-TEST(destroying_one_that_disconnects_lets_it_finish)
+TEST(destroying_a_connection_that_disconnects_lets_it_finish)
 {
 	struct talk *talk = talk_connected();
 	uint32_t id = vb_cm_connection_id(talk->connection[CLIENT]);
@@ -281,7 +281,7 @@ TEST(destroying_a_request_rejects_it)
 	talk_end(talk);
 }
 
-TEST(destroying_an_accepted_one_rejects_it_and_holds_it_in_timewait)
+TEST(destroying_an_accepted_connection_rejects_it_and_holds_it_in_timewait)
 {
 	struct talk *talk = talk_begin();
 	uint32_t id;
@@ -303,7 +303,7 @@ TEST(destroying_an_accepted_one_rejects_it_and_holds_it_in_timewait)
 	talk_end(talk);
 }
 
-TEST(a_req_that_comes_again_after_an_accepted_one_was_destroyed_hears_why)
+TEST(a_req_that_comes_again_after_an_accepted_connection_was_destroyed_hears_why)
 {
 	struct talk *talk = talk_begin();
 	struct vb_cm_mad req;

@@ -162,7 +162,7 @@ TEST(an_alternate_path_is_not_answered)
 	talk_end(talk);
 }
 
-TEST(refusals_that_nobody_takes_do_not_pile_up)
+TEST(refusals_that_are_not_taken_do_not_pile_up)
 {
 	struct talk *talk = talk_begin();
 	struct vb_mad mad = { .kind = VB_MAD_DREQ, .remote_id = 1 };
@@ -336,7 +336,7 @@ TEST(a_row_that_was_being_written_or_is_rubbish_has_no_last_words)
 	talk_end(talk);
 }
 
-TEST(nobody_is_to_be_told_about_what_is_over)
+TEST(a_connection_that_is_over_has_no_peer_to_notify)
 {
 	struct talk *talk = talk_connected();
 	struct vb_cm_row row;

@@ -266,7 +266,7 @@ TEST(a_flood_is_bounded_by_the_connections_of_the_machine)
 	talk_end(talk);
 }
 
-TEST(a_listener_that_goes_rejects_what_nobody_has_seen)
+TEST(a_listener_that_goes_rejects_requests_that_no_program_has_seen)
 {
 	struct talk *talk = talk_begin();
 

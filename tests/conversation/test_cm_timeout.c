@@ -91,7 +91,7 @@ TEST(a_rep_without_an_answer_ends_unreachable_and_in_timewait)
 	talk_end(talk);
 }
 
-TEST(who_thinks_it_is_connected_learns_that_the_peer_gave_up)
+TEST(a_client_that_thinks_it_is_connected_learns_that_the_server_gave_up)
 {
 	struct talk *talk = talk_begin();
 

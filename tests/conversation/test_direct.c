@@ -264,7 +264,7 @@ TEST(short_writes_that_were_posted_together_are_executed_together_and_in_order)
 	expect_copied(p, A, LOCAL, B, TARGET + 450, 100);
 }
 
-TEST(those_behind_one_that_is_refused_are_not_executed_before_it)
+TEST(requests_behind_a_refused_request_are_not_executed_before_it)
 {
 	struct pair *p = connect_directly(VB_QP_RC);
 	struct vb_send_request wrong = write_request(p, A, 2, 10);

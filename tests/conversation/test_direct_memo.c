@@ -194,7 +194,7 @@ TEST(beyond_the_region_nothing_is_written_though_its_row_is_remembered)
 
 /* --- rights --- */
 
-TEST(who_may_write_may_not_therefore_read)
+TEST(a_right_to_write_is_no_right_to_read)
 {
 	struct pair *p = connect_idle();
 	struct vb_mr_init init =
@@ -209,7 +209,7 @@ TEST(who_may_write_may_not_therefore_read)
 	expect_untouched(p, A, SINK, LENGTH);
 }
 
-TEST(who_may_read_may_not_therefore_write)
+TEST(a_right_to_read_is_no_right_to_write)
 {
 	struct pair *p = connect_idle();
 	struct vb_mr_init init = mr_init_at(p, B, TARGET, 4096, VB_ACCESS_REMOTE_READ);

@@ -87,7 +87,7 @@ TEST(psn_and_msn_do_not_move_with_it)
 	expect_completions(p, A, "wr=1 SUCCESS WRITE", "wr=2 SUCCESS SEND");
 }
 
-TEST(its_completion_has_the_time_at_which_it_was_posted)
+TEST(the_completion_of_a_direct_write_has_the_time_of_its_post)
 {
 	struct pair *p = connect_idle();
 	struct vb_completion completion;
@@ -111,7 +111,7 @@ TEST(inline_data_are_written_without_a_key)
 	expect_copied(p, A, LOCAL, B, TARGET, 48);
 }
 
-TEST(those_that_are_executed_at_once_and_those_that_are_posted_share_one_queue)
+TEST(direct_writes_and_posted_requests_share_one_queue)
 {
 	struct pair *p = connect_with_depth(4);
 
@@ -131,7 +131,7 @@ TEST(those_that_are_executed_at_once_and_those_that_are_posted_share_one_queue)
 	expect_counter(p, A, DIRECT_PARTS, 40);
 }
 
-TEST(one_that_is_posted_behind_it_takes_the_slot_behind_its)
+TEST(a_request_posted_behind_a_direct_write_takes_the_next_slot)
 {
 	struct pair *p = connect_idle();
 
@@ -145,7 +145,7 @@ TEST(one_that_is_posted_behind_it_takes_the_slot_behind_its)
 
 /* --- signaled or not --- */
 
-TEST(without_a_signal_it_has_no_completion_and_keeps_its_slot_until_there_is_one)
+TEST(a_direct_write_without_a_signal_keeps_its_slot_until_there_is_a_completion)
 {
 	struct pair *p = connect_with_depth(3);
 	struct vb_send_request silent = write_request(p, A, 1, 8);
@@ -176,7 +176,7 @@ TEST(a_qp_that_signals_all_signals_it)
 	expect_completions(p, A, "wr=1 SUCCESS WRITE");
 }
 
-TEST(its_completion_raises_the_event_of_an_armed_cq)
+TEST(the_completion_of_a_direct_write_raises_the_event_of_an_armed_cq)
 {
 	struct pair *p = connect_idle();
 
@@ -304,7 +304,7 @@ TEST(a_qp_on_the_wire_has_nothing_to_reach)
 
 /* --- requests before it --- */
 
-TEST(behind_a_send_that_is_not_acknowledged_it_is_to_be_posted)
+TEST(behind_a_send_that_is_not_acknowledged_a_write_is_to_be_posted)
 {
 	struct pair *p = connect_idle();
 
@@ -317,7 +317,7 @@ TEST(behind_a_send_that_is_not_acknowledged_it_is_to_be_posted)
 	expect_completions(p, A, "wr=1 SUCCESS SEND", "wr=3 SUCCESS WRITE");
 }
 
-TEST(behind_a_read_that_is_not_answered_it_is_to_be_posted_with_a_fence_or_without)
+TEST(behind_a_read_that_is_not_answered_a_write_is_to_be_posted_with_a_fence_or_without)
 {
 	struct pair *p = connect_idle();
 	struct vb_send_request request = write_request(p, A, 2, 8);
@@ -331,7 +331,7 @@ TEST(behind_a_read_that_is_not_answered_it_is_to_be_posted_with_a_fence_or_witho
 	expect_refused(p, request);
 }
 
-TEST(behind_one_that_the_engine_has_not_been_shown_it_is_to_be_posted)
+TEST(behind_a_request_that_the_engine_has_not_seen_a_write_is_to_be_posted)
 {
 	struct pair *p = connect_idle();
 	struct vb_qp *qp = node_of(p, A)->qp;
@@ -346,7 +346,7 @@ TEST(behind_one_that_the_engine_has_not_been_shown_it_is_to_be_posted)
 	expect_written(p, 2, 8);
 }
 
-TEST(behind_a_message_that_waits_for_a_receive_it_is_to_be_posted)
+TEST(behind_a_message_that_waits_for_a_receive_a_write_is_to_be_posted)
 {
 	struct pair *p = connect_idle();
 
@@ -410,7 +410,7 @@ TEST(a_qp_that_was_reset_and_connected_anew_writes_at_once_again)
 
 /* --- other work --- */
 
-TEST(when_another_qp_has_rung_it_waits_for_its_turn)
+TEST(when_another_qp_has_rung_a_write_waits_for_its_turn)
 {
 	struct pair *p = connect_idle();
 	struct vb_qp *other = make_qp(p, A);
@@ -423,7 +423,7 @@ TEST(when_another_qp_has_rung_it_waits_for_its_turn)
 	expect_written(p, 1, 8);
 }
 
-TEST(when_an_answer_is_owed_it_waits_for_its_turn)
+TEST(when_an_answer_is_owed_a_write_waits_for_its_turn)
 {
 	struct pair *p = connect_idle();
 

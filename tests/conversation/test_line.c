@@ -165,7 +165,7 @@ TEST(a_short_send_goes_at_once_and_is_then_out)
 	expect_completions(p, A, "wr=4 SUCCESS SEND");
 }
 
-TEST(a_send_that_went_at_once_comes_again_if_nobody_answers)
+TEST(a_send_that_went_at_once_comes_again_without_an_answer)
 {
 	struct pair *p = connect_directly(VB_QP_RC);
 	struct vb_slot slot;

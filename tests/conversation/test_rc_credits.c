@@ -180,7 +180,7 @@ TEST(rc_a_responder_that_gives_no_credits_any_more_sets_the_sends_free)
 	expect_sent(p, A, "SEND_ONLY psn=2 len=10 ack", "SEND_ONLY psn=3 len=10 ack");
 }
 
-TEST(rc_who_has_heard_of_no_receives_is_told_of_the_next)
+TEST(rc_a_requester_that_has_heard_of_no_receives_is_told_of_the_next)
 {
 	struct pair *p = pair_connect_rc(1024);
 

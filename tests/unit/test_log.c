@@ -46,7 +46,7 @@ static uint32_t count_lines(const char *lines)
 	return count;
 }
 
-TEST(only_errors_are_written_until_somebody_wants_more)
+TEST(only_errors_are_written_until_the_level_asks_for_more)
 {
 	int fd = catch_stderr();
 

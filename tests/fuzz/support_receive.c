@@ -86,7 +86,7 @@ static void create_memory(void)
 	create_region(KEY_FOREIGN, rig.other_pd, FOREIGN, ZONE_LENGTH, all);
 	create_region(KEY_WINDOWED, rig.pd, WINDOWED, ZONE_LENGTH,
 		      VB_ACCESS_LOCAL_WRITE | VB_ACCESS_MW_BIND);
-	/* This region covers the whole area: only the checks detect an access outside the buffers. */
+	/* This region covers the whole area: only checks detect an access outside buffers. */
 	create_region(KEY_LOCAL, rig.pd, 0, AREA_LENGTH, VB_ACCESS_LOCAL_WRITE);
 	MUST(vb_mr_create_null(rig.pd, &rig.mrs[KEY_NULL]));
 	MUST(vb_dm_create(rig.nic, DEVICE_LENGTH, 6, &rig.dm));

@@ -115,7 +115,7 @@ PINGPONGS = (
     pingpong('ibv_srq_pingpong', '-c -e -q 4 -n 50'),
 )
 
-# A case with -a is tried over one family only: perftest measures the CPU's clock again for each size.
+# A case with -a is tried over one family only: perftest measures the CPU's clock for each size.
 PERFTESTS = (
     perftest('ib_send_bw', '-n 100', few=True),
     perftest('ib_send_bw', '-a -n 5', families=(IPV4,)),

@@ -199,7 +199,12 @@ struct ibv_mr *register_all(struct ibv_pd *pd, void *memory, size_t length)
 void post_send(struct ibv_qp *qp, struct ibv_mr *mr, uint64_t offset, uint32_t length)
 {
 	struct ibv_sge sge = { (uintptr_t)mr->addr + offset, length, mr->lkey };
-	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
+	struct ibv_send_wr wr = {
+		.wr_id = 1,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+	};
 	struct ibv_send_wr *bad;
 
 	EXPECT_EQ(ibv_post_send(qp, &wr, &bad), 0);

@@ -174,7 +174,11 @@ static void begin(struct run *run)
 	struct vb_cm_service service = { .id = 1, .takes = VB_CM_RAW };
 	struct vb_cm_request request = {
 		.service = 1,
-		.flow = { .source = gid_of(CLIENT), .destination = gid_of(SERVER), .hop_limit = 64 },
+		.flow = {
+			.source = gid_of(CLIENT),
+			.destination = gid_of(SERVER),
+			.hop_limit = 64,
+		},
 		.qpn = { 0x11 },
 		.packet_life_time = VB_CM_PACKET_LIFE_TIME,
 		.response_timeout = VB_CM_RESPONSE_TIMEOUT,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The verbs that the tests use, for a program that is not linked with libibverbs but opens it when it needs it, with
- * its names kept to itself, as plugins bring it into a process: behind the C library.
+ * The verbs that the tests use, for a program that is not linked with libibverbs. The program opens
+ * the library when it needs it and keeps its names to itself, as a plugin does.
  */
 #include "harness.h"
 

@@ -310,7 +310,7 @@ static void log_lines(const struct vb_adapter *adapter)
 	       adapter->device.name, counts->sent, counts->received, counts->lost, counts->wakes);
 }
 
-/* What a person who is looking for the cause of a problem would like to know. */
+/* Logs the facts that help to find the cause of a problem. */
 static void log_counters(const struct vb_adapter *adapter)
 {
 	const struct vb_counters *counters = vb_nic_counters(adapter->nic);

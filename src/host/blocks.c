@@ -100,7 +100,7 @@ static struct mapping *map(size_t length)
 
 	if (!mapping)
 		return NULL;
-	/* For people who read the list of mappings. Some kernels lack this call. */
+	/* Names the mapping in /proc/PID/maps. Some kernels lack this call. */
 	syscall(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, mapping, length, "verbatim");
 	mapping->length = length;
 	vb_link_append(&mappings, &mapping->link);

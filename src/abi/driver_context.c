@@ -20,7 +20,7 @@
 #define FILE_CLOSE_ON_EXEC 1u /* MFD_CLOEXEC */
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct vb_link all_opened = { &all_opened, &all_opened };
+static struct vb_list_node all_opened = { &all_opened, &all_opened };
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 /* Runs in a forked child, which may also open devices. */
@@ -72,11 +72,11 @@ static int open_shared(struct ibv_device *device, const struct stat *file,
 	opened->file_device = file->st_dev;
 	opened->file_inode = file->st_ino;
 	pthread_mutex_init(&opened->contexts_lock, NULL);
-	vb_link_init(&opened->xrc_domains);
-	vb_link_init(&opened->contexts);
-	vb_link_init(&opened->pds);
-	vb_link_init(&opened->mrs);
-	vb_link_init(&opened->dms);
+	vb_list_init(&opened->xrc_domains);
+	vb_list_init(&opened->contexts);
+	vb_list_init(&opened->pds);
+	vb_list_init(&opened->mrs);
+	vb_list_init(&opened->dms);
 	error = open_adapter(opened);
 	if (error) {
 		pthread_mutex_destroy(&opened->contexts_lock);
@@ -85,7 +85,7 @@ static int open_shared(struct ibv_device *device, const struct stat *file,
 	}
 	pthread_once(&fork_once, set_fork_handler);
 	pthread_mutex_lock(&all_lock);
-	vb_link_append(&all_opened, &opened->link);
+	vb_list_append(&all_opened, &opened->node);
 	pthread_mutex_unlock(&all_lock);
 	*opened_out = opened;
 	return 0;
@@ -93,23 +93,23 @@ static int open_shared(struct ibv_device *device, const struct stat *file,
 
 static void free_events(struct vb_abi_context *context)
 {
-	while (vb_link_is_linked(&context->events)) {
-		struct vb_link *link = context->events.next;
+	while (vb_list_is_linked(&context->events)) {
+		struct vb_list_node *node = context->events.next;
 
-		vb_link_remove(link);
-		vb_heap_free(VB_CONTAINER(link, struct vb_abi_async_event, link));
+		vb_list_remove(node);
+		vb_heap_free(VB_CONTAINER(node, struct vb_abi_async_event, node));
 	}
 }
 
 static void end_shared(struct vb_abi_opened *opened)
 {
-	vb_link_remove(&opened->link);
+	vb_list_remove(&opened->node);
 	vb_adapter_close(opened->adapter);
-	while (vb_link_is_linked(&opened->contexts)) {
+	while (vb_list_is_linked(&opened->contexts)) {
 		struct vb_abi_context *context =
-			VB_CONTAINER(opened->contexts.next, struct vb_abi_context, link);
+			VB_CONTAINER(opened->contexts.next, struct vb_abi_context, node);
 
-		vb_link_remove(&context->link);
+		vb_list_remove(&context->node);
 		free_events(context);
 		pthread_mutex_destroy(&context->events_lock);
 		vb_heap_free(context);
@@ -159,8 +159,8 @@ static struct vb_abi_opened *find_shared(const struct stat *file)
 	struct vb_abi_opened *found = NULL;
 
 	pthread_mutex_lock(&all_lock);
-	for (struct vb_link *link = all_opened.next; link != &all_opened; link = link->next) {
-		struct vb_abi_opened *opened = VB_CONTAINER(link, struct vb_abi_opened, link);
+	for (struct vb_list_node *node = all_opened.next; node != &all_opened; node = node->next) {
+		struct vb_abi_opened *opened = VB_CONTAINER(node, struct vb_abi_opened, node);
 
 		if (opened->file_device != file->st_dev || opened->file_inode != file->st_ino ||
 		    opened->process != getpid())
@@ -197,9 +197,9 @@ static int make_context(struct vb_abi_opened *opened, int cmd_fd, struct ibv_con
 	context->opened = opened;
 	context->adapter = opened->adapter;
 	pthread_mutex_init(&context->events_lock, NULL);
-	vb_link_init(&context->events);
+	vb_list_init(&context->events);
 	pthread_mutex_lock(&opened->contexts_lock);
-	vb_link_append(&opened->contexts, &context->link);
+	vb_list_append(&opened->contexts, &context->node);
 	pthread_mutex_unlock(&opened->contexts_lock);
 	*context_out = verbs;
 	return 0;

@@ -275,7 +275,7 @@ int vb_abi_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_
 				     opened->device.name, attr->cqe, depth_max(context));
 	}
 	vb_lock_init(&cq->lock);
-	vb_link_init(&cq->waiting);
+	vb_list_init(&cq->waiting);
 	cq->channel = attr->channel ? VB_CONTAINER(attr->channel, struct vb_abi_channel, verbs)
 				    : NULL;
 	cq->verbs.cqe = (int)attr->cqe;

@@ -46,7 +46,7 @@ int vb_abi_pd_alloc_parent(struct ibv_context *context,
 	pd->td = attr->td ? VB_CONTAINER(attr->td, struct vb_abi_td, verbs) : NULL;
 	pd->parent = *attr;
 	pd->verbs.handle = attr->pd->handle;
-	vb_link_init(&pd->handle.link);
+	vb_list_init(&pd->handle.node);
 	vb_adapter_enter(adapter);
 	pd->inner->user_count++;
 	if (pd->td)
@@ -129,10 +129,10 @@ int vb_abi_td_dealloc(struct ibv_td *td)
 /* The domain that this file identifies on the device, or NULL. Under the adapter's ownership. */
 static struct vb_abi_xrc_domain *find_domain(struct vb_abi_opened *opened, const struct stat *file)
 {
-	for (struct vb_link *link = opened->xrc_domains.next; link != &opened->xrc_domains;
-	     link = link->next) {
+	for (struct vb_list_node *node = opened->xrc_domains.next; node != &opened->xrc_domains;
+	     node = node->next) {
 		struct vb_abi_xrc_domain *domain =
-			VB_CONTAINER(link, struct vb_abi_xrc_domain, link);
+			VB_CONTAINER(node, struct vb_abi_xrc_domain, node);
 
 		if (domain->has_file && domain->device == file->st_dev &&
 		    domain->inode == file->st_ino)
@@ -159,7 +159,7 @@ static int make_domain(struct vb_abi_opened *opened, const struct stat *file,
 		domain->device = file->st_dev;
 		domain->inode = file->st_ino;
 	}
-	vb_link_append(&opened->xrc_domains, &domain->link);
+	vb_list_append(&opened->xrc_domains, &domain->node);
 	*domain_out = domain;
 	return 0;
 }
@@ -223,7 +223,7 @@ int vb_abi_xrcd_close(struct ibv_xrcd *xrcd)
 	if (domain->open_count == 1)
 		err = vb_xrcd_destroy(domain->xrcd);
 	if (!err && !--domain->open_count) {
-		vb_link_remove(&domain->link);
+		vb_list_remove(&domain->node);
 		vb_heap_free(domain);
 	}
 	vb_adapter_leave(adapter);

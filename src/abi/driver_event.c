@@ -44,7 +44,7 @@ int vb_abi_channel_create(struct ibv_context *context, struct ibv_comp_channel *
 	}
 	channel->context = vb_abi_context_of(context);
 	pthread_mutex_init(&channel->lock, NULL);
-	vb_link_init(&channel->waiting);
+	vb_list_init(&channel->waiting);
 	*channel_out = &channel->verbs;
 	return 0;
 }
@@ -64,11 +64,11 @@ static struct vb_abi_cq *take_waiting(struct vb_abi_channel *channel)
 	struct vb_abi_cq *cq = NULL;
 
 	pthread_mutex_lock(&channel->lock);
-	if (vb_link_is_linked(&channel->waiting)) {
+	if (vb_list_is_linked(&channel->waiting)) {
 		cq = VB_CONTAINER(channel->waiting.next, struct vb_abi_cq, waiting);
-		vb_link_remove(&cq->waiting);
+		vb_list_remove(&cq->waiting);
 		if (--cq->events_waiting)
-			vb_link_append(&channel->waiting, &cq->waiting);
+			vb_list_append(&channel->waiting, &cq->waiting);
 		cq->events_taken++;
 		vb_tally_down(channel->verbs.fd);
 	}
@@ -106,7 +106,7 @@ static void tell_channel(struct vb_abi_cq *cq)
 		return;
 	pthread_mutex_lock(&channel->lock);
 	if (!cq->events_waiting++)
-		vb_link_append(&channel->waiting, &cq->waiting);
+		vb_list_append(&channel->waiting, &cq->waiting);
 	vb_tally_up(channel->verbs.fd);
 	pthread_mutex_unlock(&channel->lock);
 }
@@ -119,7 +119,7 @@ static void add_async(struct vb_abi_context *context, const struct ibv_async_eve
 		return; /* the object's state shows the same */
 	entry->event = *event;
 	pthread_mutex_lock(&context->events_lock);
-	vb_link_append(&context->events, &entry->link);
+	vb_list_append(&context->events, &entry->node);
 	vb_tally_up(context->verbs.context.async_fd);
 	pthread_mutex_unlock(&context->events_lock);
 }
@@ -155,8 +155,8 @@ static bool is_told(struct vb_abi_context *context, enum ibv_event_type type)
 	pthread_mutex_lock(&context->events_lock);
 	if (context->verbs.context.async_fd < 0)
 		is_same = true; /* closed: no program asks */
-	else if (vb_link_is_linked(&context->events))
-		is_same = VB_CONTAINER(context->events.prev, struct vb_abi_async_event, link)
+	else if (vb_list_is_linked(&context->events))
+		is_same = VB_CONTAINER(context->events.prev, struct vb_abi_async_event, node)
 				  ->event.event_type == type;
 	pthread_mutex_unlock(&context->events_lock);
 	return is_same;
@@ -186,9 +186,9 @@ void vb_abi_on_change(void *owner, uint32_t what)
 	struct vb_abi_opened *opened = owner;
 
 	pthread_mutex_lock(&opened->contexts_lock);
-	for (struct vb_link *link = opened->contexts.next; link != &opened->contexts;
-	     link = link->next)
-		tell_change(VB_CONTAINER(link, struct vb_abi_context, link), what);
+	for (struct vb_list_node *node = opened->contexts.next; node != &opened->contexts;
+	     node = node->next)
+		tell_change(VB_CONTAINER(node, struct vb_abi_context, node), what);
 	pthread_mutex_unlock(&opened->contexts_lock);
 	if (what & VB_DEVICE_GONE)
 		vb_abi_tell_removal(opened->verbs);
@@ -223,9 +223,9 @@ static bool take_async(struct vb_abi_context *context, struct ibv_async_event *e
 	uint32_t *taken;
 
 	pthread_mutex_lock(&context->events_lock);
-	if (vb_link_is_linked(&context->events)) {
-		entry = VB_CONTAINER(context->events.next, struct vb_abi_async_event, link);
-		vb_link_remove(&entry->link);
+	if (vb_list_is_linked(&context->events)) {
+		entry = VB_CONTAINER(context->events.next, struct vb_abi_async_event, node);
+		vb_list_remove(&entry->node);
 		vb_tally_down(context->verbs.context.async_fd);
 		*event_out = entry->event;
 		taken = taken_by(event_out);
@@ -260,17 +260,18 @@ int vb_abi_context_take_event(struct ibv_context *context, struct ibv_async_even
  */
 static void forget_async(struct vb_abi_context *context, const void *object)
 {
-	struct vb_link *next;
+	struct vb_list_node *next;
 
 	pthread_mutex_lock(&context->events_lock);
-	for (struct vb_link *link = context->events.next; link != &context->events; link = next) {
+	for (struct vb_list_node *node = context->events.next; node != &context->events;
+	     node = next) {
 		struct vb_abi_async_event *entry =
-			VB_CONTAINER(link, struct vb_abi_async_event, link);
+			VB_CONTAINER(node, struct vb_abi_async_event, node);
 
-		next = link->next;
+		next = node->next;
 		if (!taken_by(&entry->event) || (const void *)entry->event.element.qp != object)
 			continue;
-		vb_link_remove(link);
+		vb_list_remove(node);
 		vb_tally_down(context->verbs.context.async_fd);
 		vb_heap_free(entry);
 	}
@@ -289,7 +290,7 @@ void vb_abi_forget_completions(struct vb_abi_cq *cq)
 	if (!channel)
 		return;
 	pthread_mutex_lock(&channel->lock);
-	vb_link_remove(&cq->waiting);
+	vb_list_remove(&cq->waiting);
 	for (; cq->events_waiting; cq->events_waiting--)
 		vb_tally_down(channel->verbs.fd);
 	pthread_mutex_unlock(&channel->lock);

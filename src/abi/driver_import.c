@@ -11,17 +11,17 @@
 #include <errno.h>
 #include <inttypes.h>
 
-void vb_abi_handle_add(struct vb_link *list, struct vb_abi_handle *handle, uint32_t number)
+void vb_abi_handle_add(struct vb_list_node *list, struct vb_abi_handle *handle, uint32_t number)
 {
 	handle->number = number;
 	handle->is_shared = false;
-	vb_link_append(list, &handle->link);
+	vb_list_append(list, &handle->node);
 }
 
-static struct vb_abi_handle *find(const struct vb_link *list, uint32_t number)
+static struct vb_abi_handle *find(const struct vb_list_node *list, uint32_t number)
 {
-	for (struct vb_link *link = list->next; link != list; link = link->next) {
-		struct vb_abi_handle *handle = VB_CONTAINER(link, struct vb_abi_handle, link);
+	for (struct vb_list_node *node = list->next; node != list; node = node->next) {
+		struct vb_abi_handle *handle = VB_CONTAINER(node, struct vb_abi_handle, node);
 
 		if (handle->number == number)
 			return handle;
@@ -29,17 +29,17 @@ static struct vb_abi_handle *find(const struct vb_link *list, uint32_t number)
 	return NULL;
 }
 
-void vb_abi_handle_remove(struct vb_link *list, struct vb_abi_handle *handle)
+void vb_abi_handle_remove(struct vb_list_node *list, struct vb_abi_handle *handle)
 {
 	struct vb_abi_handle *other;
 
-	vb_link_remove(&handle->link);
+	vb_list_remove(&handle->node);
 	while (handle->is_shared && (other = find(list, handle->number)))
-		vb_link_remove(&other->link);
+		vb_list_remove(&other->node);
 }
 
 /* Adds an import with the same number. */
-static void add_import(struct vb_link *list, struct vb_abi_handle *original,
+static void add_import(struct vb_list_node *list, struct vb_abi_handle *original,
 		       struct vb_abi_handle *import)
 {
 	vb_abi_handle_add(list, import, original->number);
@@ -52,7 +52,7 @@ static void unimport(struct ibv_context *context, struct vb_abi_handle *handle)
 	struct vb_adapter *adapter = vb_abi_context_of(context)->adapter;
 
 	vb_adapter_enter(adapter);
-	vb_link_remove(&handle->link);
+	vb_list_remove(&handle->node);
 	vb_adapter_leave(adapter);
 }
 

@@ -97,7 +97,7 @@ int vb_abi_mr_register_dm(struct ibv_pd *pd, struct ibv_dm *dm, const struct vb_
 	mr = vb_heap_alloc(1, sizeof(*mr));
 	if (!mr)
 		return ENOMEM;
-	vb_link_init(&mr->registration.link);
+	vb_list_init(&mr->registration.node);
 	vb_adapter_enter(adapter);
 	err = vb_mr_create_on_dm(vb_abi_pd_of(pd), own->dm, &init, &mr->mr);
 	if (err == VB_EINVAL)
@@ -117,7 +117,7 @@ int vb_abi_mr_register_null(struct ibv_pd *pd, struct ibv_mr **mr_out)
 	mr = vb_heap_alloc(1, sizeof(*mr));
 	if (!mr)
 		return ENOMEM;
-	vb_link_init(&mr->registration.link);
+	vb_list_init(&mr->registration.node);
 	vb_adapter_enter(adapter);
 	err = vb_mr_create_null(vb_abi_pd_of(pd), &mr->mr);
 	return finish_mr(pd, mr, err, mr_out);
@@ -162,7 +162,7 @@ static void close_region(struct vb_abi_mr *own, struct vb_adapter *adapter)
 {
 	vb_abi_handle_remove(&vb_abi_context_of(own->verbs.context)->opened->mrs, &own->handle);
 	vb_adapter_await_neighbors(adapter);
-	if (vb_link_is_linked(&own->registration.link))
+	if (vb_list_is_linked(&own->registration.node))
 		vb_registration_remove(&own->registration);
 	vb_adapter_unshare(adapter, own->segment);
 }

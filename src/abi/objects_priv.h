@@ -35,20 +35,20 @@
  */
 struct vb_abi_opened {
 	/* Under the lock of the list of all open devices. */
-	struct vb_link link;
+	struct vb_list_node node;
 	uint32_t context_count; /* contexts that are not closed */
 
 	pthread_mutex_t contexts_lock;
-	struct vb_link contexts; /* including closed ones: objects made there refer to them */
+	struct vb_list_node contexts; /* including closed ones: objects made there refer to them */
 
 	struct vb_adapter *adapter;
 	struct vb_device device; /* as it was at the open */
 	struct ibv_device *verbs;
 	struct vb_pd *spare_pd; /* for XRC_RECV QPs, which have none */
-	struct vb_link xrc_domains;
-	struct vb_link pds; /* struct vb_abi_handle: objects that can be imported */
-	struct vb_link mrs;
-	struct vb_link dms;
+	struct vb_list_node xrc_domains;
+	struct vb_list_node pds; /* struct vb_abi_handle: objects that can be imported */
+	struct vb_list_node mrs;
+	struct vb_list_node dms;
 	/* the last handle of a PD or device memory; the handle of a region is its key */
 	uint32_t handle_next;
 	pid_t process; /* a forked child cannot share the device */
@@ -59,22 +59,22 @@ struct vb_abi_opened {
 /* A context: the events that wait for the program, and the descriptor that signals them. */
 struct vb_abi_context {
 	struct verbs_context verbs; /* ends with the ibv_context */
-	struct vb_link link; /* in opened->contexts */
+	struct vb_list_node node; /* in opened->contexts */
 	struct vb_abi_opened *opened;
 	struct vb_adapter *adapter; /* that of `opened` */
 	pthread_mutex_t events_lock;
-	struct vb_link events; /* struct vb_abi_async_event */
+	struct vb_list_node events; /* struct vb_abi_async_event */
 };
 
 /* The number by which an object is imported, see driver_import.c. */
 struct vb_abi_handle {
-	struct vb_link link;
+	struct vb_list_node node;
 	uint32_t number;
 	bool is_shared; /* was imported: others may have the same number */
 };
 
 struct vb_abi_async_event {
-	struct vb_link link;
+	struct vb_list_node node;
 	struct ibv_async_event event;
 };
 
@@ -113,7 +113,7 @@ void vb_abi_release(void *object, size_t memory_offset);
 
 /* An XRC domain may be opened several times, through the file that identifies it. */
 struct vb_abi_xrc_domain {
-	struct vb_link link;
+	struct vb_list_node node;
 	struct vb_xrcd *xrcd;
 	uint32_t open_count;
 	bool has_file;
@@ -150,7 +150,7 @@ struct vb_abi_channel {
 	struct ibv_comp_channel verbs;
 	struct vb_abi_context *context;
 	pthread_mutex_t lock;
-	struct vb_link waiting; /* CQs with events; each counts its own */
+	struct vb_list_node waiting; /* CQs with events; each counts its own */
 	/* the last event was waited for in ibv_get_cq_event(), which drives the engine */
 	_Atomic bool is_waited_on;
 };
@@ -163,7 +163,7 @@ struct vb_abi_cq {
 	struct vb_lock lock;
 	struct vb_completion current; /* the completion of the extended poll */
 	/* Under the channel's lock. */
-	struct vb_link waiting;
+	struct vb_list_node waiting;
 	uint32_t events_waiting;
 	uint32_t events_taken;
 	uint32_t async_taken; /* under the context's events_lock */
@@ -243,8 +243,8 @@ void vb_abi_dm_init(struct ibv_dm *dm); /* sets its copy functions */
  * Under the adapter's ownership. The first makes an object importable; the second ends that for the
  * object and its imports.
  */
-void vb_abi_handle_add(struct vb_link *list, struct vb_abi_handle *handle, uint32_t number);
-void vb_abi_handle_remove(struct vb_link *list, struct vb_abi_handle *handle);
+void vb_abi_handle_add(struct vb_list_node *list, struct vb_abi_handle *handle, uint32_t number);
+void vb_abi_handle_remove(struct vb_list_node *list, struct vb_abi_handle *handle);
 
 /*
  * Waits until a descriptor may be readable, and drives the engine meanwhile. Returns EAGAIN

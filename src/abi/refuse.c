@@ -193,8 +193,8 @@ static int refuse_post(const char *verb, const char *object, uint32_t number,
 	return error;
 }
 
-VB_SELDOM int vb_abi_refuse_send(const char *verb, const struct vb_abi_qp *qp,
-				 const struct vb_send_request *request, vb_err err)
+VB_COLD int vb_abi_refuse_send(const char *verb, const struct vb_abi_qp *qp,
+			       const struct vb_send_request *request, vb_err err)
 {
 	enum vb_post_refusal refusal = vb_qp_check_send(qp->qp, request);
 	const char *type = vb_qp_type_describe(vb_qp_type(qp->qp));
@@ -244,8 +244,8 @@ VB_SELDOM int vb_abi_refuse_send(const char *verb, const struct vb_abi_qp *qp,
 			   vb_abi_errno(err));
 }
 
-VB_SELDOM int vb_abi_refuse_recv(const struct vb_abi_qp *qp, const struct vb_recv_request *request,
-				 vb_err err)
+VB_COLD int vb_abi_refuse_recv(const struct vb_abi_qp *qp, const struct vb_recv_request *request,
+			       vb_err err)
 {
 	enum vb_post_refusal refusal = vb_qp_check_recv(qp->qp, request);
 	uint32_t qpn = qp->verbs.qp_num;
@@ -263,8 +263,8 @@ VB_SELDOM int vb_abi_refuse_recv(const struct vb_abi_qp *qp, const struct vb_rec
 			   capacity.recv_sge_max, vb_abi_errno(err));
 }
 
-VB_SELDOM int vb_abi_refuse_srq_recv(const struct vb_abi_srq *srq,
-				     const struct vb_recv_request *request, vb_err err)
+VB_COLD int vb_abi_refuse_srq_recv(const struct vb_abi_srq *srq,
+				   const struct vb_recv_request *request, vb_err err)
 {
 	return refuse_post("ibv_post_srq_recv", "SRQ", vb_srq_number(srq->srq),
 			   vb_srq_check_recv(srq->srq, request), request->sge_count,

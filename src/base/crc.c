@@ -62,7 +62,7 @@ static uint32_t by_tables(uint32_t crc, const uint8_t *bytes, size_t length)
 	return ~crc;
 }
 
-VB_APART uint32_t vb_crc32(uint32_t crc, const void *bytes, size_t length)
+VB_NOINLINE uint32_t vb_crc32(uint32_t crc, const void *bytes, size_t length)
 {
 	/* Pairs with the store in vb_crc_choose(): the tables are made. */
 	if (atomic_load_explicit(&has_chosen_tables, memory_order_acquire))

@@ -27,9 +27,9 @@ typedef enum vb_err {
  * For code that hardly ever runs: compilers place it apart from code that runs often. They
  * therefore also take any path that always leads to it for rare.
  */
-#define VB_SELDOM __attribute__((cold, noinline))
+#define VB_COLD __attribute__((cold, noinline))
 /* For code that runs often enough, but would only be in the way inside its callers. */
-#define VB_APART __attribute__((noinline))
+#define VB_NOINLINE __attribute__((noinline))
 
 /* A bug of ours, never a peer's or a program's: stop immediately rather than corrupt memory. */
 #define VB_CHECK(condition)       \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A doubly linked ring whose links live inside the objects. An unlinked link points to itself. */
+/* A doubly linked ring whose nodes live inside the objects. An unlinked node points to itself. */
 #ifndef VB_BASE_LIST_H
 #define VB_BASE_LIST_H
 
@@ -7,52 +7,52 @@
 #include <stddef.h>
 
 /*
- * A store through a link that is reached from another link may be a store to the head inside
+ * A store through a node that is reached from another node may be a store to the head inside
  * another struct. gcc 12 does not always see that when it optimises at link time: it kept the first
  * member of a list in a register over a loop that moved that member. Hence the attribute.
  */
-struct __attribute__((may_alias)) vb_link {
-	struct vb_link *next;
-	struct vb_link *prev;
+struct __attribute__((may_alias)) vb_list_node {
+	struct vb_list_node *next;
+	struct vb_list_node *prev;
 };
 
 #define VB_CONTAINER(pointer, type, member) \
 	((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
-static inline void vb_link_init(struct vb_link *link)
+static inline void vb_list_init(struct vb_list_node *node)
 {
-	link->next = link;
-	link->prev = link;
+	node->next = node;
+	node->prev = node;
 }
 
-static inline bool vb_link_is_linked(const struct vb_link *link)
+static inline bool vb_list_is_linked(const struct vb_list_node *node)
 {
-	return link->next != link;
+	return node->next != node;
 }
 
-static inline void vb_link_append(struct vb_link *head, struct vb_link *link)
+static inline void vb_list_append(struct vb_list_node *head, struct vb_list_node *node)
 {
-	link->prev = head->prev;
-	link->next = head;
-	head->prev->next = link;
-	head->prev = link;
+	node->prev = head->prev;
+	node->next = head;
+	head->prev->next = node;
+	head->prev = node;
 }
 
-static inline void vb_link_remove(struct vb_link *link)
+static inline void vb_list_remove(struct vb_list_node *node)
 {
-	link->prev->next = link->next;
-	link->next->prev = link->prev;
-	vb_link_init(link);
+	node->prev->next = node->next;
+	node->next->prev = node->prev;
+	vb_list_init(node);
 }
 
 /* Moves all members of one list to the end of another. */
-static inline void vb_link_append_all(struct vb_link *head, struct vb_link *from)
+static inline void vb_list_append_all(struct vb_list_node *head, struct vb_list_node *from)
 {
-	while (vb_link_is_linked(from)) {
-		struct vb_link *first = from->next;
+	while (vb_list_is_linked(from)) {
+		struct vb_list_node *first = from->next;
 
-		vb_link_remove(first);
-		vb_link_append(head, first);
+		vb_list_remove(first);
+		vb_list_append(head, first);
 	}
 }
 

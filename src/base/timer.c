@@ -58,7 +58,7 @@ static void sift_up(struct vb_timers *timers, uint32_t index, struct vb_timer *t
 	put(timers, index, timer);
 }
 
-VB_APART static void sift_down(struct vb_timers *timers, uint32_t index, struct vb_timer *timer)
+VB_NOINLINE static void sift_down(struct vb_timers *timers, uint32_t index, struct vb_timer *timer)
 {
 	uint32_t child;
 

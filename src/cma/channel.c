@@ -16,7 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static struct vb_link channels = { &channels, &channels }; /* channels that are not destroyed */
+static struct vb_list_node channels = { &channels,
+					&channels }; /* channels that are not destroyed */
 
 static struct vb_cma_channel *channel_of(struct rdma_event_channel *channel)
 {
@@ -26,8 +27,8 @@ static struct vb_cma_channel *channel_of(struct rdma_event_channel *channel)
 /* Call with the lock. Only compares: a program may pass a channel that it destroyed. */
 static bool is_there(const struct vb_cma_channel *channel)
 {
-	for (const struct vb_link *link = channels.next; link != &channels; link = link->next)
-		if (link == &channel->link)
+	for (const struct vb_list_node *node = channels.next; node != &channels; node = node->next)
+		if (node == &channel->node)
 			return true;
 	return false;
 }
@@ -47,21 +48,21 @@ VB_CMA_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 		vb_heap_free(channel);
 		return NULL;
 	}
-	vb_link_init(&channel->events);
+	vb_list_init(&channel->events);
 	channel->generation = vb_cma_generation();
 	vb_cma_lock();
-	vb_link_append(&channels, &channel->link);
+	vb_list_append(&channels, &channel->node);
 	vb_cma_unlock();
 	return &channel->channel;
 }
 
 static void free_channel(struct vb_cma_channel *channel)
 {
-	while (vb_link_is_linked(&channel->events)) {
+	while (vb_list_is_linked(&channel->events)) {
 		struct vb_cma_event *event =
-			VB_CONTAINER(channel->events.next, struct vb_cma_event, link);
+			VB_CONTAINER(channel->events.next, struct vb_cma_event, node);
 
-		vb_link_remove(&event->link);
+		vb_list_remove(&event->node);
 		vb_heap_free(event);
 	}
 	syscall(SYS_close, channel->channel.fd);
@@ -78,7 +79,7 @@ VB_CMA_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel
 	bool is_waited_on;
 
 	vb_cma_lock();
-	vb_link_remove(&own->link);
+	vb_list_remove(&own->node);
 	own->is_abandoned = true;
 	is_waited_on = own->waiter_count;
 	vb_cma_unlock();
@@ -107,15 +108,15 @@ static void lower_flag(struct vb_cma_channel *channel)
 
 static void append(struct vb_cma_channel *channel, struct vb_cma_event *event)
 {
-	if (!vb_link_is_linked(&channel->events))
+	if (!vb_list_is_linked(&channel->events))
 		raise_flag(channel);
-	vb_link_append(&channel->events, &event->link);
+	vb_list_append(&channel->events, &event->node);
 }
 
 static void detach(struct vb_cma_channel *channel, struct vb_cma_event *event)
 {
-	vb_link_remove(&event->link);
-	if (!vb_link_is_linked(&channel->events))
+	vb_list_remove(&event->node);
+	if (!vb_list_is_linked(&channel->events))
 		lower_flag(channel);
 }
 
@@ -130,7 +131,7 @@ struct vb_cma_event *vb_cma_event_make(struct vb_cma_id *id, enum rdma_cm_event_
 	event->event.event = type;
 	event->event.status = status;
 	event->counted = id;
-	vb_link_init(&event->link);
+	vb_list_init(&event->node);
 	return event;
 }
 
@@ -167,9 +168,9 @@ static void drop(struct vb_cma_channel *channel, struct vb_cma_event *event)
 static struct vb_cma_event *find(struct vb_cma_channel *channel, const struct vb_cma_id *id,
 				 const struct vb_cma_group *group)
 {
-	for (struct vb_link *link = channel->events.next; link != &channel->events;
-	     link = link->next) {
-		struct vb_cma_event *event = VB_CONTAINER(link, struct vb_cma_event, link);
+	for (struct vb_list_node *node = channel->events.next; node != &channel->events;
+	     node = node->next) {
+		struct vb_cma_event *event = VB_CONTAINER(node, struct vb_cma_event, node);
 
 		if (event->counted == id && (!group || event->group == group))
 			return event;
@@ -199,9 +200,9 @@ bool vb_cma_event_is_waiting(const struct vb_cma_id *id, enum rdma_cm_event_type
 {
 	struct vb_cma_channel *channel = channel_of(id->id.channel);
 
-	for (struct vb_link *link = channel->events.next; link != &channel->events;
-	     link = link->next) {
-		struct vb_cma_event *event = VB_CONTAINER(link, struct vb_cma_event, link);
+	for (struct vb_list_node *node = channel->events.next; node != &channel->events;
+	     node = node->next) {
+		struct vb_cma_event *event = VB_CONTAINER(node, struct vb_cma_event, node);
 
 		if (event->counted == id && event->event.event == type)
 			return true;
@@ -231,8 +232,8 @@ static struct vb_cma_event *take(struct vb_cma_channel *channel)
 	struct vb_cma_event *event = NULL;
 
 	vb_cma_lock();
-	if (is_there(channel) && vb_link_is_linked(&channel->events)) {
-		event = VB_CONTAINER(channel->events.next, struct vb_cma_event, link);
+	if (is_there(channel) && vb_list_is_linked(&channel->events)) {
+		event = VB_CONTAINER(channel->events.next, struct vb_cma_event, node);
 		detach(channel, event);
 		event->counted->events_taken++;
 	}

@@ -49,7 +49,7 @@ int vb_cma_errno(vb_err err);
 
 /* A device is open from its first use to the end of the process. All identifiers share it. */
 struct vb_cma_device {
-	struct vb_link link;
+	struct vb_list_node node;
 	struct ibv_context *verbs;
 	struct ibv_pd *pd; /* for programs that pass none */
 	struct ibv_xrcd *xrcd; /* likewise; created on first need */
@@ -118,8 +118,8 @@ struct vb_cma_group;
 /* The descriptor is readable as long as events wait. */
 struct vb_cma_channel {
 	struct rdma_event_channel channel;
-	struct vb_link link; /* in the list of channels that are not destroyed */
-	struct vb_link events;
+	struct vb_list_node node; /* in the list of channels that are not destroyed */
+	struct vb_list_node events;
 	uint32_t generation;
 	uint32_t waiter_count; /* threads in rdma_get_cm_event() */
 	bool is_abandoned; /* destroyed: the last waiter frees it */
@@ -127,7 +127,7 @@ struct vb_cma_channel {
 
 struct vb_cma_event {
 	struct rdma_cm_event event;
-	struct vb_link link; /* in its channel, until a program takes it */
+	struct vb_list_node node; /* in its channel, until a program takes it */
 	/* The identifier that waits for the acknowledgement: for a request, the listener. */
 	struct vb_cma_id *counted;
 	struct vb_cma_group *group; /* MULTICAST_JOIN, until the event is taken */
@@ -180,7 +180,7 @@ struct vb_cma_id {
 	uint32_t generation;
 	bool is_sync; /* has a private channel, and calls wait */
 	struct vb_cma_place place; /* device NULL: not bound to a device */
-	struct vb_link placed; /* in the list of identifiers that have a device */
+	struct vb_list_node placed; /* in the list of identifiers that have a device */
 	uint32_t events_taken; /* taken and not yet acknowledged */
 	struct ibv_sa_path_rec path;
 
@@ -190,7 +190,7 @@ struct vb_cma_id {
 	uint8_t tos, ack_timeout;
 
 	/* port */
-	struct vb_link bound; /* in the list of identifiers that have a port */
+	struct vb_list_node bound; /* in the list of identifiers that have a port */
 	bool is_for_all; /* bound to no single address: covers all addresses of this host */
 	struct vb_gsi_name *name; /* the name by which requests find this process */
 	struct vb_cm_listener *listener;
@@ -203,7 +203,7 @@ struct vb_cma_id {
 	uint8_t responder_resources, initiator_depth;
 	struct vb_cm_ece local_ece, remote_ece;
 
-	struct vb_link groups;
+	struct vb_list_node groups;
 
 	/* what a listening endpoint gives to each of its connections */
 	struct ibv_qp_init_attr *child_qp;

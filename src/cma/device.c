@@ -16,8 +16,8 @@
 #define GIDS_MAX 1024
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct vb_link devices = { &devices, &devices };
-static struct vb_link set_aside = { &set_aside, &set_aside };
+static struct vb_list_node devices = { &devices, &devices };
+static struct vb_list_node set_aside = { &set_aside, &set_aside };
 
 static uint8_t clip(int count)
 {
@@ -48,7 +48,7 @@ static int open_device(struct ibv_device *device, struct vb_cma_device **device_
 	opened->responder_resources_max = clip(attr.max_qp_rd_atom);
 	opened->initiator_depth_max = clip(attr.max_qp_init_rd_atom);
 	opened->ack_delay = attr.local_ca_ack_delay;
-	vb_link_append(&devices, &opened->link);
+	vb_list_append(&devices, &opened->node);
 	*device_out = opened;
 	return 0;
 
@@ -61,8 +61,8 @@ free_device:
 
 static struct vb_cma_device *find_open(const struct ibv_device *device)
 {
-	for (struct vb_link *link = devices.next; link != &devices; link = link->next) {
-		struct vb_cma_device *opened = VB_CONTAINER(link, struct vb_cma_device, link);
+	for (struct vb_list_node *node = devices.next; node != &devices; node = node->next) {
+		struct vb_cma_device *opened = VB_CONTAINER(node, struct vb_cma_device, node);
 
 		if (opened->verbs->device == device)
 			return opened;
@@ -99,8 +99,8 @@ static bool find_gid(struct vb_cma_device *device, const struct vb_gid *gid, uin
 
 static bool find_in_open(const struct vb_gid *gid, uint32_t scope, struct vb_cma_place *place)
 {
-	for (struct vb_link *link = devices.next; link != &devices; link = link->next) {
-		struct vb_cma_device *opened = VB_CONTAINER(link, struct vb_cma_device, link);
+	for (struct vb_list_node *node = devices.next; node != &devices; node = node->next) {
+		struct vb_cma_device *opened = VB_CONTAINER(node, struct vb_cma_device, node);
 
 		if (find_gid(opened, gid, scope, place))
 			return true;
@@ -163,8 +163,8 @@ int vb_cma_device_first(struct vb_cma_device **device_out)
 	int error = 0;
 
 	pthread_mutex_lock(&lock);
-	if (vb_link_is_linked(&devices))
-		*device_out = VB_CONTAINER(devices.next, struct vb_cma_device, link);
+	if (vb_list_is_linked(&devices))
+		*device_out = VB_CONTAINER(devices.next, struct vb_cma_device, node);
 	else
 		error = open_first(device_out);
 	pthread_mutex_unlock(&lock);
@@ -193,13 +193,13 @@ int vb_cma_device_xrcd(struct vb_cma_device *device, struct ibv_xrcd **xrcd_out)
 void vb_cma_device_set_aside(void)
 {
 	pthread_mutex_init(&lock, NULL);
-	vb_link_append_all(&set_aside, &devices);
+	vb_list_append_all(&set_aside, &devices);
 }
 
 void vb_cma_device_take_back(void)
 {
 	pthread_mutex_lock(&lock);
-	vb_link_append_all(&devices, &set_aside);
+	vb_list_append_all(&devices, &set_aside);
 	pthread_mutex_unlock(&lock);
 }
 

@@ -14,7 +14,7 @@
  * All identifiers that have a device. In a forked child also those of its parent, which does no
  * harm.
  */
-static struct vb_link placed_ids = { &placed_ids, &placed_ids };
+static struct vb_list_node placed_ids = { &placed_ids, &placed_ids };
 
 struct vb_cma_id *vb_cma_id_of(struct rdma_cm_id *id)
 {
@@ -52,9 +52,9 @@ struct vb_cma_id *vb_cma_id_make(struct rdma_event_channel *channel, void *conte
 	id->id.ps = space;
 	id->id.qp_type = type;
 	id->generation = vb_cma_generation();
-	vb_link_init(&id->placed);
-	vb_link_init(&id->bound);
-	vb_link_init(&id->groups);
+	vb_list_init(&id->placed);
+	vb_list_init(&id->bound);
+	vb_list_init(&id->groups);
 	return id;
 }
 
@@ -119,8 +119,8 @@ void vb_cma_id_set_place(struct vb_cma_id *id, const struct vb_cma_place *place)
 {
 	vb_cma_lock();
 	id->place = *place;
-	if (!vb_link_is_linked(&id->placed))
-		vb_link_append(&placed_ids, &id->placed);
+	if (!vb_list_is_linked(&id->placed))
+		vb_list_append(&placed_ids, &id->placed);
 	vb_cma_unlock();
 	id->id.verbs = place->device->verbs;
 	id->id.port_num = VB_CMA_PORT_NUM;
@@ -135,8 +135,8 @@ void vb_cma_id_set_place(struct vb_cma_id *id, const struct vb_cma_place *place)
  */
 void vb_cma_id_on_removal(const struct ibv_device *device)
 {
-	for (struct vb_link *link = placed_ids.next; link != &placed_ids; link = link->next) {
-		struct vb_cma_id *id = VB_CONTAINER(link, struct vb_cma_id, placed);
+	for (struct vb_list_node *node = placed_ids.next; node != &placed_ids; node = node->next) {
+		struct vb_cma_id *id = VB_CONTAINER(node, struct vb_cma_id, placed);
 		struct vb_cma_event *event;
 
 		if (id->place.device->verbs->device != device)
@@ -217,7 +217,7 @@ static void end(struct vb_cma_id *id)
 		vb_cm_listener_destroy(id->listener, vb_clock_now());
 	id->connection = NULL;
 	id->listener = NULL;
-	vb_link_remove(&id->placed);
+	vb_list_remove(&id->placed);
 	vb_cma_event_drop_all(id);
 	while (id->events_taken)
 		vb_cma_sleep();
@@ -243,7 +243,7 @@ VB_CMA_EXPORT int rdma_destroy_id(struct rdma_cm_id *id)
 			rdma_destroy_event_channel(id->channel);
 	} else {
 		vb_cma_lock();
-		vb_link_remove(&own->placed);
+		vb_list_remove(&own->placed);
 		vb_cma_unlock();
 	}
 	vb_cma_id_free(own);

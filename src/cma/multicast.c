@@ -14,7 +14,7 @@
 #define GROUP_HOP_LIMIT 1
 
 struct vb_cma_group {
-	struct vb_link link;
+	struct vb_list_node node;
 	struct sockaddr_storage address;
 	union ibv_gid gid;
 	bool is_send_only;
@@ -104,7 +104,7 @@ static int join(struct vb_cma_id *id, const struct sockaddr *address, bool is_se
 		return ENOMEM;
 	}
 	vb_cma_lock();
-	vb_link_append(&id->groups, &group->link);
+	vb_list_append(&id->groups, &group->node);
 	vb_cma_event_queue(event);
 	vb_cma_unlock();
 	return 0;
@@ -143,8 +143,8 @@ VB_CMA_EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *id,
 /* Call with the lock. */
 static struct vb_cma_group *find(struct vb_cma_id *id, const struct sockaddr *address)
 {
-	for (struct vb_link *link = id->groups.next; link != &id->groups; link = link->next) {
-		struct vb_cma_group *group = VB_CONTAINER(link, struct vb_cma_group, link);
+	for (struct vb_list_node *node = id->groups.next; node != &id->groups; node = node->next) {
+		struct vb_cma_group *group = VB_CONTAINER(node, struct vb_cma_group, node);
 
 		if (!address || vb_cma_address_equal((struct sockaddr *)&group->address, address))
 			return group;
@@ -161,7 +161,7 @@ static int leave(struct vb_cma_id *id, const struct sockaddr *address)
 	while ((group = find(id, address)) && group->is_attaching)
 		vb_cma_sleep();
 	if (group) {
-		vb_link_remove(&group->link);
+		vb_list_remove(&group->node);
 		vb_cma_event_drop_group(id, group);
 	}
 	vb_cma_unlock();

@@ -15,8 +15,8 @@
 #define EPHEMERAL_COUNT 28232
 #define TRIES 1000
 
-static struct vb_link bound_ids = { &bound_ids, &bound_ids };
-static struct vb_link set_aside = { &set_aside, &set_aside };
+static struct vb_list_node bound_ids = { &bound_ids, &bound_ids };
+static struct vb_list_node set_aside = { &set_aside, &set_aside };
 
 static const struct sockaddr *source_of(const struct vb_cma_id *id)
 {
@@ -60,10 +60,11 @@ static int add(struct vb_cma_id *id)
 {
 	int error = 0;
 
-	for (struct vb_link *link = bound_ids.next; link != &bound_ids && !error; link = link->next)
-		error = check_pair(id, VB_CONTAINER(link, struct vb_cma_id, bound));
+	for (struct vb_list_node *node = bound_ids.next; node != &bound_ids && !error;
+	     node = node->next)
+		error = check_pair(id, VB_CONTAINER(node, struct vb_cma_id, bound));
 	if (!error)
-		vb_link_append(&bound_ids, &id->bound);
+		vb_list_append(&bound_ids, &id->bound);
 	return error;
 }
 
@@ -148,7 +149,7 @@ void vb_cma_port_release(struct vb_cma_id *id)
 	struct vb_gsi_name *name = id->name;
 
 	vb_cma_lock();
-	vb_link_remove(&id->bound);
+	vb_list_remove(&id->bound);
 	id->name = NULL;
 	vb_cma_unlock();
 	if (name)
@@ -157,12 +158,12 @@ void vb_cma_port_release(struct vb_cma_id *id)
 
 void vb_cma_port_set_aside(void)
 {
-	vb_link_append_all(&set_aside, &bound_ids);
+	vb_list_append_all(&set_aside, &bound_ids);
 }
 
 void vb_cma_port_take_back(void)
 {
 	vb_cma_lock();
-	vb_link_append_all(&bound_ids, &set_aside);
+	vb_list_append_all(&bound_ids, &set_aside);
 	vb_cma_unlock();
 }

@@ -65,7 +65,7 @@ struct vb_adapter {
 	/* When the helper will look by itself, or HELPER_PAUSES. */
 	_Atomic uint64_t helper_wakes_ns;
 
-	struct vb_link link; /* in the list of all open adapters */
+	struct vb_list_node node; /* in the list of all open adapters */
 	/* Inherited from the parent process, which has it: there is no plug and no helper. */
 	_Atomic bool is_inherited;
 	bool is_torn; /* the fork interrupted an operation */

@@ -64,7 +64,7 @@ void vb_alarm_stop(struct vb_alarm *alarm)
 }
 
 /* Of several threads only one pushes, and none if the helper has woken meanwhile. */
-VB_SELDOM void vb_alarm_push_now(struct vb_alarm *alarm, uint64_t now_ns)
+VB_COLD void vb_alarm_push_now(struct vb_alarm *alarm, uint64_t now_ns)
 {
 	uint64_t push_ns = atomic_load_explicit(&alarm->push_ns, memory_order_relaxed);
 

@@ -35,12 +35,12 @@ struct block {
 	/* The size of the block before, if that is free; else the last bytes of its memory. */
 	size_t before;
 	size_t size; /* with the bits of the enum above */
-	struct vb_link link; /* in a list, if free; else the memory begins here */
+	struct vb_list_node node; /* in a list, if free; else the memory begins here */
 };
 
 /* At the beginning of a mapping. */
 struct mapping {
-	struct vb_link link;
+	struct vb_list_node node;
 	size_t length;
 	size_t unused[4];
 	/* At the place where a block has its size. LARGE for a large block. */
@@ -59,11 +59,11 @@ _Static_assert(sizeof(struct mapping) % ALIGNMENT == 0 && sizeof(struct end) % A
 	       "blocks are aligned");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct vb_link mappings = { &mappings, &mappings };
+static struct vb_list_node mappings = { &mappings, &mappings };
 static size_t mapped; /* bytes */
 static size_t chunked; /* bytes in chunks */
 static struct mapping *spare; /* an entirely free chunk, or NULL */
-static struct vb_link lists[LISTS]; /* a list that was never used is all NULL */
+static struct vb_list_node lists[LISTS]; /* a list that was never used is all NULL */
 static uint64_t has_some[(LISTS + 63) / 64];
 
 /* --- fork --- */
@@ -103,14 +103,14 @@ static struct mapping *map(size_t length)
 	/* Names the mapping in /proc/PID/maps. Some kernels lack this call. */
 	syscall(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, mapping, length, "verbatim");
 	mapping->length = length;
-	vb_link_append(&mappings, &mapping->link);
+	vb_list_append(&mappings, &mapping->node);
 	mapped += length;
 	return mapping;
 }
 
 static void unmap(struct mapping *mapping)
 {
-	vb_link_remove(&mapping->link);
+	vb_list_remove(&mapping->node);
 	mapped -= mapping->length;
 	/*
 	 * The mapping may have been the stack of a thread that a forked child does not have:
@@ -173,8 +173,8 @@ static void enlist(struct block *block)
 	size_t list = list_of(size_of(block));
 
 	if (!lists[list].next)
-		vb_link_init(&lists[list]);
-	vb_link_append(lists[list].next, &block->link); /* as the first */
+		vb_list_init(&lists[list]);
+	vb_list_append(lists[list].next, &block->node); /* as the first */
 	has_some[list / 64] |= 1ull << list % 64;
 }
 
@@ -182,8 +182,8 @@ static void delist(struct block *block)
 {
 	size_t list = list_of(size_of(block));
 
-	vb_link_remove(&block->link);
-	if (!vb_link_is_linked(&lists[list]))
+	vb_list_remove(&block->node);
+	if (!vb_list_is_linked(&lists[list]))
 		has_some[list / 64] &= ~(1ull << list % 64);
 }
 
@@ -200,10 +200,10 @@ static void set_free(struct block *block, size_t size, size_t bits)
 
 static struct block *find_in(size_t list, size_t size)
 {
-	struct vb_link *link = lists[list].next;
+	struct vb_list_node *node = lists[list].next;
 
-	for (uint32_t i = 0; i < TRIES && link != &lists[list]; i++, link = link->next) {
-		struct block *block = VB_CONTAINER(link, struct block, link);
+	for (uint32_t i = 0; i < TRIES && node != &lists[list]; i++, node = node->next) {
+		struct block *block = VB_CONTAINER(node, struct block, node);
 
 		if (size_of(block) >= size)
 			return block;
@@ -222,7 +222,7 @@ static struct block *find(size_t size)
 
 		if (rest) {
 			list += (size_t)__builtin_ctzll(rest);
-			block = VB_CONTAINER(lists[list].next, struct block, link);
+			block = VB_CONTAINER(lists[list].next, struct block, node);
 		} else {
 			list |= 63;
 		}
@@ -296,10 +296,10 @@ static void on_freed(struct block *block)
 static void clear(struct block *block, bool is_pristine)
 {
 	if (is_pristine) {
-		block->link = (struct vb_link){ 0 };
+		block->node = (struct vb_list_node){ 0 };
 		next_of(block)->before = 0;
 	} else {
-		memset(&block->link, 0, size_of(block) - sizeof(block->before));
+		memset(&block->node, 0, size_of(block) - sizeof(block->before));
 	}
 }
 
@@ -323,7 +323,7 @@ static void *take(size_t size)
 	if (spare && !is_all_free(spare))
 		spare = NULL;
 	clear(block, pristine);
-	return &block->link;
+	return &block->node;
 }
 
 void *vb_blocks_take(size_t size)
@@ -369,7 +369,7 @@ void vb_blocks_give(void *memory)
 
 	if (!memory)
 		return;
-	block = VB_CONTAINER(memory, struct block, link);
+	block = VB_CONTAINER(memory, struct block, node);
 	pthread_mutex_lock(&lock);
 	if (block->size & LARGE)
 		unmap((struct mapping *)memory - 1);
@@ -383,11 +383,11 @@ bool vb_blocks_overlap(uint64_t address, uint64_t length)
 	bool does_overlap = false;
 
 	pthread_mutex_lock(&lock);
-	for (struct vb_link *link = mappings.next; link != &mappings && !does_overlap;
-	     link = link->next) {
-		uint64_t begin = (uintptr_t)link; /* a mapping begins with its link */
+	for (struct vb_list_node *node = mappings.next; node != &mappings && !does_overlap;
+	     node = node->next) {
+		uint64_t begin = (uintptr_t)node; /* a mapping begins with its list node */
 
-		does_overlap = begin < address ? address - begin < ((struct mapping *)link)->length
+		does_overlap = begin < address ? address - begin < ((struct mapping *)node)->length
 					       : begin - address < length;
 	}
 	pthread_mutex_unlock(&lock);

@@ -30,7 +30,7 @@
 #define REFUSALS_MAX 256u
 
 struct vb_conversion {
-	struct vb_link link;
+	struct vb_list_node node;
 	uint64_t address;
 	uint64_t length;
 	int fd;
@@ -41,14 +41,14 @@ struct vb_conversion {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct vb_link all = { &all, &all };
-static struct vb_link registrations = { &registrations, &registrations };
+static struct vb_list_node all = { &all, &all };
+static struct vb_list_node registrations = { &registrations, &registrations };
 static uint32_t refusal_count;
 static _Atomic uint64_t lowest = UINT64_MAX, highest; /* the range that holds all of `all` */
 
-static struct vb_conversion *conversion_of(struct vb_link *link)
+static struct vb_conversion *conversion_of(struct vb_list_node *node)
 {
-	return VB_CONTAINER(link, struct vb_conversion, link);
+	return VB_CONTAINER(node, struct vb_conversion, node);
 }
 
 static bool do_overlap(uint64_t a, uint64_t a_length, uint64_t b, uint64_t b_length)
@@ -86,15 +86,16 @@ void vb_registration_add(struct vb_registration *registration, uint64_t address,
 	registration->address = address;
 	registration->length = length;
 	pthread_mutex_lock(&lock);
-	vb_link_append(&registrations, &registration->link);
+	vb_list_append(&registrations, &registration->node);
 	pthread_mutex_unlock(&lock);
 }
 
 static bool is_registered(uint64_t address, uint64_t length)
 {
-	for (struct vb_link *link = registrations.next; link != &registrations; link = link->next) {
+	for (struct vb_list_node *node = registrations.next; node != &registrations;
+	     node = node->next) {
 		const struct vb_registration *registration =
-			VB_CONTAINER(link, struct vb_registration, link);
+			VB_CONTAINER(node, struct vb_registration, node);
 
 		if (do_overlap(registration->address, registration->length, address, length))
 			return true;
@@ -108,8 +109,8 @@ static void note_bounds(void)
 {
 	uint64_t low = UINT64_MAX, high = 0;
 
-	for (struct vb_link *link = all.next; link != &all; link = link->next) {
-		const struct vb_conversion *conversion = conversion_of(link);
+	for (struct vb_list_node *node = all.next; node != &all; node = node->next) {
+		const struct vb_conversion *conversion = conversion_of(node);
 
 		low = conversion->address < low ? conversion->address : low;
 		high = conversion->address + conversion->length > high
@@ -129,7 +130,7 @@ bool vb_conversion_is_in(uint64_t address, uint64_t length)
 
 static void forget(struct vb_conversion *conversion)
 {
-	vb_link_remove(&conversion->link);
+	vb_list_remove(&conversion->node);
 	note_bounds();
 	vb_fd_close(conversion->fd);
 	vb_heap_free(conversion);
@@ -157,7 +158,7 @@ static struct vb_conversion *convert(uint64_t address, uint64_t length)
 	conversion->inode = status.st_ino;
 	conversion->reference_count = 1;
 	conversion->is_shared = true;
-	vb_link_append(&all, &conversion->link);
+	vb_list_append(&all, &conversion->node);
 	note_bounds();
 	return conversion;
 }
@@ -251,13 +252,13 @@ static bool undo(struct vb_conversion *conversion, bool is_quiet, enum way way)
 /* Undoes what could not be undone before. */
 static void tidy_up(void)
 {
-	struct vb_link *link = all.next;
+	struct vb_list_node *node = all.next;
 
-	while (link != &all) {
-		struct vb_conversion *conversion = conversion_of(link);
+	while (node != &all) {
+		struct vb_conversion *conversion = conversion_of(node);
 		bool is_quiet = !is_registered(conversion->address, conversion->length);
 
-		link = link->next;
+		node = node->next;
 		if (!conversion->reference_count &&
 		    undo(conversion, is_quiet, is_quiet ? UNDO_IF_DONE : UNDO_BRIEFLY))
 			forget(conversion);
@@ -269,9 +270,9 @@ static void tidy_up(void)
 /* Whether anything is left that could not be undone while the region existed. */
 static bool has_rest(uint64_t address, uint64_t length)
 {
-	for (struct vb_link *link = all.next; link != &all; link = link->next)
-		if (!conversion_of(link)->reference_count &&
-		    vb_conversion_overlaps(conversion_of(link), address, length))
+	for (struct vb_list_node *node = all.next; node != &all; node = node->next)
+		if (!conversion_of(node)->reference_count &&
+		    vb_conversion_overlaps(conversion_of(node), address, length))
 			return true;
 	return false;
 }
@@ -279,7 +280,7 @@ static bool has_rest(uint64_t address, uint64_t length)
 void vb_registration_remove(struct vb_registration *registration)
 {
 	pthread_mutex_lock(&lock);
-	vb_link_remove(&registration->link);
+	vb_list_remove(&registration->node);
 	if (has_rest(registration->address, registration->length))
 		tidy_up();
 	pthread_mutex_unlock(&lock);
@@ -287,8 +288,8 @@ void vb_registration_remove(struct vb_registration *registration)
 
 static struct vb_conversion *find(uint64_t address, uint64_t length)
 {
-	for (struct vb_link *link = all.next; link != &all; link = link->next) {
-		struct vb_conversion *conversion = conversion_of(link);
+	for (struct vb_list_node *node = all.next; node != &all; node = node->next) {
+		struct vb_conversion *conversion = conversion_of(node);
 
 		if (conversion->is_shared && vb_conversion_overlaps(conversion, address, length))
 			return conversion;
@@ -312,8 +313,8 @@ static bool has_room(uint64_t length)
 {
 	uint64_t room = TOTAL_MAX;
 
-	for (struct vb_link *link = all.next; link != &all; link = link->next)
-		room -= conversion_of(link)->length; /* never more than `room` */
+	for (struct vb_list_node *node = all.next; node != &all; node = node->next)
+		room -= conversion_of(node)->length; /* never more than `room` */
 	return length <= room;
 }
 
@@ -421,10 +422,10 @@ bool vb_conversion_withdraw(enum vb_conversion_reason reason, uint64_t address, 
 	bool may_go_on = true;
 
 	pthread_mutex_lock(&lock);
-	for (struct vb_link *link = all.next; link != &all;) {
-		struct vb_conversion *conversion = conversion_of(link);
+	for (struct vb_list_node *node = all.next; node != &all;) {
+		struct vb_conversion *conversion = conversion_of(node);
 
-		link = link->next;
+		node = node->next;
 		if (vb_conversion_overlaps(conversion, address, length))
 			may_go_on &= withdraw(conversion, reason, address, length);
 	}
@@ -447,7 +448,7 @@ bool vb_conversion_hook_in(vb_conversion_hook *hook)
 void vb_conversion_inherit(void)
 {
 	vb_conversion_forget_helpers();
-	for (struct vb_link *link = all.next; link != &all; link = link->next)
-		conversion_of(link)->fd = -1;
+	for (struct vb_list_node *node = all.next; node != &all; node = node->next)
+		conversion_of(node)->fd = -1;
 	pthread_mutex_init(&lock, NULL);
 }

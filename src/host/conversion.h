@@ -21,7 +21,7 @@ struct vb_conversion;
  * be writing is not converted.
  */
 struct vb_registration {
-	struct vb_link link;
+	struct vb_list_node node;
 	uint64_t address;
 	uint64_t length;
 };

@@ -33,7 +33,7 @@
 #define LAST_POLLS 4u /* polls that a program may do between arming a CQ and sleeping */
 #define HELPER_RETURNS_NS 10000000u /* after a waiting thread has returned */
 
-VB_SELDOM static void tell_events(struct vb_adapter *adapter)
+VB_COLD static void tell_events(struct vb_adapter *adapter)
 {
 	struct vb_event events[EVENTS_AT_ONCE];
 	uint32_t count;

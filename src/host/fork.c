@@ -33,7 +33,7 @@
 #define EXIT_WAITS_NS 5000000
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct vb_link all = { &all, &all };
+static struct vb_list_node all = { &all, &all };
 static pid_t process; /* the process that owns these adapters */
 /*
  * The process that owns these locks. In a copy of it that was made without our handlers, they may
@@ -46,8 +46,8 @@ static pthread_once_t handlers_once = PTHREAD_ONCE_INIT;
 static void enter_all(void)
 {
 	pthread_mutex_lock(&all_lock);
-	for (struct vb_link *link = all.next; link != &all; link = link->next) {
-		struct vb_adapter *adapter = VB_CONTAINER(link, struct vb_adapter, link);
+	for (struct vb_list_node *node = all.next; node != &all; node = node->next) {
+		struct vb_adapter *adapter = VB_CONTAINER(node, struct vb_adapter, node);
 
 		/* This very thread may hold it: in a signal handler that forks. */
 		adapter->is_torn = vb_lock_is_mine(&adapter->owner);
@@ -59,8 +59,8 @@ static void enter_all(void)
 
 static void leave_all(void)
 {
-	for (struct vb_link *link = all.next; link != &all; link = link->next) {
-		struct vb_adapter *adapter = VB_CONTAINER(link, struct vb_adapter, link);
+	for (struct vb_list_node *node = all.next; node != &all; node = node->next) {
+		struct vb_adapter *adapter = VB_CONTAINER(node, struct vb_adapter, node);
 
 		pthread_mutex_unlock(&adapter->device_lock);
 		if (!adapter->is_torn)
@@ -72,9 +72,9 @@ static void leave_all(void)
 
 /* --- memory that local peers have --- */
 
-static struct vb_neighbors *neighbors_of(struct vb_link *link)
+static struct vb_neighbors *neighbors_of(struct vb_list_node *node)
 {
-	struct vb_adapter *adapter = VB_CONTAINER(link, struct vb_adapter, link);
+	struct vb_adapter *adapter = VB_CONTAINER(node, struct vb_adapter, node);
 
 	return adapter->is_torn ? NULL : adapter->neighbors;
 }
@@ -86,20 +86,20 @@ static bool withdraw(enum vb_conversion_reason reason, uint64_t address, uint64_
 
 	if (!vb_conversion_is_in(address, length))
 		return true;
-	for (struct vb_link *link = all.next; link != &all; link = link->next)
-		if (neighbors_of(link))
-			vb_neighbors_close_memory(neighbors_of(link));
+	for (struct vb_list_node *node = all.next; node != &all; node = node->next)
+		if (neighbors_of(node))
+			vb_neighbors_close_memory(neighbors_of(node));
 	/*
 	 * First the contents go back where they were: then the last adapter that drops a conversion
 	 * finds nothing left to do.
 	 */
 	may_go_on = vb_conversion_withdraw(reason, address, length);
-	for (struct vb_link *link = all.next; link != &all; link = link->next)
-		if (neighbors_of(link))
-			vb_neighbors_unshare_conversions(neighbors_of(link), address, length);
-	for (struct vb_link *link = all.next; link != &all; link = link->next)
-		if (neighbors_of(link))
-			vb_neighbors_open_memory(neighbors_of(link));
+	for (struct vb_list_node *node = all.next; node != &all; node = node->next)
+		if (neighbors_of(node))
+			vb_neighbors_unshare_conversions(neighbors_of(node), address, length);
+	for (struct vb_list_node *node = all.next; node != &all; node = node->next)
+		if (neighbors_of(node))
+			vb_neighbors_open_memory(neighbors_of(node));
 	return may_go_on;
 }
 
@@ -152,8 +152,8 @@ static void after_fork_in_child(void)
 	vb_fd_close_inherited();
 	vb_receivers_forget();
 	vb_conversion_inherit();
-	for (struct vb_link *link = all.next; link != &all; link = link->next)
-		inherit(VB_CONTAINER(link, struct vb_adapter, link));
+	for (struct vb_list_node *node = all.next; node != &all; node = node->next)
+		inherit(VB_CONTAINER(node, struct vb_adapter, node));
 	pthread_mutex_init(&all_lock, NULL);
 	locker = getpid();
 }
@@ -168,18 +168,18 @@ void vb_adapter_enlist(struct vb_adapter *adapter)
 	pthread_once(&handlers_once, set_handlers);
 	pthread_mutex_lock(&all_lock);
 	process = locker = getpid();
-	vb_link_append(&all, &adapter->link);
+	vb_list_append(&all, &adapter->node);
 	pthread_mutex_unlock(&all_lock);
 }
 
 void vb_adapter_delist(struct vb_adapter *adapter)
 {
 	pthread_mutex_lock(&all_lock);
-	vb_link_remove(&adapter->link);
+	vb_list_remove(&adapter->node);
 	pthread_mutex_unlock(&all_lock);
 }
 
-VB_SELDOM static vb_err plug_in_when_parent_exits(struct vb_adapter *adapter)
+VB_COLD static vb_err plug_in_when_parent_exits(struct vb_adapter *adapter)
 {
 	vb_err err;
 
@@ -189,7 +189,7 @@ VB_SELDOM static vb_err plug_in_when_parent_exits(struct vb_adapter *adapter)
 	return err;
 }
 
-VB_SELDOM static bool take_over(struct vb_adapter *adapter)
+VB_COLD static bool take_over(struct vb_adapter *adapter)
 {
 	if (adapter->is_torn || plug_in_when_parent_exits(adapter))
 		return false;
@@ -243,8 +243,8 @@ static __attribute__((destructor)) void on_exit_of_process(void)
 {
 	if (getpid() != process || pthread_mutex_trylock(&all_lock))
 		return; /* a copy, or another thread opens or closes a device and never ends */
-	for (struct vb_link *link = all.next; link != &all; link = link->next) {
-		struct vb_adapter *adapter = VB_CONTAINER(link, struct vb_adapter, link);
+	for (struct vb_list_node *node = all.next; node != &all; node = node->next) {
+		struct vb_adapter *adapter = VB_CONTAINER(node, struct vb_adapter, node);
 
 		/* A helper that is about to send would be killed doing so: it gets a moment. */
 		if (adapter->is_inherited || !vb_lock_take_within(&adapter->owner, EXIT_WAITS_NS))

@@ -40,7 +40,7 @@
 #define LET_GO_NS 1000000000u
 #define SPIN_AT_ONCE_NS 1000000u /* between two looks at everything */
 
-VB_SELDOM void vb_adapter_wake_helper(const struct vb_adapter *adapter)
+VB_COLD void vb_adapter_wake_helper(const struct vb_adapter *adapter)
 {
 	uint64_t one = 1;
 	int fd = atomic_load_explicit(&adapter->wake_fd, memory_order_relaxed);

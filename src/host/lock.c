@@ -36,7 +36,7 @@ static void sleep_while_held(struct vb_lock *lock, uint64_t longest_ns)
 	syscall(SYS_futex, &lock->is_held, FUTEX_WAIT_PRIVATE, 1, &timeout, NULL, 0);
 }
 
-VB_SELDOM bool vb_lock_take_within(struct vb_lock *lock, uint64_t longest_ns)
+VB_COLD bool vb_lock_take_within(struct vb_lock *lock, uint64_t longest_ns)
 {
 	uint64_t begin_ns = vb_clock_now();
 	uint64_t passed_ns = 0;
@@ -54,12 +54,12 @@ VB_SELDOM bool vb_lock_take_within(struct vb_lock *lock, uint64_t longest_ns)
 	return passed_ns < longest_ns;
 }
 
-VB_SELDOM void vb_lock_wait(struct vb_lock *lock)
+VB_COLD void vb_lock_wait(struct vb_lock *lock)
 {
 	(void)!vb_lock_take_within(lock, UINT64_MAX);
 }
 
-VB_SELDOM void vb_lock_wake(struct vb_lock *lock)
+VB_COLD void vb_lock_wake(struct vb_lock *lock)
 {
 	syscall(SYS_futex, &lock->is_held, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }

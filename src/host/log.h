@@ -38,7 +38,7 @@ void vb_log_mute(void);
  */
 void vb_log_set_file(const char *path);
 
-VB_SELDOM __attribute__((format(printf, 2, 3))) void vb_log(enum vb_log_level level,
-							    const char *format, ...);
+VB_COLD __attribute__((format(printf, 2, 3))) void vb_log(enum vb_log_level level,
+							  const char *format, ...);
 
 #endif

@@ -102,7 +102,7 @@ uint32_t vb_pump_owner_of(const struct vb_pump *pump, const struct vb_frame *fra
  * Packets that no process takes are refused by our engine, for the reason that it finds: a damaged
  * QPN may name a process that does not exist.
  */
-VB_APART static void hand_over(struct vb_pump *pump, uint64_t now_ns)
+VB_NOINLINE static void hand_over(struct vb_pump *pump, uint64_t now_ns)
 {
 	if (pump->handed_count &&
 	    !vb_member_hand_over(pump->member, pump->handed_to, pump->handed, pump->handed_count))
@@ -146,7 +146,7 @@ static bool is_multicast(const struct vb_udp_datagram *datagram)
  * packets are on the links now, and the engine must have them before the wire's copies, to
  * recognize the copies. A sender that goes on writing does not hold us up.
  */
-VB_APART static void prepare_for_multicast(struct vb_pump *pump, uint64_t now_ns, uint32_t count)
+VB_NOINLINE static void prepare_for_multicast(struct vb_pump *pump, uint64_t now_ns, uint32_t count)
 {
 	uint32_t batches = vb_neighbors_packets_max(pump->neighbors) / VB_PUMP_BATCH;
 	struct vb_frame frame;
@@ -337,7 +337,7 @@ static void let_timers_fire(struct vb_pump *pump, uint64_t now_ns)
 
 /* --- QP 1 --- */
 
-VB_SELDOM static void take_unreachable(struct vb_pump *pump, uint64_t now_ns)
+VB_COLD static void take_unreachable(struct vb_pump *pump, uint64_t now_ns)
 {
 	struct vb_udp_address unreachable[UNREACHABLE_AT_ONCE];
 	uint32_t count;
@@ -358,7 +358,7 @@ static void steer_if_heir(struct vb_pump *pump)
 		vb_member_steer(pump->udp, vb_member_number(pump->member));
 }
 
-VB_SELDOM static void look_at_qp1(struct vb_pump *pump, uint64_t now_ns)
+VB_COLD static void look_at_qp1(struct vb_pump *pump, uint64_t now_ns)
 {
 	vb_qp1_look(pump->qp1, now_ns);
 	steer_if_heir(pump);

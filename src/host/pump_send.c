@@ -140,8 +140,8 @@ static bool is_for_neighbor(struct vb_pump *pump, const struct vb_slot *slot, ui
 }
 
 /* Datagrams have no window: a sender that is faster than its peer waits for the peer a little. */
-VB_APART static void send_datagram(struct vb_pump *pump, uint32_t number,
-				   const struct vb_slot *slot)
+VB_NOINLINE static void send_datagram(struct vb_pump *pump, uint32_t number,
+				      const struct vb_slot *slot)
 {
 	for (uint32_t i = 0; i < DATAGRAM_TRIES; i++) {
 		if (vb_neighbor_send(pump->neighbors, number, slot))
@@ -198,7 +198,7 @@ static void hand_to_all(struct vb_pump *pump, const struct vb_slot *slot,
 }
 
 /* Hands a packet to its owner on this host, which may be ourselves. */
-VB_SELDOM static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
+VB_COLD static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
 {
 	struct vb_bytes rest[VB_SGE_MAX + 1];
 	struct vb_frame frame = {
@@ -220,7 +220,7 @@ VB_SELDOM static void hand_over_slot(struct vb_pump *pump, const struct vb_slot 
 }
 
 /* Sends the copies as late as send_late() does. */
-VB_APART static void send_copies(struct vb_pump *pump, uint32_t slot_count)
+VB_NOINLINE static void send_copies(struct vb_pump *pump, uint32_t slot_count)
 {
 	for (uint32_t i = 0; i < slot_count; i++) {
 		const struct vb_slot *slot = &pump->slots[i];
@@ -276,7 +276,7 @@ static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count, bool *i
 }
 
 /* The engine must know the IP IDs that packets will have when it computes their ICRCs. */
-VB_SELDOM static void number_flow(struct vb_pump *pump, uint32_t source_index)
+VB_COLD static void number_flow(struct vb_pump *pump, uint32_t source_index)
 {
 	uint16_t next_ip_id;
 	const struct vb_udp_way *way = vb_udp_express(pump->udp, source_index, &next_ip_id);

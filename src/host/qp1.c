@@ -70,8 +70,8 @@ vb_err vb_qp1_create(struct vb_nic *nic, uint32_t number, struct vb_qp1 **qp1_ou
 		.life = { .own_end = -1, .others_end = -1 },
 		.dispatch_ns = VB_NEVER,
 	};
-	vb_link_init(&qp1->names);
-	vb_link_init(&qp1->watches);
+	vb_list_init(&qp1->names);
+	vb_list_init(&qp1->watches);
 	qp1->queue = vb_heap_alloc(VB_QP1_QUEUE_MAX, sizeof(*qp1->queue));
 	if (qp1->queue)
 		err = make_machine(qp1);
@@ -245,7 +245,7 @@ void vb_qp1_receive(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_frame *
 
 static bool is_listening(const struct vb_qp1 *qp1)
 {
-	return vb_link_is_linked(&qp1->names);
+	return vb_list_is_linked(&qp1->names);
 }
 
 static void claim(struct vb_qp1 *qp1, uint64_t now_ns)
@@ -352,7 +352,7 @@ void vb_qp1_look(struct vb_qp1 *qp1, uint64_t now_ns)
 
 /* --- time and sending ------------------------------------------------------------------------- */
 
-VB_SELDOM void vb_qp1_expire(struct vb_qp1 *qp1, uint64_t now_ns)
+VB_COLD void vb_qp1_expire(struct vb_qp1 *qp1, uint64_t now_ns)
 {
 	if (qp1->has_user && qp1->user_ns <= now_ns) {
 		qp1->user.expire(qp1->user.owner, now_ns);

@@ -158,8 +158,9 @@ void vb_qp1_forget_rows(struct vb_qp1 *qp1)
 
 static bool is_watched(const struct vb_qp1 *qp1, uint64_t token)
 {
-	for (struct vb_link *link = qp1->watches.next; link != &qp1->watches; link = link->next)
-		if (VB_CONTAINER(link, struct vb_qp1_watch, link)->token == token)
+	for (struct vb_list_node *node = qp1->watches.next; node != &qp1->watches;
+	     node = node->next)
+		if (VB_CONTAINER(node, struct vb_qp1_watch, node)->token == token)
 			return true;
 	return false;
 }
@@ -172,7 +173,7 @@ static struct vb_qp1_watch *add_watch(struct vb_qp1 *qp1, int fd)
 		return NULL;
 	watch->source = (struct vb_qp1_source){ VB_QP1_WATCH, fd, NULL };
 	watch->rows_fd = -1;
-	vb_link_append(&qp1->watches, &watch->link);
+	vb_list_append(&qp1->watches, &watch->node);
 	return watch;
 }
 
@@ -180,14 +181,14 @@ static void end_watch(struct vb_qp1 *qp1, struct vb_qp1_watch *watch)
 {
 	vb_qp1_remove_source(qp1, &watch->source);
 	vb_fd_close(watch->rows_fd);
-	vb_link_remove(&watch->link);
+	vb_list_remove(&watch->node);
 	vb_heap_free(watch);
 }
 
 void vb_qp1_forget_watches(struct vb_qp1 *qp1)
 {
-	while (vb_link_is_linked(&qp1->watches))
-		end_watch(qp1, VB_CONTAINER(qp1->watches.next, struct vb_qp1_watch, link));
+	while (vb_list_is_linked(&qp1->watches))
+		end_watch(qp1, VB_CONTAINER(qp1->watches.next, struct vb_qp1_watch, node));
 	qp1->farewell_ns = VB_NEVER;
 }
 
@@ -305,8 +306,9 @@ static bool go_on(struct vb_qp1 *qp1, struct vb_qp1_watch *watch)
 void vb_qp1_say_farewells(struct vb_qp1 *qp1, uint64_t now_ns)
 {
 	qp1->farewell_ns = VB_NEVER;
-	for (struct vb_link *link = qp1->watches.next; link != &qp1->watches; link = link->next) {
-		struct vb_qp1_watch *watch = VB_CONTAINER(link, struct vb_qp1_watch, link);
+	for (struct vb_list_node *node = qp1->watches.next; node != &qp1->watches;
+	     node = node->next) {
+		struct vb_qp1_watch *watch = VB_CONTAINER(node, struct vb_qp1_watch, node);
 
 		if (!watch->is_dead)
 			continue;

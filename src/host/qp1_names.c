@@ -69,8 +69,8 @@ struct vb_mail_name vb_qp1_service_name(const struct vb_mail_user *user_id,
 
 bool vb_qp1_has_name(const struct vb_qp1 *qp1, const struct vb_qp1_name *wanted, uint32_t family)
 {
-	for (struct vb_link *link = qp1->names.next; link != &qp1->names; link = link->next) {
-		struct vb_qp1_name *name = VB_CONTAINER(link, struct vb_qp1_name, link);
+	for (struct vb_list_node *node = qp1->names.next; node != &qp1->names; node = node->next) {
+		struct vb_qp1_name *name = VB_CONTAINER(node, struct vb_qp1_name, node);
 
 		if (name->service == wanted->service && name->families & family &&
 		    name->is_closed == wanted->is_closed &&
@@ -143,7 +143,7 @@ vb_err vb_qp1_listen(struct vb_qp1 *qp1, uint64_t service, const struct vb_gid *
 		vb_heap_free(name);
 		return VB_EBUSY;
 	}
-	vb_link_append(&qp1->names, &name->link);
+	vb_list_append(&qp1->names, &name->node);
 	*name_out = name;
 	return VB_OK;
 }
@@ -191,19 +191,19 @@ void vb_qp1_unlisten(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_name *na
 static void end_name(struct vb_qp1 *qp1, struct vb_qp1_name *name)
 {
 	close_doors(qp1, name);
-	vb_link_remove(&name->link);
+	vb_list_remove(&name->node);
 	vb_heap_free(name);
 }
 
 void vb_qp1_end_closed_names(struct vb_qp1 *qp1, uint64_t now_ns)
 {
-	struct vb_link *next;
+	struct vb_list_node *next;
 
 	qp1->closes_ns = VB_NEVER;
-	for (struct vb_link *link = qp1->names.next; link != &qp1->names; link = next) {
-		struct vb_qp1_name *name = VB_CONTAINER(link, struct vb_qp1_name, link);
+	for (struct vb_list_node *node = qp1->names.next; node != &qp1->names; node = next) {
+		struct vb_qp1_name *name = VB_CONTAINER(node, struct vb_qp1_name, node);
 
-		next = link->next;
+		next = node->next;
 		if (!name->is_closed)
 			continue;
 		if (name->closes_ns <= now_ns)
@@ -217,8 +217,8 @@ void vb_qp1_end_closed_names(struct vb_qp1 *qp1, uint64_t now_ns)
 
 void vb_qp1_open_names(struct vb_qp1 *qp1)
 {
-	for (struct vb_link *link = qp1->names.next; link != &qp1->names; link = link->next) {
-		struct vb_qp1_name *name = VB_CONTAINER(link, struct vb_qp1_name, link);
+	for (struct vb_list_node *node = qp1->names.next; node != &qp1->names; node = node->next) {
+		struct vb_qp1_name *name = VB_CONTAINER(node, struct vb_qp1_name, node);
 
 		if (qp1->is_attached && !open_doors(qp1, name))
 			vb_log(VB_LOG_WARN,
@@ -230,13 +230,13 @@ void vb_qp1_open_names(struct vb_qp1 *qp1)
 
 void vb_qp1_close_names(struct vb_qp1 *qp1)
 {
-	for (struct vb_link *link = qp1->names.next; link != &qp1->names; link = link->next)
-		close_doors(qp1, VB_CONTAINER(link, struct vb_qp1_name, link));
+	for (struct vb_list_node *node = qp1->names.next; node != &qp1->names; node = node->next)
+		close_doors(qp1, VB_CONTAINER(node, struct vb_qp1_name, node));
 	vb_qp1_end_closed_names(qp1, VB_NEVER);
 }
 
 void vb_qp1_free_names(struct vb_qp1 *qp1)
 {
-	while (vb_link_is_linked(&qp1->names))
-		end_name(qp1, VB_CONTAINER(qp1->names.next, struct vb_qp1_name, link));
+	while (vb_list_is_linked(&qp1->names))
+		end_name(qp1, VB_CONTAINER(qp1->names.next, struct vb_qp1_name, node));
 }

@@ -86,7 +86,7 @@ struct vb_qp1_door {
 
 /* A service that this process listens on, or listened on a moment ago. */
 struct vb_qp1_name {
-	struct vb_link link;
+	struct vb_list_node node;
 	uint64_t service;
 	struct vb_gid address; /* or zero: any */
 	uint32_t families;
@@ -105,7 +105,7 @@ struct vb_qp1_queued {
 /* Another adapter: a process that survives it notifies its peers. */
 struct vb_qp1_watch {
 	struct vb_qp1_source source;
-	struct vb_link link;
+	struct vb_list_node node;
 	uint64_t token;
 	bool is_dead;
 	int rows_fd; /* negative as long as it lives */
@@ -134,8 +134,8 @@ struct vb_qp1 {
 
 	int epoll;
 	struct vb_qp1_source box;
-	struct vb_link names;
-	struct vb_link watches;
+	struct vb_list_node names;
+	struct vb_list_node watches;
 	uint64_t closes_ns; /* of the next closed name; or VB_NEVER */
 	bool is_heir;
 	uint64_t claimed_ns; /* when it last claimed the MADs of the host */

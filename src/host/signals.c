@@ -129,7 +129,7 @@ static struct sent *sent_of(int signal)
 	return &own.sent[signal == SIGBUS];
 }
 
-VB_SELDOM static void send_again(int signal, siginfo_t *info)
+VB_COLD static void send_again(int signal, siginfo_t *info)
 {
 	if (info->si_code > 0 || info->si_code == SI_TKILL)
 		syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), signal, info);
@@ -148,7 +148,7 @@ static void keep(int signal, const siginfo_t *info)
 	own.came |= BIT(signal);
 }
 
-VB_SELDOM static void send_kept(int signal)
+VB_COLD static void send_kept(int signal)
 {
 	const struct sent *sent = sent_of(signal);
 	siginfo_t info;

@@ -110,14 +110,14 @@ void vb_fd_own_in_place(int fd)
 	remember(fd, true);
 }
 
-VB_SELDOM bool vb_fd_is_ours(int fd)
+VB_COLD bool vb_fd_is_ours(int fd)
 {
 	uint64_t identity = fd < 0 ? 0 : vb_descriptor_identity(fd);
 
 	return identity && (fd >= ROWS || identity_of(fd) == identity);
 }
 
-VB_SELDOM void vb_fd_close(int fd)
+VB_COLD void vb_fd_close(int fd)
 {
 	bool is_ours = vb_fd_is_ours(fd);
 

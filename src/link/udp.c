@@ -41,8 +41,8 @@ static vb_err watch(const struct vb_udp *udp, int fd, uint32_t events)
 	return result < 0 ? vb_udp_err_of(result) : VB_OK;
 }
 
-VB_SELDOM void vb_udp_watch_room(struct vb_udp *udp, struct vb_udp_transmitter *transmitter,
-				 bool is_blocked)
+VB_COLD void vb_udp_watch_room(struct vb_udp *udp, struct vb_udp_transmitter *transmitter,
+			       bool is_blocked)
 {
 	struct epoll_event event = { .events = is_blocked ? EPOLLOUT : 0,
 				     .data.fd = transmitter->fd };

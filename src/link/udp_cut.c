@@ -44,7 +44,7 @@ void vb_udp_cut_notice(struct vb_udp *udp, struct vb_udp_cut *cut,
 		udp->is_express_work_due = true;
 }
 
-VB_SELDOM void vb_udp_cut_tell(struct vb_udp *udp, int fd, struct vb_udp_cut *cut)
+VB_COLD void vb_udp_cut_tell(struct vb_udp *udp, int fd, struct vb_udp_cut *cut)
 {
 	int length = cut->wish;
 

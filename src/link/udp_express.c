@@ -131,7 +131,7 @@ static bool is_way_of(const struct vb_udp_way *way, const struct vb_udp_message 
 	       way->traffic_class == message->traffic_class && way->hop_limit == message->hop_limit;
 }
 
-VB_SELDOM void vb_udp_express_close(struct vb_udp *udp, struct vb_udp_source *source)
+VB_COLD void vb_udp_express_close(struct vb_udp *udp, struct vb_udp_source *source)
 {
 	if (!source->express.is_open)
 		return;
@@ -162,7 +162,7 @@ static int connect_to(const struct vb_udp *udp, const struct vb_udp_way *way, in
 	return result < 0 ? result : fd;
 }
 
-VB_SELDOM static bool open_express(struct vb_udp *udp, struct vb_udp_source *source)
+VB_COLD static bool open_express(struct vb_udp *udp, struct vb_udp_source *source)
 {
 	struct vb_udp_express *express = &source->express;
 
@@ -217,7 +217,7 @@ bool vb_udp_express_takes(const struct vb_udp_express *express,
 }
 
 /* The number that the kernel reports replaces ours. */
-VB_SELDOM static void count_anew(struct vb_udp *udp, struct vb_udp_source *source)
+VB_COLD static void count_anew(struct vb_udp *udp, struct vb_udp_source *source)
 {
 	struct vb_udp_express *express = &source->express;
 	uint16_t expected = express->next_ip_id;
@@ -250,7 +250,7 @@ void vb_udp_express_on_sent(struct vb_udp *udp, struct vb_udp_source *source, ui
 		udp->is_express_work_due = true;
 }
 
-VB_SELDOM void vb_udp_express_work(struct vb_udp *udp)
+VB_COLD void vb_udp_express_work(struct vb_udp *udp)
 {
 	udp->is_express_work_due = false;
 	for (uint32_t i = 0; i < udp->source_count; i++) {
@@ -265,8 +265,7 @@ VB_SELDOM void vb_udp_express_work(struct vb_udp *udp)
 	}
 }
 
-VB_SELDOM void vb_udp_express_on_refused(struct vb_udp *udp, struct vb_udp_source *source,
-					 int error)
+VB_COLD void vb_udp_express_on_refused(struct vb_udp *udp, struct vb_udp_source *source, int error)
 {
 	/*
 	 * The kernel looks for room first, so the number has not moved. But the caller that gave us

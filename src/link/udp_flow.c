@@ -46,7 +46,7 @@ static int connect_to_sender(struct vb_udp *udp, int fd, const struct vb_udp_dat
 	return result;
 }
 
-VB_SELDOM static bool open_flow(struct vb_udp *udp, const struct vb_udp_datagram *datagram)
+VB_COLD static bool open_flow(struct vb_udp *udp, const struct vb_udp_datagram *datagram)
 {
 	int fd = vb_udp_socket_open_flow(&datagram->destination, udp->port,
 					 udp->receive_buffer_length);
@@ -67,7 +67,7 @@ VB_SELDOM static bool open_flow(struct vb_udp *udp, const struct vb_udp_datagram
 	return true;
 }
 
-VB_SELDOM void vb_udp_flow_close(struct vb_udp *udp)
+VB_COLD void vb_udp_flow_close(struct vb_udp *udp)
 {
 	if (udp->flow.is_open)
 		vb_fd_close(udp->flow.fd);

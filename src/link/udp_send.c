@@ -212,7 +212,7 @@ static void count_sent(struct vb_udp *udp, uint32_t length, uint32_t segment_len
 	udp->counters[VB_UDP_TX_BYTES] += length;
 }
 
-VB_SELDOM static void count_drop(struct vb_udp *udp, int error)
+VB_COLD static void count_drop(struct vb_udp *udp, int error)
 {
 	switch (error) {
 	case EFAULT:
@@ -301,7 +301,7 @@ static uint32_t fill_segments(struct vb_udp *udp, const struct vb_udp_message *m
  * Returns 1, or 0 if there was no room for the first segment. Once begun, a message is not left
  * over: segments that find no room are lost, as on any wire.
  */
-VB_SELDOM static uint32_t send_split(struct vb_udp *udp, const struct vb_udp_message *message)
+VB_COLD static uint32_t send_split(struct vb_udp *udp, const struct vb_udp_message *message)
 {
 	struct vb_udp_transmitter *transmitter = &udp->sources[message->source_index].socket;
 	struct mmsghdr *headers = udp->outbox.headers;
@@ -336,8 +336,8 @@ VB_SELDOM static uint32_t send_split(struct vb_udp *udp, const struct vb_udp_mes
 /* --- messages --------------------------------------------------------------------------------- */
 
 /* Returns 1 when the first message is finished, 0 when it must wait. */
-VB_SELDOM static uint32_t on_refused(struct vb_udp *udp, const struct vb_udp_message *message,
-				     int error)
+VB_COLD static uint32_t on_refused(struct vb_udp *udp, const struct vb_udp_message *message,
+				   int error)
 {
 	uint64_t sent = udp->counters[VB_UDP_TX_DATAGRAMS];
 	uint32_t taken;

@@ -38,9 +38,9 @@ vb_err vb_cm_create(const struct vb_cm_config *config, struct vb_cm **cm_out)
 	cm->salt = vb_prng_next(&prng);
 	cm->next_id = (uint32_t)vb_prng_next(&prng);
 	cm->id_key = vb_prng_next(&prng);
-	vb_link_init(&cm->listeners);
-	vb_link_init(&cm->sending);
-	vb_link_init(&cm->talking);
+	vb_list_init(&cm->listeners);
+	vb_list_init(&cm->sending);
+	vb_list_init(&cm->talking);
 	vb_timers_init(&cm->timers);
 	cm->slots = vb_heap_alloc(config->connection_max, sizeof(struct vb_cm_connection *));
 	if (!cm->slots)
@@ -61,11 +61,11 @@ void vb_cm_destroy(struct vb_cm *cm)
 {
 	for (uint32_t i = 0; i < cm->config.connection_max; i++)
 		vb_heap_free(cm->slots[i]);
-	while (vb_link_is_linked(&cm->listeners)) {
+	while (vb_list_is_linked(&cm->listeners)) {
 		struct vb_cm_listener *listener =
-			VB_CONTAINER(cm->listeners.next, struct vb_cm_listener, link);
+			VB_CONTAINER(cm->listeners.next, struct vb_cm_listener, node);
 
-		vb_link_remove(&listener->link);
+		vb_list_remove(&listener->node);
 		vb_heap_free(listener);
 	}
 	vb_timers_fini(&cm->timers);
@@ -140,9 +140,9 @@ struct vb_cm_connection *vb_cm_connection_make(struct vb_cm *cm)
 	connection->self.local_id = claim_id(cm);
 	connection->self.peer_qpn = VB_MAD_QPN;
 	vb_timer_init(&connection->timer, 0);
-	vb_link_init(&connection->waiting);
-	vb_link_init(&connection->talking);
-	vb_link_init(&connection->sending);
+	vb_list_init(&connection->waiting);
+	vb_list_init(&connection->talking);
+	vb_list_init(&connection->sending);
 	vb_cm_index_add(connection, VB_CM_BY_LOCAL_ID,
 			(struct vb_cm_key){ .number = connection->self.local_id });
 	cm->slots[connection->slot] = connection;
@@ -172,8 +172,8 @@ static void free_connection(struct vb_cm_connection *connection)
 	for (int i = 0; i < VB_CM_INDEX_COUNT; i++)
 		vb_cm_index_remove(connection, (enum vb_cm_index)i);
 	vb_timer_remove(&cm->timers, &connection->timer);
-	vb_link_remove(&connection->talking);
-	vb_link_remove(&connection->sending);
+	vb_list_remove(&connection->talking);
+	vb_list_remove(&connection->sending);
 	cm->slots[connection->slot] = NULL;
 	cm->connection_count--;
 	vb_heap_free(connection);
@@ -241,16 +241,16 @@ static void take_from(struct vb_cm_connection *connection, struct vb_cm_mad *mad
 		connection->is_answer_due = false;
 	else
 		connection->is_request_due = false;
-	vb_link_remove(&connection->sending);
+	vb_list_remove(&connection->sending);
 	if (connection->is_request_due)
-		vb_link_append(&cm->sending, &connection->sending);
+		vb_list_append(&cm->sending, &connection->sending);
 	vb_cm_settle(connection);
 }
 
 bool vb_cm_take_mad(struct vb_cm *cm, struct vb_cm_mad *mad)
 {
 	if (!take_refusal(cm, mad)) {
-		if (!vb_link_is_linked(&cm->sending))
+		if (!vb_list_is_linked(&cm->sending))
 			return false;
 		take_from(VB_CONTAINER(cm->sending.next, struct vb_cm_connection, sending), mad);
 	}
@@ -321,13 +321,13 @@ bool vb_cm_take_event(struct vb_cm *cm, struct vb_cm_event *event)
 	struct vb_cm_connection *connection;
 	uint32_t kind;
 
-	if (!vb_link_is_linked(&cm->talking))
+	if (!vb_list_is_linked(&cm->talking))
 		return false;
 	connection = VB_CONTAINER(cm->talking.next, struct vb_cm_connection, talking);
 	kind = (uint32_t)__builtin_ctz(connection->events);
 	connection->events &= ~(1u << kind);
 	describe_event(connection, (enum vb_cm_event_kind)kind, event);
 	if (!connection->events)
-		vb_link_remove(&connection->talking);
+		vb_list_remove(&connection->talking);
 	return true;
 }

@@ -42,7 +42,7 @@ static void withdraw(struct vb_cm_connection *connection)
 	vb_cm_close(connection);
 	connection->is_orphan = true;
 	connection->events = 0;
-	vb_link_remove(&connection->talking);
+	vb_list_remove(&connection->talking);
 	vb_cm_settle(connection);
 }
 

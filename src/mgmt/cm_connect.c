@@ -284,7 +284,7 @@ void vb_cm_connection_destroy(struct vb_cm_connection *connection, uint64_t now_
 	connection->is_unseen = false;
 	connection->owner = NULL;
 	connection->events = 0;
-	vb_link_remove(&connection->talking);
+	vb_list_remove(&connection->talking);
 	part(connection, now_ns);
 	vb_cm_settle(connection);
 }

@@ -32,8 +32,9 @@ struct vb_cm_listener *vb_cm_listener_find(const struct vb_cm *cm,
 {
 	struct vb_cm_listener *for_any = NULL;
 
-	for (struct vb_link *link = cm->listeners.next; link != &cm->listeners; link = link->next) {
-		struct vb_cm_listener *listener = VB_CONTAINER(link, struct vb_cm_listener, link);
+	for (struct vb_list_node *node = cm->listeners.next; node != &cm->listeners;
+	     node = node->next) {
+		struct vb_cm_listener *listener = VB_CONTAINER(node, struct vb_cm_listener, node);
 
 		if (!takes(&listener->service, meaning))
 			continue;
@@ -59,8 +60,9 @@ static bool is_valid(const struct vb_cm_service *service)
 
 static bool is_taken(const struct vb_cm *cm, const struct vb_cm_service *service)
 {
-	for (struct vb_link *link = cm->listeners.next; link != &cm->listeners; link = link->next) {
-		struct vb_cm_listener *other = VB_CONTAINER(link, struct vb_cm_listener, link);
+	for (struct vb_list_node *node = cm->listeners.next; node != &cm->listeners;
+	     node = node->next) {
+		struct vb_cm_listener *other = VB_CONTAINER(node, struct vb_cm_listener, node);
 
 		if (other->service.id == service->id && other->service.takes & service->takes &&
 		    vb_gid_equal(&other->service.address, &service->address))
@@ -89,8 +91,8 @@ vb_err vb_cm_listen(struct vb_cm *cm, const struct vb_cm_service *service, uint3
 		.backlog = backlog ? backlog : 1,
 		.owner = owner,
 	};
-	vb_link_init(&listener->waiting);
-	vb_link_append(&cm->listeners, &listener->link);
+	vb_list_init(&listener->waiting);
+	vb_list_append(&cm->listeners, &listener->node);
 	cm->listener_count++;
 	*listener_out = listener;
 	return VB_OK;
@@ -105,7 +107,7 @@ void vb_cm_listener_admit(struct vb_cm_listener *listener, struct vb_cm_connecti
 {
 	listener->waiting_count++;
 	connection->listener = listener;
-	vb_link_append(&listener->waiting, &connection->waiting);
+	vb_list_append(&listener->waiting, &connection->waiting);
 }
 
 void vb_cm_listener_release(struct vb_cm_connection *connection)
@@ -114,7 +116,7 @@ void vb_cm_listener_release(struct vb_cm_connection *connection)
 		return;
 	connection->listener->waiting_count--;
 	connection->listener = NULL;
-	vb_link_remove(&connection->waiting);
+	vb_list_remove(&connection->waiting);
 }
 
 static void remember(const struct vb_cm_listener *listener, uint64_t now_ns)
@@ -141,7 +143,7 @@ bool vb_cm_had_listener(const struct vb_cm *cm, const struct vb_cm_meaning *mean
 
 void vb_cm_listener_destroy(struct vb_cm_listener *listener, uint64_t now_ns)
 {
-	while (vb_link_is_linked(&listener->waiting)) {
+	while (vb_list_is_linked(&listener->waiting)) {
 		struct vb_cm_connection *connection =
 			VB_CONTAINER(listener->waiting.next, struct vb_cm_connection, waiting);
 
@@ -150,7 +152,7 @@ void vb_cm_listener_destroy(struct vb_cm_listener *listener, uint64_t now_ns)
 			vb_cm_connection_destroy(connection, now_ns);
 	}
 	remember(listener, now_ns);
-	vb_link_remove(&listener->link);
+	vb_list_remove(&listener->node);
 	listener->cm->listener_count--;
 	vb_heap_free(listener);
 }

@@ -45,8 +45,8 @@ struct vb_cm_listener {
 	struct vb_cm_service service;
 	uint32_t backlog;
 	uint32_t waiting_count;
-	struct vb_link waiting; /* connections whose request the program has not decided */
-	struct vb_link link; /* in the machine's list */
+	struct vb_list_node waiting; /* connections whose request the program has not decided */
+	struct vb_list_node node; /* in the machine's list */
 	void *owner;
 };
 
@@ -67,7 +67,7 @@ struct vb_cm_connection {
 	vb_qpn local_qpn;
 	struct vb_cm_qp qp;
 	struct vb_cm_listener *listener; /* while it counts in the backlog */
-	struct vb_link waiting;
+	struct vb_list_node waiting;
 
 	struct vb_timer timer; /* the next retry, or the end of TIMEWAIT */
 	uint64_t retry_ns;
@@ -75,13 +75,13 @@ struct vb_cm_connection {
 	uint32_t retries_left;
 
 	uint32_t events; /* 1 << enum vb_cm_event_kind */
-	struct vb_link talking; /* in the machine's list, while it has events */
+	struct vb_list_node talking; /* in the machine's list, while it has events */
 	bool has_closing;
 	bool has_answer;
 	bool is_request_due;
 	bool is_retry; /* the due message was sent before */
 	bool is_answer_due;
-	struct vb_link sending; /* in the machine's list, while something is due */
+	struct vb_list_node sending; /* in the machine's list, while something is due */
 	struct vb_cm_entry entries[VB_CM_INDEX_COUNT];
 	enum vb_mad_kind answer_kind;
 	uint8_t request[VB_MAD_SIZE];
@@ -103,9 +103,9 @@ struct vb_cm {
 	struct vb_cm_connection **slots; /* config.connection_max */
 	struct vb_cm_connection **buckets[VB_CM_INDEX_COUNT];
 	uint32_t bucket_mask;
-	struct vb_link listeners;
-	struct vb_link sending;
-	struct vb_link talking;
+	struct vb_list_node listeners;
+	struct vb_list_node sending;
+	struct vb_list_node talking;
 	struct vb_timers timers;
 	struct vb_cm_closed closed[VB_CM_CLOSED_LISTENERS]; /* ring */
 	uint32_t closed_next;

@@ -43,8 +43,8 @@ void vb_cm_set_rows(struct vb_cm *cm, struct vb_cm_row *rows)
 
 static void note_due(struct vb_cm_connection *connection)
 {
-	if (!vb_link_is_linked(&connection->sending))
-		vb_link_append(&connection->cm->sending, &connection->sending);
+	if (!vb_list_is_linked(&connection->sending))
+		vb_list_append(&connection->cm->sending, &connection->sending);
 }
 
 static void start_retry_timer(struct vb_cm_connection *connection, uint64_t now_ns)
@@ -79,7 +79,7 @@ void vb_cm_stop_request(struct vb_cm_connection *connection)
 	connection->is_request_due = false;
 	vb_timer_stop(&connection->timer);
 	if (!connection->is_answer_due)
-		vb_link_remove(&connection->sending);
+		vb_list_remove(&connection->sending);
 }
 
 void vb_cm_send_answer(struct vb_cm_connection *connection, const struct vb_mad *mad)
@@ -104,8 +104,8 @@ void vb_cm_note_event(struct vb_cm_connection *connection, enum vb_cm_event_kind
 	if (kind == VB_CM_REJECTED)
 		connection->events &= ~(1u << VB_CM_RESPONSE);
 	connection->events |= 1u << kind;
-	if (!vb_link_is_linked(&connection->talking))
-		vb_link_append(&connection->cm->talking, &connection->talking);
+	if (!vb_list_is_linked(&connection->talking))
+		vb_list_append(&connection->cm->talking, &connection->talking);
 }
 
 /*

@@ -10,9 +10,9 @@
 /* Whether the engine has no work except, perhaps, for this QP. */
 static bool is_only_work(const struct vb_nic *nic, const struct vb_qp *qp)
 {
-	return (!vb_link_is_linked(&nic->active) ||
+	return (!vb_list_is_linked(&nic->active) ||
 		(nic->active.next == &qp->active && nic->active.prev == &qp->active)) &&
-	       !vb_link_is_linked(&nic->sent) && !vb_link_is_linked(&nic->overruns) &&
+	       !vb_list_is_linked(&nic->sent) && !vb_list_is_linked(&nic->overruns) &&
 	       !vb_nic_is_rung(nic);
 }
 
@@ -58,7 +58,7 @@ uint32_t vb_qp_send_at_once(struct vb_qp *qp, uint64_t now_ns, struct vb_slot sl
 	if (vb_rc_has_request(qp) || vb_rc_owes_reply(&qp->responder))
 		vb_qp_schedule(qp);
 	else
-		vb_link_remove(&qp->active);
+		vb_list_remove(&qp->active);
 	nic->line_room[qp->line] -= qp->line ? 1 : 0;
 	count_packets(nic, slots, count);
 	return count;

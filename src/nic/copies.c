@@ -62,8 +62,8 @@ void vb_copies_expect(struct vb_copies *copies, const struct vb_flow *flow,
 	row->copies[0] = copy_of(flow, packet);
 }
 
-VB_APART bool vb_copies_take(struct vb_copies *copies, const struct vb_flow *flow,
-			     const struct vb_packet *packet)
+VB_NOINLINE bool vb_copies_take(struct vb_copies *copies, const struct vb_flow *flow,
+				const struct vb_packet *packet)
 {
 	struct row *row = row_of(copies, packet);
 	struct copy wanted = copy_of(flow, packet);

@@ -34,7 +34,7 @@ vb_err vb_cq_create(struct vb_nic *nic, uint32_t depth, void *owner_context, str
 	cq->nic = nic;
 	cq->depth = depth;
 	cq->mask = ring - 1;
-	vb_link_init(&cq->overrun);
+	vb_list_init(&cq->overrun);
 	vb_timer_init(&cq->timer, VB_TIMER_CQ);
 	vb_event_source_init(&cq->source, VB_SOURCE_CQ, owner_context);
 	nic->object_count++;
@@ -55,7 +55,7 @@ vb_err vb_cq_destroy(struct vb_cq *cq)
 		return VB_EBUSY;
 	vb_timer_remove(&nic->timers, &cq->timer);
 	nic->timer_count--;
-	vb_link_remove(&cq->overrun);
+	vb_list_remove(&cq->overrun);
 	vb_event_source_fini(&cq->source);
 	nic->object_count--;
 	vb_heap_free(cq->entries);
@@ -121,7 +121,7 @@ static void raise_armed(struct vb_cq *cq)
  * An armed CQ got a completion it was armed for: raises the event now, or a little later together
  * with others.
  */
-VB_APART static void on_awaited(struct vb_cq *cq)
+VB_NOINLINE static void on_awaited(struct vb_cq *cq)
 {
 	bool by_count = cq->moderation_count > 1;
 
@@ -141,16 +141,16 @@ void vb_cq_on_timer(struct vb_cq *cq)
 		raise_armed(cq);
 }
 
-VB_SELDOM void vb_cq_on_overrun(struct vb_cq *cq, const struct vb_qp *qp)
+VB_COLD void vb_cq_on_overrun(struct vb_cq *cq, const struct vb_qp *qp)
 {
 	if (cq->has_overrun) {
 		/* A QP that came into use since then must fail now. */
-		if (vb_qp_state_now(qp) != VB_STATE_ERR && !vb_link_is_linked(&cq->overrun))
-			vb_link_append(&cq->nic->overruns, &cq->overrun);
+		if (vb_qp_state_now(qp) != VB_STATE_ERR && !vb_list_is_linked(&cq->overrun))
+			vb_list_append(&cq->nic->overruns, &cq->overrun);
 		return;
 	}
 	cq->has_overrun = true;
-	vb_link_append(&cq->nic->overruns, &cq->overrun);
+	vb_list_append(&cq->nic->overruns, &cq->overrun);
 	vb_event_raise(cq->nic, &cq->source, VB_EVENT_CQ_ERR);
 }
 

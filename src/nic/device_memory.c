@@ -19,14 +19,14 @@ static uint64_t align_up(uint64_t value, uint64_t alignment)
  * there is none.
  */
 static vb_dma_addr find_gap(struct vb_nic *nic, uint64_t length, uint64_t alignment,
-			    struct vb_link **before)
+			    struct vb_list_node **before)
 {
 	uint64_t end = nic->config.device_memory + nic->config.device_memory_length;
 	vb_dma_addr at = align_up(nic->config.device_memory, alignment);
-	struct vb_link *link;
+	struct vb_list_node *node;
 
-	for (link = nic->device_memories.next; link != &nic->device_memories; link = link->next) {
-		const struct vb_dm *dm = VB_CONTAINER(link, struct vb_dm, link);
+	for (node = nic->device_memories.next; node != &nic->device_memories; node = node->next) {
+		const struct vb_dm *dm = VB_CONTAINER(node, struct vb_dm, node);
 
 		if (at <= dm->address && length <= dm->address - at)
 			break;
@@ -34,13 +34,13 @@ static vb_dma_addr find_gap(struct vb_nic *nic, uint64_t length, uint64_t alignm
 	}
 	if (at > end || length > end - at)
 		return 0;
-	*before = link;
+	*before = node;
 	return at;
 }
 
 vb_err vb_dm_create(struct vb_nic *nic, uint64_t length, uint32_t log_align, struct vb_dm **dm_out)
 {
-	struct vb_link *before;
+	struct vb_list_node *before;
 	struct vb_dm *dm;
 	vb_dma_addr at;
 
@@ -59,7 +59,7 @@ vb_err vb_dm_create(struct vb_nic *nic, uint64_t length, uint32_t log_align, str
 	dm->nic = nic;
 	dm->address = at;
 	dm->length = length;
-	vb_link_append(before, &dm->link);
+	vb_list_append(before, &dm->node);
 	nic->object_count++;
 	*dm_out = dm;
 	return VB_OK;
@@ -69,7 +69,7 @@ vb_err vb_dm_destroy(struct vb_dm *dm)
 {
 	if (dm->region_count)
 		return VB_EBUSY;
-	vb_link_remove(&dm->link);
+	vb_list_remove(&dm->node);
 	dm->nic->object_count--;
 	vb_heap_free(dm);
 	return VB_OK;

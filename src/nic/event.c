@@ -5,7 +5,7 @@
 void vb_event_source_init(struct vb_event_source *source, enum vb_event_source_kind kind,
 			  void *owner_context)
 {
-	vb_link_init(&source->link);
+	vb_list_init(&source->node);
 	source->pending = 0;
 	source->kind = kind;
 	source->owner_context = owner_context;
@@ -13,15 +13,15 @@ void vb_event_source_init(struct vb_event_source *source, enum vb_event_source_k
 
 void vb_event_source_fini(struct vb_event_source *source)
 {
-	vb_link_remove(&source->link);
+	vb_list_remove(&source->node);
 	source->pending = 0;
 }
 
 void vb_event_raise(struct vb_nic *nic, struct vb_event_source *source, enum vb_event_kind kind)
 {
 	source->pending |= 1u << kind;
-	if (!vb_link_is_linked(&source->link))
-		vb_link_append(&nic->eventful, &source->link);
+	if (!vb_list_is_linked(&source->node))
+		vb_list_append(&nic->eventful, &source->node);
 }
 
 static struct vb_event event_of(struct vb_event_source *source, enum vb_event_kind kind)
@@ -44,21 +44,21 @@ static struct vb_event event_of(struct vb_event_source *source, enum vb_event_ki
 
 bool vb_nic_has_events(const struct vb_nic *nic)
 {
-	return vb_link_is_linked(&nic->eventful);
+	return vb_list_is_linked(&nic->eventful);
 }
 
 uint32_t vb_nic_take_events(struct vb_nic *nic, struct vb_event *events, uint32_t capacity)
 {
 	uint32_t count = 0;
 
-	while (count < capacity && vb_link_is_linked(&nic->eventful)) {
+	while (count < capacity && vb_list_is_linked(&nic->eventful)) {
 		struct vb_event_source *source =
-			VB_CONTAINER(nic->eventful.next, struct vb_event_source, link);
+			VB_CONTAINER(nic->eventful.next, struct vb_event_source, node);
 		enum vb_event_kind kind = (enum vb_event_kind)__builtin_ctz(source->pending);
 
 		source->pending &= source->pending - 1;
 		if (!source->pending)
-			vb_link_remove(&source->link);
+			vb_list_remove(&source->node);
 		events[count++] = event_of(source, kind);
 	}
 	return count;

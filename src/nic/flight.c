@@ -13,7 +13,7 @@ _Static_assert(VB_FLIGHT_COUNT == 1u << (64 - HASH_SHIFT), "every hash has its e
 
 void vb_flight_init(struct vb_flight *flight)
 {
-	vb_link_init(&flight->waiting);
+	vb_list_init(&flight->waiting);
 }
 
 static struct vb_flight *find(struct vb_nic *nic, const struct vb_gid *gid, vb_qpn qpn)
@@ -53,7 +53,7 @@ void vb_flight_enter(struct vb_qp *qp)
 void vb_flight_wake(const struct vb_nic *nic, struct vb_flight *flight)
 {
 	if (flight->turn || flight->bytes >= nic->config.flight_bytes_max ||
-	    !vb_link_is_linked(&flight->waiting))
+	    !vb_list_is_linked(&flight->waiting))
 		return;
 	flight->turn = VB_CONTAINER(flight->waiting.next, struct vb_qp, waiting);
 	vb_qp_schedule(flight->turn);
@@ -62,7 +62,7 @@ void vb_flight_wake(const struct vb_nic *nic, struct vb_flight *flight)
 /* Leaves the queue, and frees the turn if the QP had it. */
 static void step_out(struct vb_qp *qp)
 {
-	vb_link_remove(&qp->waiting);
+	vb_list_remove(&qp->waiting);
 	if (qp->flight->turn == qp)
 		qp->flight->turn = NULL;
 }
@@ -85,14 +85,14 @@ void vb_flight_wait(struct vb_qp *qp)
 	/* A QP that has used its turn goes to the end of the queue. */
 	if (flight->turn == qp)
 		step_out(qp);
-	if (!vb_link_is_linked(&qp->waiting))
-		vb_link_append(&flight->waiting, &qp->waiting);
+	if (!vb_list_is_linked(&qp->waiting))
+		vb_list_append(&flight->waiting, &qp->waiting);
 	vb_flight_wake(qp->nic, flight);
 }
 
 void vb_flight_pass(struct vb_qp *qp)
 {
-	if (!qp->flight || !vb_link_is_linked(&qp->flight->waiting))
+	if (!qp->flight || !vb_list_is_linked(&qp->flight->waiting))
 		return;
 	step_out(qp);
 	vb_flight_wake(qp->nic, qp->flight);

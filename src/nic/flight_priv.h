@@ -23,7 +23,7 @@ struct vb_qp;
 
 struct vb_flight {
 	uint64_t bytes; /* in flight; each packet counts as if it were full */
-	struct vb_link waiting; /* QPs that found it full, in order of arrival */
+	struct vb_list_node waiting; /* QPs that found it full, in order of arrival */
 	struct vb_qp *turn; /* the waiting QP that may send now */
 };
 

@@ -14,8 +14,8 @@ bool vb_nic_has_moved_enough(const struct vb_nic *nic)
 void vb_qp_set_line(struct vb_qp *qp, uint32_t line, struct vb_reach *reach)
 {
 	VB_CHECK(line < VB_LINE_COUNT);
-	if (vb_link_is_linked(&qp->active)) { /* perhaps among those that wait for room */
-		vb_link_remove(&qp->active);
+	if (vb_list_is_linked(&qp->active)) { /* perhaps among those that wait for room */
+		vb_list_remove(&qp->active);
 		vb_qp_schedule(qp);
 	}
 	qp->line = (uint16_t)line;
@@ -60,19 +60,19 @@ uint32_t vb_qp_line(const struct vb_qp *qp)
 
 void vb_nic_set_line_room(struct vb_nic *nic, uint32_t line, uint32_t packets)
 {
-	struct vb_link waiting;
+	struct vb_list_node waiting;
 
 	VB_CHECK(line < VB_LINE_COUNT);
 	nic->line_room[line] = packets;
-	if (!packets || !vb_link_is_linked(&nic->roomless))
+	if (!packets || !vb_list_is_linked(&nic->roomless))
 		return;
-	vb_link_init(&waiting);
-	vb_link_append_all(&waiting, &nic->roomless);
-	while (vb_link_is_linked(&waiting)) {
+	vb_list_init(&waiting);
+	vb_list_append_all(&waiting, &nic->roomless);
+	while (vb_list_is_linked(&waiting)) {
 		struct vb_qp *qp = VB_CONTAINER(waiting.next, struct vb_qp, active);
 
-		vb_link_remove(&qp->active);
-		vb_link_append(qp->line == line ? &nic->active : &nic->roomless, &qp->active);
+		vb_list_remove(&qp->active);
+		vb_list_append(qp->line == line ? &nic->active : &nic->roomless, &qp->active);
 	}
 }
 
@@ -83,7 +83,7 @@ uint32_t vb_nic_line_room(const struct vb_nic *nic, uint32_t line)
 
 bool vb_nic_has_waiting_lines(const struct vb_nic *nic)
 {
-	return vb_link_is_linked(&nic->roomless);
+	return vb_list_is_linked(&nic->roomless);
 }
 
 void vb_nic_drop_line(struct vb_nic *nic, uint32_t line)

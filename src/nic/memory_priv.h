@@ -29,7 +29,7 @@ struct vb_mw {
 
 struct vb_dm {
 	struct vb_nic *nic;
-	struct vb_link link;
+	struct vb_list_node node;
 	vb_dma_addr address;
 	uint64_t length;
 	uint32_t region_count;

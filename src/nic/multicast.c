@@ -7,7 +7,7 @@
 #define MEMBERS_FIRST 4u
 
 struct vb_group {
-	struct vb_link link;
+	struct vb_list_node node;
 	struct vb_gid gid;
 	struct vb_qp **members;
 	uint32_t count;
@@ -16,8 +16,9 @@ struct vb_group {
 
 static struct vb_group *find_group(const struct vb_nic *nic, const struct vb_gid *gid)
 {
-	for (struct vb_link *link = nic->groups.next; link != &nic->groups; link = link->next) {
-		struct vb_group *group = VB_CONTAINER(link, struct vb_group, link);
+	for (struct vb_list_node *node = nic->groups.next; node != &nic->groups;
+	     node = node->next) {
+		struct vb_group *group = VB_CONTAINER(node, struct vb_group, node);
 
 		if (vb_gid_equal(&group->gid, gid))
 			return group;
@@ -63,7 +64,7 @@ static struct vb_group *add_group(struct vb_nic *nic, const struct vb_gid *gid)
 		return NULL;
 	}
 	group->gid = *gid;
-	vb_link_append(&nic->groups, &group->link);
+	vb_list_append(&nic->groups, &group->node);
 	return group;
 }
 
@@ -71,10 +72,10 @@ static void drop_if_empty(struct vb_nic *nic, struct vb_group *group)
 {
 	if (group->count)
 		return;
-	vb_link_remove(&group->link);
+	vb_list_remove(&group->node);
 	vb_heap_free(group->members);
 	vb_heap_free(group);
-	if (vb_link_is_linked(&nic->groups))
+	if (vb_list_is_linked(&nic->groups))
 		return;
 	vb_copies_destroy(nic->copies);
 	nic->copies = NULL;

@@ -117,13 +117,13 @@ vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out
 	vb_icrc_memo_init(&nic->icrc_received);
 	for (uint32_t i = 0; i < VB_FLIGHT_COUNT; i++)
 		vb_flight_init(&nic->flights[i]);
-	vb_link_init(&nic->active);
-	vb_link_init(&nic->roomless);
-	vb_link_init(&nic->sent);
-	vb_link_init(&nic->eventful);
-	vb_link_init(&nic->overruns);
-	vb_link_init(&nic->groups);
-	vb_link_init(&nic->device_memories);
+	vb_list_init(&nic->active);
+	vb_list_init(&nic->roomless);
+	vb_list_init(&nic->sent);
+	vb_list_init(&nic->eventful);
+	vb_list_init(&nic->overruns);
+	vb_list_init(&nic->groups);
+	vb_list_init(&nic->device_memories);
 	nic->qpn_next = nic->config.qpn_first +
 			(uint32_t)vb_prng_below(&nic->prng, nic->config.qpn_count);
 	nic->srqn_next = (uint32_t)vb_prng_below(&nic->prng, 1u << 24);
@@ -240,7 +240,7 @@ uint16_t vb_nic_source_port(const struct vb_nic *nic, uint32_t flow_label, vb_qp
 	return nic->config.source_ports[port & (nic->config.source_port_count - 1)];
 }
 
-VB_SELDOM void vb_nic_drop(struct vb_nic *nic, enum vb_drop drop)
+VB_COLD void vb_nic_drop(struct vb_nic *nic, enum vb_drop drop)
 {
 	nic->counters.drops[drop]++;
 }
@@ -257,10 +257,10 @@ vb_err vb_nic_add_timer(struct vb_nic *nic)
 void vb_nic_begin(struct vb_nic *nic, uint64_t now_ns)
 {
 	nic->now_ns = now_ns;
-	while (vb_link_is_linked(&nic->sent)) {
+	while (vb_list_is_linked(&nic->sent)) {
 		struct vb_qp *qp = VB_CONTAINER(nic->sent.next, struct vb_qp, sent);
 
-		vb_link_remove(&qp->sent);
+		vb_list_remove(&qp->sent);
 		vb_unreliable_complete_sent(qp);
 	}
 	vb_nic_settle(nic);
@@ -310,14 +310,14 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 	nic->batch.last = NULL;
 	nic->direct_left = VB_DIRECT_TURN;
 	take_doorbells(nic);
-	while (count < capacity && vb_link_is_linked(&nic->active) && nic->direct_left) {
+	while (count < capacity && vb_list_is_linked(&nic->active) && nic->direct_left) {
 		struct vb_qp *qp = VB_CONTAINER(nic->active.next, struct vb_qp, active);
 		uint32_t begin = count;
 		uint32_t turn_end = min32(capacity, count + turn_length(nic, qp));
 
-		vb_link_remove(&qp->active);
+		vb_list_remove(&qp->active);
 		if (count == turn_end) {
-			vb_link_append(&nic->roomless, &qp->active);
+			vb_list_append(&nic->roomless, &qp->active);
 			continue;
 		}
 		nic->line_now = qp->line;
@@ -375,8 +375,8 @@ bool vb_nic_is_rung(const struct vb_nic *nic)
 
 bool vb_nic_has_work(const struct vb_nic *nic)
 {
-	return vb_link_is_linked(&nic->active) || vb_link_is_linked(&nic->sent) ||
-	       vb_link_is_linked(&nic->overruns) || vb_nic_is_rung(nic);
+	return vb_list_is_linked(&nic->active) || vb_list_is_linked(&nic->sent) ||
+	       vb_list_is_linked(&nic->overruns) || vb_nic_is_rung(nic);
 }
 
 static bool owes_mere_ack(const struct vb_qp *qp)
@@ -389,11 +389,11 @@ bool vb_nic_owes_mere_acks(const struct vb_nic *nic)
 {
 	uint32_t count = 0;
 
-	if (vb_link_is_linked(&nic->sent) || vb_nic_is_rung(nic))
+	if (vb_list_is_linked(&nic->sent) || vb_nic_is_rung(nic))
 		return false;
-	for (struct vb_link *link = nic->active.next; link != &nic->active; link = link->next)
+	for (struct vb_list_node *node = nic->active.next; node != &nic->active; node = node->next)
 		if (++count > ACKS_NOT_URGENT ||
-		    !owes_mere_ack(VB_CONTAINER(link, struct vb_qp, active)))
+		    !owes_mere_ack(VB_CONTAINER(node, struct vb_qp, active)))
 			return false;
 	return count;
 }
@@ -405,8 +405,9 @@ static bool uses_cq(const struct vb_qp *qp, const struct vb_cq *cq)
 		return true;
 	if (!qp->xrcd)
 		return false;
-	for (struct vb_link *link = qp->xrcd->srqs.next; link != &qp->xrcd->srqs; link = link->next)
-		if (VB_CONTAINER(link, struct vb_srq, in_xrcd)->cq == cq)
+	for (struct vb_list_node *node = qp->xrcd->srqs.next; node != &qp->xrcd->srqs;
+	     node = node->next)
+		if (VB_CONTAINER(node, struct vb_srq, in_xrcd)->cq == cq)
 			return true;
 	return false;
 }
@@ -429,10 +430,10 @@ static void fail_users_of(struct vb_nic *nic, const struct vb_cq *cq)
 void vb_nic_settle(struct vb_nic *nic)
 {
 	/* Failing a QP fills its other CQ with flushes, which may then overrun. */
-	while (vb_link_is_linked(&nic->overruns)) {
+	while (vb_list_is_linked(&nic->overruns)) {
 		struct vb_cq *cq = VB_CONTAINER(nic->overruns.next, struct vb_cq, overrun);
 
-		vb_link_remove(&cq->overrun);
+		vb_list_remove(&cq->overrun);
 		fail_users_of(nic, cq);
 	}
 }

@@ -27,7 +27,7 @@ enum vb_timer_kind { VB_TIMER_QP, VB_TIMER_CQ };
 enum vb_event_source_kind { VB_SOURCE_QP, VB_SOURCE_CQ, VB_SOURCE_SRQ };
 
 struct vb_event_source {
-	struct vb_link link;
+	struct vb_list_node node;
 	uint32_t pending; /* one bit for each enum vb_event_kind */
 	enum vb_event_source_kind kind;
 	void *owner_context;
@@ -57,12 +57,12 @@ struct vb_nic {
 
 	/* QPs whose rings have new entries: any thread pushes, the engine takes the whole stack. */
 	_Atomic(struct vb_qp *) doorbells;
-	struct vb_link active; /* QPs that may have something to send */
-	struct vb_link roomless; /* QPs that may, but whose shared-memory link has no room */
+	struct vb_list_node active; /* QPs that may have something to send */
+	struct vb_list_node roomless; /* QPs that may, but whose shared-memory link has no room */
 	/* UC and UD QPs whose requests complete once the link has read their packets. */
-	struct vb_link sent;
-	struct vb_link eventful; /* objects with pending events, oldest first */
-	struct vb_link overruns; /* CQs that overran and whose QPs are not in error yet */
+	struct vb_list_node sent;
+	struct vb_list_node eventful; /* objects with pending events, oldest first */
+	struct vb_list_node overruns; /* CQs that overran and whose QPs are not in error yet */
 	struct vb_timers timers;
 	uint32_t timer_count;
 	struct vb_batch batch;
@@ -90,9 +90,9 @@ struct vb_nic {
 	uint32_t key_count;
 	uint32_t object_count; /* objects that must be destroyed before the adapter */
 
-	struct vb_link groups; /* multicast groups */
+	struct vb_list_node groups; /* multicast groups */
 	struct vb_copies *copies; /* exists as long as there is a group */
-	struct vb_link device_memories; /* by address */
+	struct vb_list_node device_memories; /* by address */
 	struct vb_gid gids[VB_GID_COUNT];
 	uint16_t pkeys[VB_PKEY_COUNT];
 	struct vb_counters counters;
@@ -107,7 +107,7 @@ struct vb_pd {
 struct vb_xrcd {
 	struct vb_nic *nic;
 	uint32_t number;
-	struct vb_link srqs;
+	struct vb_list_node srqs;
 	uint32_t user_count;
 };
 

@@ -34,7 +34,7 @@ vb_err vb_xrcd_create(struct vb_nic *nic, struct vb_xrcd **xrcd_out)
 		return VB_ENOMEM;
 	xrcd->nic = nic;
 	xrcd->number = ++nic->domain_next;
-	vb_link_init(&xrcd->srqs);
+	vb_list_init(&xrcd->srqs);
 	nic->object_count++;
 	*xrcd_out = xrcd;
 	return VB_OK;

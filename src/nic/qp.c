@@ -222,9 +222,9 @@ vb_err vb_qp_create(struct vb_pd *pd, const struct vb_qp_init *init, struct vb_q
 	qp->xrcd = init->xrcd;
 	qp->signal_all = init->signal_all;
 	qp->inline_max = init->inline_max;
-	vb_link_init(&qp->active);
-	vb_link_init(&qp->sent);
-	vb_link_init(&qp->waiting);
+	vb_list_init(&qp->active);
+	vb_list_init(&qp->sent);
+	vb_list_init(&qp->waiting);
 	vb_timer_init(&qp->timer, VB_TIMER_QP);
 	vb_event_source_init(&qp->source, VB_SOURCE_QP, init->owner_context);
 	count_users(qp, 1);
@@ -271,7 +271,7 @@ vb_err vb_qp_destroy(struct vb_qp *qp)
 	vb_qp_reset(qp);
 	vb_mw_unbind_all(qp);
 	unring(qp);
-	vb_link_remove(&qp->active);
+	vb_list_remove(&qp->active);
 	vb_timer_remove(&nic->timers, &qp->timer);
 	nic->timer_count--;
 	vb_event_source_fini(&qp->source);
@@ -299,7 +299,7 @@ void vb_qp_reset(struct vb_qp *qp)
 		vb_srq_purge_xrc(qp);
 	vb_timer_stop(&qp->timer);
 	vb_flight_leave(qp);
-	vb_link_remove(&qp->sent);
+	vb_list_remove(&qp->sent);
 	vb_qp_set_line(qp, 0, NULL);
 	vb_queue_reset(&qp->sq);
 	vb_queue_reset(&qp->rq);
@@ -345,7 +345,7 @@ void vb_qp_publish(struct vb_qp *qp)
 	vb_shown_change_end(shown, row, sizeof(*row));
 }
 
-VB_SELDOM void vb_qp_on_established(struct vb_qp *qp)
+VB_COLD void vb_qp_on_established(struct vb_qp *qp)
 {
 	if (vb_qp_state_now(qp) == VB_STATE_RTR)
 		vb_event_raise(qp->nic, &qp->source, VB_EVENT_COMM_EST);
@@ -355,8 +355,8 @@ VB_SELDOM void vb_qp_on_established(struct vb_qp *qp)
 
 void vb_qp_schedule(struct vb_qp *qp)
 {
-	if (!vb_link_is_linked(&qp->active))
-		vb_link_append(&qp->nic->active, &qp->active);
+	if (!vb_list_is_linked(&qp->active))
+		vb_list_append(&qp->nic->active, &qp->active);
 }
 
 void vb_qp_on_doorbell(struct vb_qp *qp)

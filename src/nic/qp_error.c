@@ -14,7 +14,7 @@ void vb_qp_flush_send(struct vb_qp *qp)
 
 	if (!vb_qp_is_reliable(qp))
 		vb_unreliable_complete_sent(qp); /* their packets are sent */
-	vb_link_remove(&qp->sent);
+	vb_list_remove(&qp->sent);
 	while (requester->done_index != end)
 		vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_WR_FLUSH_ERR);
 	requester->send_index = end;
@@ -39,7 +39,7 @@ void vb_qp_flush_recv(struct vb_qp *qp)
 		vb_qp_complete_receive(qp, VB_STATUS_WR_FLUSH_ERR, NULL, 0);
 }
 
-VB_SELDOM void vb_qp_enter_error(struct vb_qp *qp)
+VB_COLD void vb_qp_enter_error(struct vb_qp *qp)
 {
 	if (vb_qp_state_now(qp) == VB_STATE_ERR)
 		return;

@@ -147,11 +147,11 @@ struct vb_qp {
 	uint32_t pd_number;
 	uint16_t line; /* shared-memory link of its packets; 0: the wire */
 	uint16_t peer_line; /* link that its peer may have chosen while `line` is 0; 0: none */
-	struct vb_link active; /* in nic->active */
-	struct vb_link sent; /* in nic->sent */
+	struct vb_list_node active; /* in nic->active */
+	struct vb_list_node sent; /* in nic->sent */
 	struct vb_flow flow; /* of packets to the peer */
 	struct vb_flight *flight; /* to the peer, or NULL */
-	struct vb_link waiting; /* in flight->waiting */
+	struct vb_list_node waiting; /* in flight->waiting */
 	uint32_t flight_bytes; /* its share of flight->bytes */
 	uint32_t packet_bytes; /* how much each packet counts */
 	uint32_t flight_packets_max; /* limit of the QP by itself, in full packets */
@@ -209,7 +209,7 @@ static inline bool vb_flight_is_full(const struct vb_qp *qp)
 	const struct vb_flight *flight = qp->flight;
 
 	return flight && (flight->bytes >= qp->nic->config.flight_bytes_max ||
-			  (vb_link_is_linked(&flight->waiting) && flight->turn != qp));
+			  (vb_list_is_linked(&flight->waiting) && flight->turn != qp));
 }
 
 /* Whether one more packet uses up the room. */

@@ -133,7 +133,7 @@ struct vb_cq {
 	_Atomic uint32_t armed; /* 0, VB_ARMED_NEXT or VB_ARMED_SOLICITED */
 	bool has_overrun;
 	bool is_silent; /* the CQ is never armed */
-	struct vb_link overrun; /* in nic->overruns until its QPs are in error */
+	struct vb_list_node overrun; /* in nic->overruns until its QPs are in error */
 	uint16_t moderation_count;
 	uint16_t moderation_period_us;
 	uint32_t moderated; /* completions since the event became due but was held back */
@@ -186,7 +186,7 @@ void vb_cq_on_timer(struct vb_cq *cq);
 struct vb_srq {
 	struct vb_pd *pd;
 	struct vb_xrcd *xrcd;
-	struct vb_link in_xrcd;
+	struct vb_list_node in_xrcd;
 	struct vb_cq *cq;
 	struct vb_queue queue;
 	uint32_t number;

@@ -15,7 +15,7 @@
 static inline bool vb_rc_has_request(const struct vb_qp *qp)
 {
 	return qp->requester.send_index != vb_queue_posted(&qp->sq) ||
-	       vb_link_is_linked(&qp->waiting);
+	       vb_list_is_linked(&qp->waiting);
 }
 
 static inline bool vb_rc_owes_reply(const struct vb_responder *responder)

@@ -197,7 +197,7 @@ static enum hold why_held(const struct vb_qp *qp)
  * The request at send_index cannot be sent. Those before it may still succeed, so its completion
  * waits.
  */
-VB_SELDOM static void fail_current(struct vb_qp *qp, enum vb_status status)
+VB_COLD static void fail_current(struct vb_qp *qp, enum vb_status status)
 {
 	qp->requester.has_failed = true;
 	qp->requester.failure = (uint8_t)status;

@@ -25,7 +25,7 @@ static uint32_t psn_count(const struct vb_qp *qp, const struct vb_packet *packet
 	return count ? count : 1;
 }
 
-VB_SELDOM void vb_rc_refuse(struct vb_qp *qp, enum vb_verdict verdict, vb_psn psn)
+VB_COLD void vb_rc_refuse(struct vb_qp *qp, enum vb_verdict verdict, vb_psn psn)
 {
 	struct vb_responder *responder = &qp->responder;
 
@@ -190,7 +190,7 @@ void vb_rc_on_receives(struct vb_qp *qp)
  * peer must still go back for them. Otherwise the peer is owed the ACK that the NAK may have
  * replaced.
  */
-VB_SELDOM static void replace_nak(struct vb_qp *qp)
+VB_COLD static void replace_nak(struct vb_qp *qp)
 {
 	struct vb_responder *responder = &qp->responder;
 
@@ -259,7 +259,7 @@ static void on_expected(struct vb_qp *qp, const struct vb_frame *frame,
 	}
 }
 
-VB_SELDOM static void on_gap(struct vb_qp *qp, const struct vb_packet *packet)
+VB_COLD static void on_gap(struct vb_qp *qp, const struct vb_packet *packet)
 {
 	struct vb_responder *responder = &qp->responder;
 	vb_psn end = vb_psn_add(packet->bth.psn, 1);
@@ -327,7 +327,7 @@ static void repeat(struct vb_qp *qp, struct vb_resource *resource, const struct 
  * Our reply may have been lost. Reads are safe to repeat; atomics are answered from the saved
  * result.
  */
-VB_SELDOM static void on_duplicate(struct vb_qp *qp, const struct vb_packet *packet)
+VB_COLD static void on_duplicate(struct vb_qp *qp, const struct vb_packet *packet)
 {
 	struct vb_resource *resource;
 

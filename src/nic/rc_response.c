@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "wire/syndrome.h"
 
-VB_SELDOM void vb_rc_fail(struct vb_qp *qp, enum vb_status status)
+VB_COLD void vb_rc_fail(struct vb_qp *qp, enum vb_status status)
 {
 	struct vb_requester *requester = &qp->requester;
 

@@ -78,7 +78,7 @@ void vb_rc_timers_on_rnr_nak(struct vb_qp *qp, uint8_t code)
 	vb_timer_start(&qp->nic->timers, &qp->timer, qp->nic->now_ns + vb_rnr_timer_ns(code));
 }
 
-VB_SELDOM void vb_rc_retry(struct vb_qp *qp, vb_psn psn)
+VB_COLD void vb_rc_retry(struct vb_qp *qp, vb_psn psn)
 {
 	struct vb_requester *requester = &qp->requester;
 

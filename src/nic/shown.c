@@ -21,7 +21,7 @@ void vb_shown_change_begin(void *shown, uint32_t *generation)
 }
 
 /* The first word holds the generation and is written last. */
-VB_APART void vb_shown_change_end(void *shown, const void *row, uint32_t size)
+VB_NOINLINE void vb_shown_change_end(void *shown, const void *row, uint32_t size)
 {
 	uint64_t *to = shown;
 	uint64_t words[ROW_WORDS_MAX];
@@ -115,8 +115,8 @@ static bool find_pd(const struct vb_reach_tables *tables, const struct vb_reach_
 }
 
 /* Checks the rows and fills in the memo, as far as it stays valid. */
-VB_SELDOM static bool ask(const struct vb_reach_tables *tables,
-			  const struct vb_reach_request *request)
+VB_COLD static bool ask(const struct vb_reach_tables *tables,
+			const struct vb_reach_request *request)
 {
 	const struct vb_reach_asker *asker = request->asker;
 	struct vb_reach_memo *memo = &request->asker->memo;

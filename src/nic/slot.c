@@ -101,7 +101,7 @@ static void number_first(struct vb_nic *nic, struct vb_slot *slot)
 }
 
 /* Takes back the ID of a slot that will not be sent. */
-VB_SELDOM static void give_up(struct vb_nic *nic, const struct vb_slot *slot)
+VB_COLD static void give_up(struct vb_nic *nic, const struct vb_slot *slot)
 {
 	if (slot->is_numbered && !slot->continues)
 		nic->numbered[slot->number_index].next_ip_id--;

@@ -93,7 +93,7 @@ vb_err vb_srq_create(struct vb_pd *pd, const struct vb_srq_init *init, struct vb
 	vb_event_source_init(&srq->source, VB_SOURCE_SRQ, init->owner_context);
 	pd->child_count++;
 	if (srq->xrcd) {
-		vb_link_append(&srq->xrcd->srqs, &srq->in_xrcd);
+		vb_list_append(&srq->xrcd->srqs, &srq->in_xrcd);
 		srq->xrcd->user_count++;
 		srq->cq->user_count++;
 	}
@@ -135,7 +135,7 @@ vb_err vb_srq_destroy(struct vb_srq *srq)
 		write_row(srq->pd->nic, srq->number % VB_SRQ_ROWS, NULL);
 		abandon_messages(srq);
 		vb_cq_disown(srq->cq, srq->xrcd);
-		vb_link_remove(&srq->in_xrcd);
+		vb_list_remove(&srq->in_xrcd);
 		srq->xrcd->user_count--;
 		srq->cq->user_count--;
 	}
@@ -213,8 +213,9 @@ struct vb_srq *vb_srq_find(const struct vb_nic *nic, const struct vb_xrcd *xrcd,
 
 void vb_srq_purge_xrc(const struct vb_qp *qp)
 {
-	for (struct vb_link *link = qp->xrcd->srqs.next; link != &qp->xrcd->srqs; link = link->next)
-		vb_cq_purge(VB_CONTAINER(link, struct vb_srq, in_xrcd)->cq, qp);
+	for (struct vb_list_node *node = qp->xrcd->srqs.next; node != &qp->xrcd->srqs;
+	     node = node->next)
+		vb_cq_purge(VB_CONTAINER(node, struct vb_srq, in_xrcd)->cq, qp);
 }
 
 struct vb_rwqe *vb_srq_peek(struct vb_srq *srq)

@@ -23,8 +23,8 @@ void vb_unreliable_complete_sent(struct vb_qp *qp)
 /* Notes that the QP's packets are with the link now. */
 static void note_sent(struct vb_qp *qp)
 {
-	if (!vb_link_is_linked(&qp->sent))
-		vb_link_append(&qp->nic->sent, &qp->sent);
+	if (!vb_list_is_linked(&qp->sent))
+		vb_list_append(&qp->nic->sent, &qp->sent);
 }
 
 void vb_unreliable_on_sent(struct vb_qp *qp)

@@ -101,8 +101,8 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 	return product;
 }
 
-VB_SELDOM bool vb_icrc_solve_ip_id(uint32_t difference, uint32_t udp_payload_length,
-				   uint16_t assumed, uint16_t *ip_id)
+VB_COLD bool vb_icrc_solve_ip_id(uint32_t difference, uint32_t udp_payload_length, uint16_t assumed,
+				 uint16_t *ip_id)
 {
 	uint32_t shift_bytes;
 

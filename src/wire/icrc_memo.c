@@ -61,8 +61,8 @@ static struct vb_icrc_memo_entry *entry_of(struct vb_icrc_memo *memo, uint32_t u
 	return &memo->entries[hash >> HASH_SHIFT];
 }
 
-VB_SELDOM static void remember(struct vb_icrc_memo_entry *entry, const struct vb_flow *flow,
-			       uint32_t udp_payload_length, uint64_t kind)
+VB_COLD static void remember(struct vb_icrc_memo_entry *entry, const struct vb_flow *flow,
+			     uint32_t udp_payload_length, uint64_t kind)
 {
 	uint8_t start[VB_ICRC_PREFIX_MAX + KIND_SIZE];
 	uint32_t length = vb_icrc_prefix(start, flow, udp_payload_length, 0);

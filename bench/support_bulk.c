@@ -93,7 +93,7 @@ static void move_by_engine(struct bulk *bulk)
 	while (bulk->completed < end) {
 		while (bulk->posted < end && bulk->posted < bulk->completed + UNDER_WAY)
 			post(bulk);
-		rig_pump(bulk->rig);
+		rig_drive(bulk->rig);
 		while (vb_cq_poll(bulk->rig->node[A].send_cq, &completion, 1)) {
 			BENCH_CHECK(completion.status == VB_STATUS_SUCCESS);
 			BENCH_CHECK(completion.wr_id == bulk->completed++);

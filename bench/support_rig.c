@@ -202,7 +202,7 @@ static void carry(struct rig *rig, uint64_t now_ns, enum side from)
 	} while (more == rig->setup.batch && count < RIG_ROUND);
 }
 
-void rig_pump(struct rig *rig)
+void rig_drive(struct rig *rig)
 {
 	uint64_t now_ns = clock_now_ns();
 

@@ -63,7 +63,7 @@ struct rig_link rig_connect(struct rig *rig);
 void rig_disconnect(struct rig_link *link);
 
 /* Runs one round each way, and the timers. */
-void rig_pump(struct rig *rig);
+void rig_drive(struct rig *rig);
 
 /* Ends the program if an adapter dropped, refused or repeated anything. */
 void rig_check_clean(const struct rig *rig);

@@ -174,7 +174,7 @@ static void run(struct crowd *crowd, uint32_t operations)
 		for (uint32_t i = 0; i < ROUND; i++)
 			post_next(crowd);
 		while (crowd->completed < crowd->posted) {
-			rig_pump(crowd->rig);
+			rig_drive(crowd->rig);
 			poll(crowd);
 		}
 	}

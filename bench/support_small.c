@@ -112,7 +112,7 @@ static void run(struct stream *stream, uint64_t operations)
 	while (stream->completed < end) {
 		while (stream->posted < end && stream->posted + BURST <= stream->completed + DEPTH)
 			post_burst(stream);
-		rig_pump(stream->rig);
+		rig_drive(stream->rig);
 		if (stream->opcode == VB_WR_SEND)
 			poll_receives(stream);
 		poll_sends(stream);

@@ -13,7 +13,7 @@
 #include "host/member.h"
 #include "host/neighbor.h"
 #include "host/port_holders.h"
-#include "host/pump.h"
+#include "host/port.h"
 #include "host/qp1.h"
 #include "link/fd.h"
 #include "link/udp.h"
@@ -220,9 +220,9 @@ static vb_err make_parts(struct vb_adapter *adapter)
 		vb_adapter_plug_in_neighbors(adapter);
 	if (!err)
 		err = report(adapter,
-			     vb_pump_create(adapter->nic, adapter->udp, adapter->member,
+			     vb_port_create(adapter->nic, adapter->udp, adapter->member,
 					    adapter->neighbors, adapter->qp1, &adapter->host_gid,
-					    &adapter->pump),
+					    &adapter->port),
 			     "no memory for its packets");
 	return err;
 }
@@ -265,7 +265,7 @@ void vb_adapter_give_up_qp1(struct vb_adapter *adapter)
 
 	if (adapter->udp && vb_member_find_other(adapter->member, &heir))
 		vb_member_steer(adapter->udp, heir);
-	if (!adapter->pump)
+	if (!adapter->port)
 		return;
 	vb_qp1_hold_no_more(adapter->qp1);
 	vb_adapter_move(adapter);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The internals of an open device. adapter.c makes and ends it, crank.c drives its engine, helper.c
+ * The internals of an open device. adapter.c makes and ends it, drive.c drives its engine, helper.c
  * is the thread that does so when no other thread does, follow.c tracks the interface, plug.c its
  * descriptors, and fork.c the process.
  */
@@ -16,7 +16,7 @@
 #include "host/lock.h"
 #include "host/thread.h"
 
-#include "host/pump.h"
+#include "host/port.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -30,12 +30,12 @@ struct vb_udp;
 struct vb_udp_address;
 
 struct vb_adapter {
-	struct vb_lock owner; /* its holder may call the engine, the pump and the link */
+	struct vb_lock owner; /* its holder may call the engine, the port and the link */
 	struct vb_nic *nic;
 	/* This and the next two are NULL while the adapter is unplugged. */
 	struct vb_member *member;
 	struct vb_udp *udp;
-	struct vb_pump *pump;
+	struct vb_port *port;
 	struct vb_qp1 *qp1;
 	struct vb_neighbors *neighbors; /* NULL: all packets go over the wire */
 	struct vb_adapter_init init;
@@ -119,7 +119,7 @@ struct vb_adapter {
  */
 #define CHECK_NS 250000000u
 
-/* --- crank.c --- */
+/* --- drive.c --- */
 
 /*
  * As the owner: moves packets until nothing moves, within a limit. Returns when to look again: the
@@ -151,8 +151,8 @@ void vb_adapter_end_sleep(struct vb_adapter *adapter);
  * As the owner. vb_adapter_on_wake(): some of the sockets have woken a thread. vb_adapter_fds():
  * which descriptors to wait on for them.
  */
-void vb_adapter_on_wake(struct vb_adapter *adapter, const struct pollfd fds[VB_PUMP_FDS_MAX]);
-uint32_t vb_adapter_fds(const struct vb_adapter *adapter, struct pollfd fds[VB_PUMP_FDS_MAX]);
+void vb_adapter_on_wake(struct vb_adapter *adapter, const struct pollfd fds[VB_PORT_FDS_MAX]);
+uint32_t vb_adapter_fds(const struct vb_adapter *adapter, struct pollfd fds[VB_PORT_FDS_MAX]);
 
 /* Calls poll() until this time and returns its result. */
 int vb_adapter_sleep(struct pollfd *fds, uint32_t count, uint64_t until_ns);

@@ -228,7 +228,7 @@ static void part(struct vb_adapter *adapter)
 	uint64_t begin_ns = vb_clock_now();
 
 	vb_qp1_part(adapter->qp1, begin_ns);
-	while (adapter->pump && vb_qp1_is_sending(adapter->qp1) &&
+	while (adapter->port && vb_qp1_is_sending(adapter->qp1) &&
 	       vb_clock_now() - begin_ns < PARTING_MAX_NS) {
 		vb_adapter_move(adapter);
 		syscall(SYS_nanosleep, &(struct timespec){ 0, PARTING_PAUSE_NS }, NULL);

@@ -90,7 +90,7 @@ enum { WAKE, WATCH, ALARM, SOCKETS };
 
 /* The helper's state from one look to the next. */
 struct look {
-	struct pollfd fds[SOCKETS + VB_PUMP_FDS_MAX];
+	struct pollfd fds[SOCKETS + VB_PORT_FDS_MAX];
 	uint32_t count;
 	uint64_t moves;
 	uint64_t until_ns;

@@ -35,12 +35,12 @@ static bool is_on_this_host(const struct vb_adapter *adapter, const struct vb_gi
 
 /* Called as the owner. */
 static enum vb_neighbor_state meet(struct vb_adapter *adapter, uint32_t number,
-				   struct pollfd fds[VB_PUMP_FDS_MAX], uint32_t *count_out)
+				   struct pollfd fds[VB_PORT_FDS_MAX], uint32_t *count_out)
 {
 	enum vb_neighbor_state state = VB_NEIGHBOR_ABSENT;
 
 	vb_adapter_enter(adapter);
-	if (adapter->pump)
+	if (adapter->port)
 		state = vb_neighbor_meet(adapter->neighbors, number);
 	*count_out = vb_adapter_fds(adapter, fds);
 	vb_adapter_leave(adapter);
@@ -51,7 +51,7 @@ void vb_adapter_prepare_path(struct vb_adapter *adapter, const struct vb_gid *gi
 {
 	uint32_t number = vb_member_of_qpn(qpn);
 	uint64_t end_ns = vb_clock_now() + MEETING_NS;
-	struct pollfd fds[VB_PUMP_FDS_MAX];
+	struct pollfd fds[VB_PORT_FDS_MAX];
 	uint32_t count;
 
 	if (!adapter->neighbors || number >= VB_MEMBER_COUNT || !is_on_this_host(adapter, gid))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The adapter's plug: port membership, link and pump, that is, its descriptors. A program may close
+ * The adapter's plug: port membership, link and port, that is, its descriptors. A program may close
  * them all, and a forked child has none. The engine does not mind, because it only sees packets
  * vanish. An adapter that is plugged in again has the number and the source ports that its QPs have
  * always had.
@@ -11,7 +11,7 @@
 #include "host/log.h"
 #include "host/member.h"
 #include "host/neighbor.h"
-#include "host/pump.h"
+#include "host/port.h"
 #include "host/qp1.h"
 #include "host/receivers.h"
 #include "link/fd.h"
@@ -48,8 +48,8 @@ static void join_groups(struct vb_adapter *adapter)
 
 void vb_adapter_unplug(struct vb_adapter *adapter)
 {
-	if (adapter->pump)
-		vb_pump_destroy(adapter->pump);
+	if (adapter->port)
+		vb_port_destroy(adapter->port);
 	if (adapter->neighbors)
 		vb_neighbors_unplug(adapter->neighbors);
 	if (adapter->qp1)
@@ -60,7 +60,7 @@ void vb_adapter_unplug(struct vb_adapter *adapter)
 	}
 	if (adapter->member)
 		vb_member_leave(adapter->member);
-	adapter->pump = NULL;
+	adapter->port = NULL;
 	adapter->udp = NULL;
 	adapter->member = NULL;
 }
@@ -77,9 +77,9 @@ vb_err vb_adapter_plug_in_again(struct vb_adapter *adapter)
 	if (!err)
 		vb_adapter_plug_in_neighbors(adapter);
 	if (!err)
-		err = vb_pump_create(adapter->nic, adapter->udp, adapter->member,
+		err = vb_port_create(adapter->nic, adapter->udp, adapter->member,
 				     adapter->neighbors, adapter->qp1, &adapter->host_gid,
-				     &adapter->pump);
+				     &adapter->port);
 	if (err)
 		vb_adapter_unplug(adapter);
 	else
@@ -109,7 +109,7 @@ void vb_adapter_tell_class(struct vb_adapter *adapter)
 
 static bool is_intact(const struct vb_adapter *adapter)
 {
-	return adapter->pump && vb_udp_is_intact(adapter->udp) &&
+	return adapter->port && vb_udp_is_intact(adapter->udp) &&
 	       vb_member_is_intact(adapter->member) && vb_qp1_is_intact(adapter->qp1) &&
 	       (!adapter->neighbors || vb_neighbors_are_intact(adapter->neighbors));
 }

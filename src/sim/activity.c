@@ -204,7 +204,7 @@ static void post_sends(struct vb_world *world, struct vb_channel *channel)
 		channel->operations_left--;
 		post_one(world, channel, side, !is_terse && i + 1 < count);
 		if (is_terse)
-			vb_world_pump(world, world->nodes[channel->ends[side].node]);
+			vb_world_drive(world, world->nodes[channel->ends[side].node]);
 	}
 	vb_qp_ring_send(vb_channel_qp(world, &channel->ends[side]));
 }
@@ -249,7 +249,7 @@ static void recover(struct vb_world *world, struct vb_channel_end *end)
 	if (!vb_channel_is_alive(world, end) ||
 	    vb_qp_state(vb_channel_qp(world, end)) != VB_STATE_SQE)
 		return;
-	vb_world_pump(world, world->nodes[end->node]);
+	vb_world_drive(world, world->nodes[end->node]);
 	vb_world_poll_all(world, world->nodes[end->node]);
 	if (vb_model_is_waiting(&world->model, end->model) ||
 	    vb_model_pending_sends(&world->model, end->model))

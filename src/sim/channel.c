@@ -407,7 +407,7 @@ void vb_channel_set_state(struct vb_world *world, struct vb_channel_end *end,
 	VB_CHECK(vb_qp_modify(vb_channel_qp(world, end), &attr, mask) == VB_OK);
 	/* The resources that it releases may let others send. */
 	if (vb_nic_has_work(world->nodes[end->node]->nic))
-		vb_world_plan_pump(world, end->node, 0);
+		vb_world_plan_drive(world, end->node, 0);
 }
 
 void vb_channel_reset(struct vb_world *world, struct vb_channel *channel)
@@ -446,5 +446,5 @@ void vb_channel_destroy_end(struct vb_world *world, struct vb_channel *channel, 
 		vb_model_report(&world->model, VB_MODEL_NONE, "a QP can be destroyed in any state",
 				1, 0);
 	if (vb_nic_has_work(node->nic))
-		vb_world_plan_pump(world, end->node, 0);
+		vb_world_plan_drive(world, end->node, 0);
 }

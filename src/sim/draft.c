@@ -444,8 +444,8 @@ enum vb_draft_result vb_draft_send(struct vb_world *world, const struct vb_draft
 	}
 	if (!draft->is_held_back)
 		vb_qp_ring_send(vb_channel_qp(world, b.end));
-	vb_world_plan_pump(world, b.node->index,
-			   world->options.is_steady ? 0 : vb_prng_below(&world->prng, 500));
+	vb_world_plan_drive(world, b.node->index,
+			    world->options.is_steady ? 0 : vb_prng_below(&world->prng, 500));
 	return VB_DRAFT_POSTED;
 }
 
@@ -549,6 +549,6 @@ enum vb_draft_result vb_draft_receive(struct vb_world *world, uint32_t channel_i
 		return VB_DRAFT_QUEUE_FULL;
 	}
 	vb_model_on_post(&world->model, &model);
-	vb_world_plan_pump(world, node->index, 0);
+	vb_world_plan_drive(world, node->index, 0);
 	return VB_DRAFT_POSTED;
 }

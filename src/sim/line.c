@@ -217,7 +217,7 @@ bool vb_lines_take(struct vb_world *world, const struct vb_fabric_packet *packet
 	had_waiting = vb_nic_has_waiting_lines(from->nic);
 	vb_lines_tell_room(world, from);
 	if (had_waiting)
-		vb_world_plan_pump(world, from->index, 0);
+		vb_world_plan_drive(world, from->index, 0);
 	return true;
 }
 
@@ -245,7 +245,7 @@ void vb_lines_break(struct vb_world *world, uint32_t node)
 		      VB_ITEM_MEETING, node, NULL);
 	for (uint32_t i = 0; i < world->options.node_count; i++) {
 		vb_lines_tell_room(world, world->nodes[i]);
-		vb_world_plan_pump(world, i, 0);
+		vb_world_plan_drive(world, i, 0);
 	}
 }
 

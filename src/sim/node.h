@@ -97,7 +97,7 @@ struct vb_node {
 	uint32_t index;
 	uint32_t generation; /* the number of restarts */
 	bool is_dead;
-	bool has_pump_planned;
+	bool has_drive_planned;
 	struct vb_nic *nic;
 	enum vb_icrc_mode icrc_mode;
 	struct vb_gid gids[2]; /* IPv4, IPv6 */

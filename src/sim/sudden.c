@@ -22,7 +22,7 @@ void vb_sudden_move_to_err(struct vb_world *world, struct vb_channel_end *end)
 	vb_channel_expect(world, end, VB_CAUSE_EXPLICIT);
 	vb_channel_set_state(world, end, VB_STATE_ERR);
 	world->coverage.flaws[VB_FLAW_MOVED_TO_ERR]++;
-	vb_world_plan_pump(world, end->node, 0);
+	vb_world_plan_drive(world, end->node, 0);
 }
 
 void vb_sudden_reconnect(struct vb_world *world, struct vb_channel *channel)
@@ -78,7 +78,7 @@ static void drain_sends(struct vb_world *world, struct vb_channel *channel)
 	end->is_draining = true;
 	end->drains_asked++;
 	vb_channel_set_state(world, end, VB_STATE_SQD);
-	vb_world_plan_pump(world, end->node, 0);
+	vb_world_plan_drive(world, end->node, 0);
 }
 
 void vb_sudden_resume(struct vb_world *world, struct vb_channel_end *end)
@@ -92,7 +92,7 @@ void vb_sudden_resume(struct vb_world *world, struct vb_channel_end *end)
 		end->is_drained = false;
 		vb_model_on_resumed(&world->model, end->model);
 		vb_channel_set_state(world, end, VB_STATE_RTS);
-		vb_world_plan_pump(world, end->node, 0);
+		vb_world_plan_drive(world, end->node, 0);
 	}
 }
 

@@ -133,7 +133,7 @@ void vb_world_destroy(struct vb_world *world)
 
 /* --- a machine's turn --- */
 
-void vb_world_plan_pump(struct vb_world *world, uint32_t node, uint64_t delay_ns)
+void vb_world_plan_drive(struct vb_world *world, uint32_t node, uint64_t delay_ns)
 {
 	vb_agenda_add(&world->agenda, world->now_ns + delay_ns, VB_ITEM_PUMP, node, NULL);
 }
@@ -173,16 +173,16 @@ static void transmit(struct vb_world *world, struct vb_node *node)
 			send_copies(world, node, &world->slots[i]);
 		vb_lines_tell_room(world, node);
 		if (count && !is_steady && vb_dice_chance(&world->prng, 1, 20)) {
-			vb_world_plan_pump(world, node->index,
-					   vb_prng_below(&world->prng, 3000)); /* a full link */
+			vb_world_plan_drive(world, node->index,
+					    vb_prng_below(&world->prng, 3000)); /* a full link */
 			return;
 		}
 	} while (count && !vb_model_is_violated(&world->model));
 	if (vb_nic_has_moved_enough(node->nic)) /* directly: there is more */
-		vb_world_plan_pump(world, node->index, 100);
+		vb_world_plan_drive(world, node->index, 100);
 }
 
-void vb_world_pump(struct vb_world *world, struct vb_node *node)
+void vb_world_drive(struct vb_world *world, struct vb_node *node)
 {
 	if (node->is_dead)
 		return;
@@ -223,7 +223,7 @@ static void on_packet(struct vb_world *world, struct vb_fabric_packet *packet)
 	}
 	if (!node->is_dead) {
 		vb_nic_receive(node->nic, world->now_ns, frames, frame_count);
-		vb_world_pump(world, node);
+		vb_world_drive(world, node);
 	}
 	for (uint32_t i = 0; i < count; i++)
 		free(packets[i]);
@@ -272,7 +272,7 @@ static void on_death(struct vb_world *world)
 		vb_lines_tell_room(world, world->nodes[i]);
 		/* it waited for room at the dead machine */
 		if (!world->nodes[i]->is_dead)
-			vb_world_plan_pump(world, i, 0);
+			vb_world_plan_drive(world, i, 0);
 	}
 }
 
@@ -335,7 +335,7 @@ static void on_item(struct vb_world *world, const struct vb_agenda_item *item)
 		on_packet(world, item->object);
 		break;
 	case VB_ITEM_PUMP:
-		vb_world_pump(world, world->nodes[item->index]);
+		vb_world_drive(world, world->nodes[item->index]);
 		break;
 	case VB_ITEM_TICK:
 		vb_workload_on_tick(world, item->index);
@@ -410,7 +410,7 @@ bool vb_world_step(struct vb_world *world)
 		if (!advance(world, timer_ns))
 			return false;
 		vb_nic_expire(node->nic, world->now_ns);
-		vb_world_pump(world, node);
+		vb_world_drive(world, node);
 	} else {
 		vb_agenda_take(&world->agenda, &item);
 		if (!advance(world, item.time_ns)) {
@@ -495,9 +495,9 @@ static void drain(struct vb_world *world)
 
 		if (node->is_dead)
 			continue;
-		vb_world_pump(world, node);
+		vb_world_drive(world, node);
 		vb_world_poll_all(world, node);
-		vb_world_pump(world, node);
+		vb_world_drive(world, node);
 		vb_world_poll_all(world, node);
 	}
 }

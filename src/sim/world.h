@@ -100,8 +100,8 @@ void vb_world_finish(struct vb_world *world);
 const char *vb_world_violation(const struct vb_world *world);
 
 /* For the files of a world: */
-void vb_world_plan_pump(struct vb_world *world, uint32_t node, uint64_t delay_ns);
-void vb_world_pump(struct vb_world *world, struct vb_node *node);
+void vb_world_plan_drive(struct vb_world *world, uint32_t node, uint64_t delay_ns);
+void vb_world_drive(struct vb_world *world, struct vb_node *node);
 void vb_world_poll(struct vb_world *world, struct vb_node *node, uint32_t cq, uint32_t capacity);
 void vb_world_poll_all(struct vb_world *world, struct vb_node *node);
 void vb_world_arm(struct vb_world *world, struct vb_node *node, uint32_t cq, bool solicited_only);

@@ -272,7 +272,7 @@ static void invent(struct fuzz *fuzz)
 	receive(fuzz, machine, &out);
 }
 
-static void pump(struct fuzz *fuzz)
+static void drive(struct fuzz *fuzz)
 {
 	for (uint32_t i = 0; i < MACHINES; i++) {
 		struct vb_cm_event event;
@@ -369,10 +369,10 @@ static void finish(struct fuzz *fuzz)
 				vb_cm_connection_destroy(fuzz->held[i][j], fuzz->now_ns);
 	}
 	memset(fuzz->held, 0, sizeof(fuzz->held));
-	pump(fuzz);
+	drive(fuzz);
 	for (uint32_t i = 0; wait(fuzz); i++) {
 		REQUIRE(i < WAITS_MAX);
-		pump(fuzz);
+		drive(fuzz);
 	}
 	for (uint32_t i = 0; i < MACHINES; i++) {
 		struct vb_cm_connection *connection;
@@ -394,7 +394,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	begin(&fuzz);
 	for (uint32_t i = 0; i < STEPS_MAX && input_has_more(&fuzz.input); i++) {
 		step(&fuzz);
-		pump(&fuzz);
+		drive(&fuzz);
 	}
 	finish(&fuzz);
 	return 0;

@@ -4,7 +4,7 @@
  * the other at the same time, and checks every byte. No packet may be refused for its ICRC.
  */
 #include "support_link.h"
-#include "support_pump.h"
+#include "support_engine_port.h"
 
 #include "nic/cq.h"
 #include "nic/memory.h"
@@ -64,7 +64,7 @@ struct node {
 	struct vb_mr *mr;
 	struct vb_qp *qp;
 	struct hello peer;
-	struct pump *pump;
+	struct engine_port *port;
 	uint8_t *memory;
 	uint32_t receives_done;
 	uint32_t sends_done;
@@ -215,14 +215,14 @@ static struct node *make_node(enum side side, const struct setup *setup, int con
 	EXPECT(node);
 	*node = (struct node){ .side = side, .setup = setup, .control = control };
 	node->memory = aligned_alloc(4096, MEMORY);
-	node->pump = malloc(sizeof(*node->pump));
-	EXPECT(node->memory && node->pump);
+	node->port = malloc(sizeof(*node->port));
+	EXPECT(node->memory && node->port);
 	memset(node->memory, 0, MEMORY);
 	fill_pattern(node->memory + SOURCE, LENGTH, side);
 	open_node_link(node);
 	create_engine(node);
 	create_objects(node);
-	pump_init(node->pump, node->nic, node->udp);
+	engine_port_init(node->port, node->nic, node->udp);
 	exchange_hello(node);
 	connect_qp(node);
 	post_receive(node);
@@ -240,7 +240,7 @@ static void destroy_node(struct node *node)
 	MUST(vb_pd_destroy(node->pd));
 	MUST(vb_nic_destroy(node->nic));
 	vb_udp_close(node->udp);
-	free(node->pump);
+	free(node->port);
 	free(node->memory);
 	free(node);
 }
@@ -259,8 +259,8 @@ static void drive(struct node *node)
 {
 	struct vb_completion done;
 
-	if (!pump_turn(node->pump, now_ns()))
-		pump_wait(node->pump, now_ns(), 1000000);
+	if (!engine_port_turn(node->port, now_ns()))
+		engine_port_wait(node->port, now_ns(), 1000000);
 	while (vb_cq_poll(node->cq, &done, 1)) {
 		EXPECT_STR(vb_status_describe(done.status), "SUCCESS");
 		if (done.is_receive)

@@ -142,7 +142,7 @@ static void send_mad(struct cm_world *world, const struct vb_cm_mad *mad)
 }
 
 /* Takes all messages and events of the machine. */
-static void pump(struct cm_world *world, uint32_t index)
+static void drive(struct cm_world *world, uint32_t index)
 {
 	struct cm_process *process = &world->processes[index];
 	struct vb_cm_event event;
@@ -165,10 +165,10 @@ static void pump(struct cm_world *world, uint32_t index)
 	}
 }
 
-static void pump_all(struct cm_world *world)
+static void drive_all(struct cm_world *world)
 {
 	for (uint32_t i = 0; i < world->process_count; i++)
-		pump(world, i);
+		drive(world, i);
 }
 
 static enum vb_cm_verdict hand_to(struct cm_world *world, uint32_t process,
@@ -319,12 +319,12 @@ static void run_until_rest(struct cm_world *world)
 	struct vb_agenda_item item;
 	uint32_t steps = 0;
 
-	pump_all(world);
+	drive_all(world);
 	while (!*world->violation && vb_agenda_take(&world->agenda, &item)) {
 		world->now_ns = item.time_ns;
 		mix(world, item.time_ns);
 		happen(world, &item);
-		pump_all(world);
+		drive_all(world);
 		if (++steps > STEPS_MAX)
 			cm_violate(world, "no rest after %u steps", steps);
 	}

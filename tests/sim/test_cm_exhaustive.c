@@ -127,7 +127,7 @@ static void receive(struct run *run, const struct vb_cm_mad *mad)
 		vb_cm_refuse(run->cm[side], &mad->flow, VB_MAD_QPN, mad->bytes, VB_MAD_SIZE);
 }
 
-static void pump(struct run *run)
+static void drive(struct run *run)
 {
 	struct vb_cm_event event;
 	struct vb_cm_mad mad;
@@ -207,7 +207,7 @@ static void live(uint32_t fates, bool is_hasty)
 
 	begin(&run);
 	do {
-		pump(&run);
+		drive(&run);
 		if (++steps > STEPS_MAX)
 			FAIL("fates %o: no end", fates);
 	} while (step(&run));

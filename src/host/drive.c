@@ -10,7 +10,7 @@
 #include "host/clock.h"
 #include "host/dma.h"
 #include "host/neighbor.h"
-#include "host/pump.h"
+#include "host/port.h"
 #include "nic/cq.h"
 #include "nic/qp.h"
 #include "nic/reach.h"
@@ -57,7 +57,7 @@ static uint64_t begin_drive(struct vb_adapter *adapter)
 
 static uint64_t deadline(const struct vb_adapter *adapter)
 {
-	return adapter->pump ? vb_pump_deadline(adapter->pump) : vb_nic_deadline(adapter->nic);
+	return adapter->port ? vb_port_deadline(adapter->port) : vb_nic_deadline(adapter->nic);
 }
 
 /* For the owner, when something may have moved. */
@@ -95,7 +95,7 @@ static uint32_t take_turns(struct vb_adapter *adapter, bool leaves_rest, bool *h
 	begin_drive(adapter);
 	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
 	do {
-		*has_more = adapter->pump && vb_pump_turn(adapter->pump, vb_clock_now());
+		*has_more = adapter->port && vb_port_turn(adapter->port, vb_clock_now());
 		turns += *has_more;
 	} while (*has_more && turns < TURNS_AT_ONCE &&
 		 !(leaves_rest && vb_adapter_is_polled(adapter)));
@@ -124,9 +124,9 @@ bool vb_adapter_glance(struct vb_adapter *adapter)
 	bool has_moved = false;
 
 	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
-	if (adapter->pump) {
-		has_moved = vb_pump_glance(adapter->pump, now_ns);
-		has_moved |= vb_pump_send(adapter->pump, now_ns);
+	if (adapter->port) {
+		has_moved = vb_port_glance(adapter->port, now_ns);
+		has_moved |= vb_port_send(adapter->port, now_ns);
 	}
 	vb_dma_end();
 	note_moves(adapter, has_moved);
@@ -210,10 +210,10 @@ static uint64_t drive_polled(struct vb_adapter *adapter, const struct vb_cq *cq)
 	bool has_moved = false;
 
 	note_poll(adapter, now);
-	if (adapter->pump) {
-		has_moved = vb_pump_glance(adapter->pump, now);
+	if (adapter->port) {
+		has_moved = vb_port_glance(adapter->port, now);
 		if (!can_put_off(adapter, cq)) {
-			has_moved |= vb_pump_send(adapter->pump, now);
+			has_moved |= vb_port_send(adapter->port, now);
 			note_round(adapter, now, polls_on);
 		}
 	}
@@ -269,7 +269,7 @@ static bool drive_at_once(struct vb_adapter *adapter, struct vb_qp *qp, uint64_t
 		return false;
 	if (vb_qp_execute_at_once(qp, now_ns))
 		return true;
-	if (!adapter->pump || !vb_pump_send_at_once(adapter->pump, qp, now_ns))
+	if (!adapter->port || !vb_port_send_at_once(adapter->port, qp, now_ns))
 		return false;
 	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
 	return !vb_nic_has_work(adapter->nic);
@@ -294,7 +294,7 @@ static uint64_t drive_posted(struct vb_adapter *adapter, struct vb_qp *qp)
 	if (qp)
 		vb_qp_on_doorbell(qp);
 	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
-	while (turns < TURNS_AT_ONCE && adapter->pump && vb_pump_send(adapter->pump, now)) {
+	while (turns < TURNS_AT_ONCE && adapter->port && vb_port_send(adapter->port, now)) {
 		turns++;
 		has_enough = vb_nic_has_moved_enough(adapter->nic);
 		/* With enough moved, the helper or the next poll does the rest. */
@@ -333,8 +333,8 @@ void vb_adapter_send_put_off(struct vb_adapter *adapter)
 		return;
 	now = begin_drive(adapter);
 	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
-	if (adapter->pump)
-		(void)vb_pump_send(adapter->pump, now);
+	if (adapter->port)
+		(void)vb_port_send(adapter->port, now);
 	vb_dma_end();
 }
 
@@ -519,15 +519,15 @@ int vb_adapter_sleep(struct pollfd *fds, uint32_t count, uint64_t until_ns)
 	return (int)syscall(SYS_ppoll, fds, count, until_ns == VB_NEVER ? NULL : &timeout, NULL, 0);
 }
 
-void vb_adapter_on_wake(struct vb_adapter *adapter, const struct pollfd fds[VB_PUMP_FDS_MAX])
+void vb_adapter_on_wake(struct vb_adapter *adapter, const struct pollfd fds[VB_PORT_FDS_MAX])
 {
-	if (adapter->pump)
-		vb_pump_on_wake(adapter->pump, fds, vb_clock_now());
+	if (adapter->port)
+		vb_port_on_wake(adapter->port, fds, vb_clock_now());
 }
 
-uint32_t vb_adapter_fds(const struct vb_adapter *adapter, struct pollfd fds[VB_PUMP_FDS_MAX])
+uint32_t vb_adapter_fds(const struct vb_adapter *adapter, struct pollfd fds[VB_PORT_FDS_MAX])
 {
-	return adapter->pump ? vb_pump_fds(adapter->pump, fds) : 0;
+	return adapter->port ? vb_port_fds(adapter->port, fds) : 0;
 }
 
 bool vb_adapter_begin_sleep(struct vb_adapter *adapter)
@@ -544,7 +544,7 @@ void vb_adapter_end_sleep(struct vb_adapter *adapter)
 /* The state of a waiting thread between one sleep and the next. */
 struct wait {
 	struct vb_adapter *adapter;
-	struct pollfd fds[VB_PUMP_FDS_MAX + 1]; /* the descriptor it waits for, then sockets */
+	struct pollfd fds[VB_PORT_FDS_MAX + 1]; /* the descriptor it waits for, then sockets */
 	uint32_t count;
 	bool is_asleep; /* it has announced that to the local peers */
 };

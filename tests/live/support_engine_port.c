@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sending for a pump: a slot's spans go to the kernel from where they are. Only a slot with very
+ * Sending for a port: a slot's spans go to the kernel from where they are. Only a slot with very
  * many spans is gathered first.
  */
-#include "support_pump.h"
+#include "support_engine_port.h"
 
 #include <poll.h>
 #include <string.h>
 
-void pump_init(struct pump *pump, struct vb_nic *nic, struct vb_udp *udp)
+void engine_port_init(struct engine_port *port, struct vb_nic *nic, struct vb_udp *udp)
 {
-	pump->nic = nic;
-	pump->udp = udp;
-	pump->lost_slots = 0;
-	pump->unreachable = 0;
+	port->nic = nic;
+	port->udp = udp;
+	port->lost_slots = 0;
+	port->unreachable = 0;
 }
 
 /* --- in --------------------------------------------------------------------------------------- */
@@ -41,14 +41,14 @@ static struct vb_frame frame_of(const struct vb_udp_datagram *datagram)
 	};
 }
 
-static bool take_in(struct pump *pump, uint64_t now_ns)
+static bool take_in(struct engine_port *port, uint64_t now_ns)
 {
-	uint32_t count = vb_udp_receive(pump->udp, pump->datagrams, PUMP_FRAMES);
+	uint32_t count = vb_udp_receive(port->udp, port->datagrams, PORT_FRAMES);
 
 	for (uint32_t i = 0; i < count; i++)
-		pump->frames[i] = frame_of(&pump->datagrams[i]);
+		port->frames[i] = frame_of(&port->datagrams[i]);
 	if (count)
-		vb_nic_receive(pump->nic, now_ns, pump->frames, count);
+		vb_nic_receive(port->nic, now_ns, port->frames, count);
 	return count;
 }
 
@@ -72,12 +72,13 @@ static uint32_t source_index_of(const struct vb_udp *udp, uint16_t port)
 	return index;
 }
 
-static struct vb_udp_message begin_message(const struct pump *pump, const struct vb_slot *slot)
+static struct vb_udp_message begin_message(const struct engine_port *port,
+					   const struct vb_slot *slot)
 {
 	return (struct vb_udp_message){
 		.destination = address_of_gid(&slot->flow.destination),
 		.source = address_of_gid(&slot->flow.source),
-		.source_index = source_index_of(pump->udp, slot->flow.source_port),
+		.source_index = source_index_of(port->udp, slot->flow.source_port),
 		.traffic_class = slot->flow.traffic_class,
 		.hop_limit = slot->flow.hop_limit,
 	};
@@ -89,12 +90,13 @@ static struct iovec iovec_of(const void *bytes, size_t length)
 }
 
 /* Makes iovecs of the slot's bytes. Returns their count, or 0 if application memory was missing. */
-static uint32_t fill_iovecs(struct pump *pump, const struct vb_slot *slot, struct iovec *iovecs)
+static uint32_t fill_iovecs(struct engine_port *port, const struct vb_slot *slot,
+			    struct iovec *iovecs)
 {
-	uint8_t *gathered = pump->gathered[slot - pump->slots];
+	uint8_t *gathered = port->gathered[slot - port->slots];
 	uint32_t count = 0;
 
-	if (slot->span_count + 2u > PUMP_IOVECS_PER_SLOT) {
+	if (slot->span_count + 2u > PORT_IOVECS_PER_SLOT) {
 		iovecs[0] = iovec_of(gathered, slot->length);
 		return vb_slot_gather(slot, gathered);
 	}
@@ -113,35 +115,35 @@ static uint32_t fill_iovecs(struct pump *pump, const struct vb_slot *slot, struc
  * Returns how many messages the slots make. The position of a segment in its batch is part of its
  * ICRC: after a slot that cannot be sent, the rest of its batch cannot be sent either.
  */
-static uint32_t fill_messages(struct pump *pump, uint32_t slot_count)
+static uint32_t fill_messages(struct engine_port *port, uint32_t slot_count)
 {
-	struct iovec *iovecs = pump->iovecs;
+	struct iovec *iovecs = port->iovecs;
 	uint32_t count = 0;
 	bool is_broken = false;
 
 	for (uint32_t i = 0; i < slot_count; i++) {
-		const struct vb_slot *slot = &pump->slots[i];
+		const struct vb_slot *slot = &port->slots[i];
 		struct vb_udp_message *message;
 		uint32_t added = 0;
 
 		is_broken = is_broken && slot->continues;
 		if (!is_broken)
-			added = fill_iovecs(pump, slot, iovecs);
+			added = fill_iovecs(port, slot, iovecs);
 		if (!added) {
 			is_broken = true;
-			pump->lost_slots++;
+			port->lost_slots++;
 			continue;
 		}
 		if (!slot->continues) {
-			pump->messages[count] = begin_message(pump, slot);
-			pump->messages[count].iovecs = iovecs;
-			pump->slots_of[count++] = 0;
+			port->messages[count] = begin_message(port, slot);
+			port->messages[count].iovecs = iovecs;
+			port->slots_of[count++] = 0;
 		}
-		message = &pump->messages[count - 1];
+		message = &port->messages[count - 1];
 		if (slot->continues && !message->segment_length)
-			message->segment_length = (uint16_t)pump->slots[i - 1].length;
+			message->segment_length = (uint16_t)port->slots[i - 1].length;
 		message->iovec_count += added;
-		pump->slots_of[count - 1]++;
+		port->slots_of[count - 1]++;
 		iovecs += added;
 	}
 	return count;
@@ -150,46 +152,46 @@ static uint32_t fill_messages(struct pump *pump, uint32_t slot_count)
 /*
  * A slot for which the link has no room is lost: its spans end with the next call into the engine.
  */
-static bool send_out(struct pump *pump, uint64_t now_ns)
+static bool send_out(struct engine_port *port, uint64_t now_ns)
 {
-	uint32_t slot_count = vb_nic_transmit(pump->nic, now_ns, pump->slots, PUMP_SLOTS);
-	uint32_t count = fill_messages(pump, slot_count);
-	uint32_t taken = count ? vb_udp_send(pump->udp, pump->messages, count) : 0;
+	uint32_t slot_count = vb_nic_transmit(port->nic, now_ns, port->slots, PORT_SLOTS);
+	uint32_t count = fill_messages(port, slot_count);
+	uint32_t taken = count ? vb_udp_send(port->udp, port->messages, count) : 0;
 
 	while (taken < count)
-		pump->lost_slots += pump->slots_of[taken++];
+		port->lost_slots += port->slots_of[taken++];
 	return slot_count;
 }
 
-bool pump_turn(struct pump *pump, uint64_t now_ns)
+bool engine_port_turn(struct engine_port *port, uint64_t now_ns)
 {
-	bool has_moved = take_in(pump, now_ns);
+	bool has_moved = take_in(port, now_ns);
 
-	if (vb_nic_deadline(pump->nic) <= now_ns) {
-		vb_nic_expire(pump->nic, now_ns);
+	if (vb_nic_deadline(port->nic) <= now_ns) {
+		vb_nic_expire(port->nic, now_ns);
 		has_moved = true;
 	}
-	while (vb_nic_has_work(pump->nic) && send_out(pump, now_ns))
+	while (vb_nic_has_work(port->nic) && send_out(port, now_ns))
 		has_moved = true;
 	return has_moved;
 }
 
-static void take_errors(struct pump *pump)
+static void take_errors(struct engine_port *port)
 {
 	struct vb_udp_address gone[8];
 
-	pump->unreachable += vb_udp_take_unreachable(pump->udp, gone, 8);
+	port->unreachable += vb_udp_take_unreachable(port->udp, gone, 8);
 }
 
-void pump_wait(struct pump *pump, uint64_t now_ns, uint64_t timeout_ns)
+void engine_port_wait(struct engine_port *port, uint64_t now_ns, uint64_t timeout_ns)
 {
-	struct pollfd wait = { .fd = vb_udp_fd(pump->udp), .events = POLLIN };
-	uint64_t deadline_ns = vb_nic_deadline(pump->nic);
+	struct pollfd wait = { .fd = vb_udp_fd(port->udp), .events = POLLIN };
+	uint64_t deadline_ns = vb_nic_deadline(port->nic);
 	uint64_t until_deadline_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
 	uint64_t wait_ns = until_deadline_ns < timeout_ns ? until_deadline_ns : timeout_ns;
 	struct timespec wait_time = { (time_t)(wait_ns / 1000000000),
 				      (long)(wait_ns % 1000000000) };
 
 	if (ppoll(&wait, 1, &wait_time, NULL) == 1)
-		take_errors(pump); /* or the descriptor stays readable forever */
+		take_errors(port); /* or the descriptor stays readable forever */
 }

@@ -4,7 +4,7 @@
  * continue each other become one message, which the kernel segments again. When the kernel has no
  * room, the rest of the batch is lost, as on any wire: the transports repeat it.
  */
-#include "host/pump_priv.h"
+#include "host/port_priv.h"
 
 #include "host/member.h"
 #include "host/neighbor.h"
@@ -16,17 +16,17 @@
 #define DATAGRAM_TRIES 32u
 #define SHORT_MAX 128u /* bytes; copying them costs next to nothing */
 
-static uint32_t source_index_of(struct vb_pump *pump, uint16_t port)
+static uint32_t source_index_of(struct vb_port *port, uint16_t source_port)
 {
 	uint32_t index = 0;
 
-	if (port == pump->last_port)
-		return pump->last_index;
-	while (index + 1 < vb_udp_source_count(pump->udp) &&
-	       vb_udp_source_port(pump->udp, index) != port)
+	if (source_port == port->last_port)
+		return port->last_index;
+	while (index + 1 < vb_udp_source_count(port->udp) &&
+	       vb_udp_source_port(port->udp, index) != source_port)
 		index++;
-	pump->last_port = port;
-	pump->last_index = index;
+	port->last_port = source_port;
+	port->last_index = index;
 	return index;
 }
 
@@ -72,7 +72,7 @@ static void begin_express(struct vb_udp_message *message, const struct vb_slot *
 	};
 }
 
-static void begin_message(struct vb_pump *pump, struct vb_udp_message *message,
+static void begin_message(struct vb_port *port, struct vb_udp_message *message,
 			  const struct vb_slot *slot, const struct iovec *iovecs)
 {
 	if (slot->is_numbered) {
@@ -80,7 +80,7 @@ static void begin_message(struct vb_pump *pump, struct vb_udp_message *message,
 		return;
 	}
 	*message = (struct vb_udp_message){
-		.source_index = source_index_of(pump, slot->flow.source_port),
+		.source_index = source_index_of(port, slot->flow.source_port),
 		.traffic_class = slot->flow.traffic_class,
 		.hop_limit = slot->flow.hop_limit,
 		.iovecs = iovecs,
@@ -96,20 +96,20 @@ static bool is_multicast(const struct vb_slot *slot)
 	return !slot->is_numbered && vb_gid_is_multicast(&slot->flow.destination);
 }
 
-static bool is_host_gid(const struct vb_pump *pump, const struct vb_gid *gid)
+static bool is_host_gid(const struct vb_port *port, const struct vb_gid *gid)
 {
-	return pump->host_gid && vb_gid_equal(gid, pump->host_gid);
+	return port->host_gid && vb_gid_equal(gid, port->host_gid);
 }
 
 /* The kernel sends nothing from a GID that is no address, and has no route from ::1 to a group. */
-static bool is_for_host(const struct vb_pump *pump, const struct vb_slot *slot)
+static bool is_for_host(const struct vb_port *port, const struct vb_slot *slot)
 {
 	static const struct vb_gid loopback = { .raw = { [15] = 1 } };
 	const struct vb_flow *flow = &slot->flow;
 
-	return is_host_gid(pump, &flow->destination) ||
+	return is_host_gid(port, &flow->destination) ||
 	       (vb_gid_is_multicast(&flow->destination) &&
-		(is_host_gid(pump, &flow->source) || vb_gid_equal(&flow->source, &loopback)));
+		(is_host_gid(port, &flow->source) || vb_gid_equal(&flow->source, &loopback)));
 }
 
 static bool is_datagram(const struct vb_slot *slot)
@@ -117,36 +117,36 @@ static bool is_datagram(const struct vb_slot *slot)
 	return vb_opcode_service(vb_bth_load(slot->head).opcode) == VB_SERVICE_UD;
 }
 
-static bool is_own(struct vb_pump *pump, const struct vb_gid *gid)
+static bool is_own(struct vb_port *port, const struct vb_gid *gid)
 {
-	if (vb_gid_equal(gid, &pump->asked_address))
-		return pump->is_own_address;
-	pump->asked_address = *gid;
-	pump->is_own_address = vb_nic_has_gid(pump->nic, gid);
-	return pump->is_own_address;
+	if (vb_gid_equal(gid, &port->asked_address))
+		return port->is_own_address;
+	port->asked_address = *gid;
+	port->is_own_address = vb_nic_has_gid(port->nic, gid);
+	return port->is_own_address;
 }
 
 /* Whether a datagram goes to a local peer. The first ones take the wire while we meet the peer. */
-static bool is_for_neighbor(struct vb_pump *pump, const struct vb_slot *slot, uint32_t *number_out)
+static bool is_for_neighbor(struct vb_port *port, const struct vb_slot *slot, uint32_t *number_out)
 {
 	vb_qpn qpn = vb_bth_load(slot->head).destination;
 	uint32_t number = vb_member_of_qpn(qpn);
 
-	if (!pump->neighbors || qpn.v <= 1 || number >= VB_MEMBER_COUNT)
+	if (!port->neighbors || qpn.v <= 1 || number >= VB_MEMBER_COUNT)
 		return false;
 	*number_out = number;
-	return is_own(pump, &slot->flow.destination) &&
-	       vb_neighbor_meet(pump->neighbors, number) == VB_NEIGHBOR_OPEN;
+	return is_own(port, &slot->flow.destination) &&
+	       vb_neighbor_meet(port->neighbors, number) == VB_NEIGHBOR_OPEN;
 }
 
 /* Datagrams have no window: a sender that is faster than its peer waits for the peer a little. */
-VB_NOINLINE static void send_datagram(struct vb_pump *pump, uint32_t number,
+VB_NOINLINE static void send_datagram(struct vb_port *port, uint32_t number,
 				      const struct vb_slot *slot)
 {
 	for (uint32_t i = 0; i < DATAGRAM_TRIES; i++) {
-		if (vb_neighbor_send(pump->neighbors, number, slot))
+		if (vb_neighbor_send(port->neighbors, number, slot))
 			return;
-		vb_neighbors_flush(pump->neighbors);
+		vb_neighbors_flush(port->neighbors);
 		syscall(SYS_sched_yield);
 	}
 }
@@ -155,17 +155,17 @@ VB_NOINLINE static void send_datagram(struct vb_pump *pump, uint32_t number,
  * True if the packet is not for the wire: it is on a shared-memory link, or lost there, or
  * deferred.
  */
-static bool send_by_line(struct vb_pump *pump, const struct vb_slot *slot)
+static bool send_by_line(struct vb_port *port, const struct vb_slot *slot)
 {
 	uint32_t number;
 
 	if (slot->line) {
-		(void)vb_neighbor_send(pump->neighbors, vb_neighbor_of_line(slot->line), slot);
+		(void)vb_neighbor_send(port->neighbors, vb_neighbor_of_line(slot->line), slot);
 		return true;
 	}
-	if (!is_datagram(slot) || !is_for_neighbor(pump, slot, &number))
+	if (!is_datagram(slot) || !is_for_neighbor(port, slot, &number))
 		return false;
-	pump->late[pump->late_count++] = (struct vb_pump_late){ slot, number };
+	port->late[port->late_count++] = (struct vb_port_late){ slot, number };
 	return true;
 }
 
@@ -173,32 +173,32 @@ static bool send_by_line(struct vb_pump *pump, const struct vb_slot *slot)
  * Sends the deferred datagrams after the packets that the engine has put on links, which are as
  * many as it knew of room for.
  */
-static void send_late(struct vb_pump *pump)
+static void send_late(struct vb_port *port)
 {
-	for (uint32_t i = 0; i < pump->late_count; i++)
-		send_datagram(pump, pump->late[i].number, pump->late[i].slot);
-	pump->late_count = 0;
+	for (uint32_t i = 0; i < port->late_count; i++)
+		send_datagram(port, port->late[i].number, port->late[i].slot);
+	port->late_count = 0;
 }
 
 /*
  * Each process knows only its own groups. Processes that we have not met yet get the packet by
  * mail, which holds few.
  */
-static void hand_to_all(struct vb_pump *pump, const struct vb_slot *slot,
+static void hand_to_all(struct vb_port *port, const struct vb_slot *slot,
 			const struct vb_frame *frame)
 {
-	if (pump->neighbors) /* meeting ourselves takes no wait */
-		(void)vb_neighbor_meet(pump->neighbors, vb_member_number(pump->member));
+	if (port->neighbors) /* meeting ourselves takes no wait */
+		(void)vb_neighbor_meet(port->neighbors, vb_member_number(port->member));
 	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
-		if (pump->neighbors && vb_neighbor_is_open(pump->neighbors, number))
-			send_datagram(pump, number, slot);
-		else if (vb_member_hand_over(pump->member, number, frame, 1) && pump->neighbors)
-			(void)vb_neighbor_meet(pump->neighbors, number);
+		if (port->neighbors && vb_neighbor_is_open(port->neighbors, number))
+			send_datagram(port, number, slot);
+		else if (vb_member_hand_over(port->member, number, frame, 1) && port->neighbors)
+			(void)vb_neighbor_meet(port->neighbors, number);
 	}
 }
 
 /* Hands a packet to its owner on this host, which may be ourselves. */
-VB_COLD static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *slot)
+VB_COLD static void hand_over_slot(struct vb_port *port, const struct vb_slot *slot)
 {
 	struct vb_bytes rest[VB_SGE_MAX + 1];
 	struct vb_frame frame = {
@@ -214,32 +214,32 @@ VB_COLD static void hand_over_slot(struct vb_pump *pump, const struct vb_slot *s
 					   slot->spans[i].length };
 	rest[frame.rest_count++] = (struct vb_bytes){ slot->tail, slot->tail_length };
 	if (vb_gid_is_multicast(&slot->flow.destination))
-		hand_to_all(pump, slot, &frame);
+		hand_to_all(port, slot, &frame);
 	else
-		vb_member_hand_over(pump->member, vb_pump_owner_of(pump, &frame), &frame, 1);
+		vb_member_hand_over(port->member, vb_port_owner_of(port, &frame), &frame, 1);
 }
 
 /* Sends the copies as late as send_late() does. */
-VB_NOINLINE static void send_copies(struct vb_pump *pump, uint32_t slot_count)
+VB_NOINLINE static void send_copies(struct vb_port *port, uint32_t slot_count)
 {
 	for (uint32_t i = 0; i < slot_count; i++) {
-		const struct vb_slot *slot = &pump->slots[i];
+		const struct vb_slot *slot = &port->slots[i];
 
 		if (!slot->line && vb_gid_is_multicast(&slot->flow.destination) &&
-		    !is_for_host(pump, slot))
-			vb_neighbors_send_copies(pump->neighbors, slot);
+		    !is_for_host(port, slot))
+			vb_neighbors_send_copies(port->neighbors, slot);
 	}
 }
 
-static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count, bool *is_any_multicast)
+static uint32_t make_messages(struct vb_port *port, uint32_t slot_count, bool *is_any_multicast)
 {
-	struct iovec *next = pump->iovecs;
+	struct iovec *next = port->iovecs;
 	struct vb_slot *first = NULL; /* first slot of a message */
 	uint32_t count = 0;
 	bool is_begun = false; /* the last slot is in a message */
 
 	for (uint32_t i = 0; i < slot_count; i++) {
-		struct vb_slot *slot = &pump->slots[i];
+		struct vb_slot *slot = &port->slots[i];
 		bool follows = slot->continues && is_begun;
 
 		is_begun = false;
@@ -248,69 +248,69 @@ static uint32_t make_messages(struct vb_pump *pump, uint32_t slot_count, bool *i
 		 * different QPs.
 		 */
 		if (!follows || is_datagram(slot)) {
-			if (send_by_line(pump, slot))
+			if (send_by_line(port, slot))
 				continue;
-			if (is_for_host(pump, slot)) {
-				hand_over_slot(pump, slot);
+			if (is_for_host(port, slot)) {
+				hand_over_slot(port, slot);
 				continue;
 			}
 		}
 		if (follows) {
-			pump->messages[count - 1].segment_length = (uint16_t)first->length;
+			port->messages[count - 1].segment_length = (uint16_t)first->length;
 		} else {
 			/*
 			 * This may continue what went by a link: local peers find its ID from the
 			 * ICRC.
 			 */
 			first = slot;
-			begin_message(pump, &pump->messages[count++], slot, next);
+			begin_message(port, &port->messages[count++], slot, next);
 			*is_any_multicast |= is_multicast(slot);
 		}
 		is_begun = true;
 		if (!follows || !join_first(next - 1, first, slot))
 			next = add_slot(next, slot);
-		pump->messages[count - 1].iovec_count =
-			(uint32_t)(next - pump->messages[count - 1].iovecs);
+		port->messages[count - 1].iovec_count =
+			(uint32_t)(next - port->messages[count - 1].iovecs);
 	}
 	return count;
 }
 
 /* The engine must know the IP IDs that packets will have when it computes their ICRCs. */
-VB_COLD static void number_flow(struct vb_pump *pump, uint32_t source_index)
+VB_COLD static void number_flow(struct vb_port *port, uint32_t source_index)
 {
 	uint16_t next_ip_id;
-	const struct vb_udp_way *way = vb_udp_express(pump->udp, source_index, &next_ip_id);
+	const struct vb_udp_way *way = vb_udp_express(port->udp, source_index, &next_ip_id);
 	struct vb_flow flow;
 
 	if (!way) {
-		vb_nic_number_flow(pump->nic, source_index, NULL, 0);
+		vb_nic_number_flow(port->nic, source_index, NULL, 0);
 		return;
 	}
 	flow = (struct vb_flow){
-		.source = vb_pump_gid_of(&way->source),
-		.destination = vb_pump_gid_of(&way->destination),
-		.source_port = vb_udp_source_port(pump->udp, source_index),
+		.source = vb_port_gid_of(&way->source),
+		.destination = vb_port_gid_of(&way->destination),
+		.source_port = vb_udp_source_port(port->udp, source_index),
 		.traffic_class = way->traffic_class,
 		.hop_limit = way->hop_limit,
 	};
-	vb_nic_number_flow(pump->nic, source_index, &flow, next_ip_id);
+	vb_nic_number_flow(port->nic, source_index, &flow, next_ip_id);
 }
 
-uint32_t vb_pump_send_slots(struct vb_pump *pump, uint32_t slot_count)
+uint32_t vb_port_send_slots(struct vb_port *port, uint32_t slot_count)
 {
 	bool is_any_multicast = false;
-	uint32_t message_count = make_messages(pump, slot_count, &is_any_multicast);
+	uint32_t message_count = make_messages(port, slot_count, &is_any_multicast);
 
-	send_late(pump);
-	if (pump->neighbors && is_any_multicast)
-		send_copies(pump, slot_count);
-	if (pump->neighbors)
-		vb_neighbors_flush(pump->neighbors);
+	send_late(port);
+	if (port->neighbors && is_any_multicast)
+		send_copies(port, slot_count);
+	if (port->neighbors)
+		vb_neighbors_flush(port->neighbors);
 	if (!message_count)
 		return 0;
-	vb_udp_send(pump->udp, pump->messages, message_count);
-	if (vb_udp_has_express_changed(pump->udp))
-		for (uint32_t i = 0; i < vb_udp_source_count(pump->udp); i++)
-			number_flow(pump, i);
+	vb_udp_send(port->udp, port->messages, message_count);
+	if (vb_udp_has_express_changed(port->udp))
+		for (uint32_t i = 0; i < vb_udp_source_count(port->udp); i++)
+			number_flow(port, i);
 	return message_count;
 }

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The internals of a pump: pump.c receives and drives, pump_send.c sends. */
-#ifndef VB_HOST_PUMP_PRIV_H
-#define VB_HOST_PUMP_PRIV_H
+/* The internals of a port: port.c receives and drives, port_send.c sends. */
+#ifndef VB_HOST_PORT_PRIV_H
+#define VB_HOST_PORT_PRIV_H
 
 #include "host/member.h"
-#include "host/pump.h"
+#include "host/port.h"
 #include "link/udp.h"
 #include "nic/frame.h"
 #include "nic/nic.h"
 
-#define VB_PUMP_BATCH 64u
-#define VB_PUMP_PARTS_MAX (VB_SGE_MAX + 2) /* of a slot */
+#define VB_PORT_BATCH 64u
+#define VB_PORT_PARTS_MAX (VB_SGE_MAX + 2) /* of a slot */
 
 /* A deferred datagram for a local peer. */
-struct vb_pump_late {
+struct vb_port_late {
 	const struct vb_slot *slot;
 	uint32_t number;
 };
 
-struct vb_pump {
+struct vb_port {
 	struct vb_nic *nic;
 	struct vb_udp *udp;
 	struct vb_member *member;
@@ -26,13 +26,13 @@ struct vb_pump {
 	struct vb_qp1 *qp1;
 	const struct vb_gid *host_gid;
 	struct vb_own_ports *own_ports;
-	struct vb_slot slots[VB_PUMP_BATCH];
-	struct iovec iovecs[VB_PUMP_BATCH * VB_PUMP_PARTS_MAX];
-	struct vb_udp_message messages[VB_PUMP_BATCH];
-	struct vb_pump_late late[VB_PUMP_BATCH];
+	struct vb_slot slots[VB_PORT_BATCH];
+	struct iovec iovecs[VB_PORT_BATCH * VB_PORT_PARTS_MAX];
+	struct vb_udp_message messages[VB_PORT_BATCH];
+	struct vb_port_late late[VB_PORT_BATCH];
 	uint32_t late_count;
-	struct vb_udp_datagram datagrams[VB_PUMP_BATCH];
-	struct vb_frame frames[VB_PUMP_BATCH];
+	struct vb_udp_datagram datagrams[VB_PORT_BATCH];
+	struct vb_frame frames[VB_PORT_BATCH];
 	struct vb_frame handed[VB_MEMBER_BATCH]; /* for one other process, or from others */
 	uint32_t handed_count;
 	uint32_t handed_to;
@@ -51,7 +51,7 @@ struct vb_pump {
 	uint32_t glances_without_qp1; /* the same for their mail to QP 1 */
 };
 
-static inline struct vb_gid vb_pump_gid_of(const struct vb_udp_address *address)
+static inline struct vb_gid vb_port_gid_of(const struct vb_udp_address *address)
 {
 	struct vb_gid gid;
 
@@ -63,9 +63,9 @@ static inline struct vb_gid vb_pump_gid_of(const struct vb_udp_address *address)
  * The number of the packet's owner. If it is unknown, our own: the engine has a reason to refuse
  * the packet.
  */
-uint32_t vb_pump_owner_of(const struct vb_pump *pump, const struct vb_frame *frame);
+uint32_t vb_port_owner_of(const struct vb_port *port, const struct vb_frame *frame);
 
-/* Sends the first `slot_count` of pump->slots. Returns the number of messages for the wire. */
-uint32_t vb_pump_send_slots(struct vb_pump *pump, uint32_t slot_count);
+/* Sends the first `slot_count` of port->slots. Returns the number of messages for the wire. */
+uint32_t vb_port_send_slots(struct vb_port *port, uint32_t slot_count);
 
 #endif

@@ -17,7 +17,7 @@ static void print_help(void)
 {
 	puts("usage: verbatim stat\n\n"
 	     "Shows the adapters that programs of this user have open in this network namespace: their QPs, and\n"
-	     "for each that is connected whether its packets take a line (shared memory) or the wire, and why.\n"
+	     "for each that is connected whether its packets take shared memory or the wire, and why.\n"
 	     "The exit status is 0 if all have answered, 1 if one has not, as when its process is stopped.");
 }
 

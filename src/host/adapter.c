@@ -301,12 +301,13 @@ vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **a
 	return VB_OK;
 }
 
-static void log_lines(const struct vb_adapter *adapter)
+static void log_shm_links(const struct vb_adapter *adapter)
 {
 	const struct vb_neighbor_counts *counts = vb_neighbor_counts(adapter->neighbors);
 
 	vb_log(VB_LOG_DEBUG,
-	       "%s: by lines sent %" PRIu64 " received %" PRIu64 " lost %" PRIu64 " wakes %" PRIu64,
+	       "%s: by shared memory sent %" PRIu64 " received %" PRIu64 " lost %" PRIu64
+	       " wakes %" PRIu64,
 	       adapter->device.name, counts->sent, counts->received, counts->lost, counts->wakes);
 }
 
@@ -331,7 +332,7 @@ static void log_counters(const struct vb_adapter *adapter)
 			vb_log(VB_LOG_DEBUG, "%s: %s %" PRIu64, name, vb_udp_counter_name(i),
 			       udp[i]);
 	if (adapter->neighbors)
-		log_lines(adapter);
+		log_shm_links(adapter);
 	vb_log(VB_LOG_DEBUG,
 	       "%s: member %u handed_over %" PRIu64 " taken %" PRIu64 " lost %" PRIu64, name,
 	       vb_member_number(adapter->member), member->handed_over, member->taken, member->lost);

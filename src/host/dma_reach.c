@@ -68,18 +68,18 @@ static void withdraw(struct vb_reach *reach)
 
 /* --- the shared-memory link --- */
 
-uint64_t vb_dma_reach_line_end(const struct vb_reach *reach)
+uint64_t vb_dma_reach_shm_link_end(const struct vb_reach *reach)
 {
-	return reach->line ? reach->line_before + reach->line->produced : 0;
+	return reach->shm_link ? reach->shm_link_before + reach->shm_link->produced : 0;
 }
 
 /* The target reports a packet as read after it has executed it. */
-bool vb_dma_reach_has_read(const struct vb_reach *reach, uint64_t line_end)
+bool vb_dma_reach_has_read(const struct vb_reach *reach, uint64_t shm_link_end)
 {
-	if (!reach->line || line_end <= reach->line_before)
+	if (!reach->shm_link || shm_link_end <= reach->shm_link_before)
 		return true;
-	return atomic_load_explicit(&reach->line->memory->consumed, memory_order_acquire) >=
-	       line_end - reach->line_before;
+	return atomic_load_explicit(&reach->shm_link->memory->consumed, memory_order_acquire) >=
+	       shm_link_end - reach->shm_link_before;
 }
 
 bool vb_dma_reach_is_on_wire(const struct vb_reach *reach, const struct vb_reach_asker *asker)

@@ -34,9 +34,9 @@ struct vb_reach {
 	enum vb_reach_way way;
 	pid_t pid;
 	struct vb_reach_tables tables; /* NULL: no memory is accessible */
-	const struct vb_ring_writer *line; /* to the target; NULL: there is none now */
+	const struct vb_ring_writer *shm_link; /* to the target; NULL: there is none now */
 	/* Bytes of earlier links, which no process reads any more. */
-	uint64_t line_before;
+	uint64_t shm_link_before;
 	/* The target sees it: odd while we act. NULL: no one needs to see it. */
 	_Atomic uint32_t *busy;
 	/* A segment that a region lies in and that we do not have; 0: none. */

@@ -215,7 +215,7 @@ bool vb_neighbors_begin_sleep(struct vb_neighbors *neighbors)
 	if (!neighbors->block)
 		return true;
 	show_sleepers(neighbors);
-	if (vb_nic_has_waiting_lines(neighbors->nic) && has_room_at_last(neighbors))
+	if (vb_nic_has_qps_without_room(neighbors->nic) && has_room_at_last(neighbors))
 		return false;
 	return !has_news(neighbors);
 }

@@ -116,14 +116,14 @@ void vb_neighbors_meet_sender(struct vb_neighbors *neighbors, const struct vb_fr
 /* --- shared-memory links ---------------------------------------------------------------------- */
 
 /* The number of a link: the peer's number plus 1. */
-static inline uint32_t vb_neighbor_line(uint32_t number)
+static inline uint32_t vb_neighbor_shm_link(uint32_t number)
 {
 	return number + 1;
 }
 
-static inline uint32_t vb_neighbor_of_line(uint32_t line)
+static inline uint32_t vb_neighbor_of_shm_link(uint32_t shm_link)
 {
-	return line - 1;
+	return shm_link - 1;
 }
 
 /* --- sleeping --------------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@
 #define ROOM_FOR_THE_DEAD 64u /* packets: what is sent to a dead peer vanishes */
 
 #define ROOM_LOW 16u /* packets: with more, the engine needs no update */
-#define RECORD_OVERHEAD (uint32_t)(sizeof(struct vb_line_head) + sizeof(struct vb_flow))
+#define RECORD_OVERHEAD (uint32_t)(sizeof(struct vb_shm_link_head) + sizeof(struct vb_flow))
 
 _Static_assert(RECORD_OVERHEAD + VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX + VB_SLOT_TAIL_MAX <=
 		       VB_RING_RECORD_MAX,
@@ -30,7 +30,7 @@ bool vb_neighbor_is_open(const struct vb_neighbors *neighbors, uint32_t number)
 
 static void load_head(const uint8_t *bytes, struct vb_frame *frame)
 {
-	struct vb_line_head head;
+	struct vb_shm_link_head head;
 
 	memcpy(&head, bytes, sizeof(head));
 	frame->flow_mark = head.flow_mark;
@@ -40,8 +40,8 @@ static void load_head(const uint8_t *bytes, struct vb_frame *frame)
 		(struct vb_aeth){ (uint8_t)(head.rider_aeth >> 24), head.rider_aeth & 0xffffff };
 }
 
-static uint32_t receive_from(struct vb_neighbor *neighbor, uint16_t line, struct vb_frame *frames,
-			     uint32_t capacity)
+static uint32_t receive_from(struct vb_neighbor *neighbor, uint16_t shm_link,
+			     struct vb_frame *frames, uint32_t capacity)
 {
 	uint32_t count = 0;
 	uint32_t length;
@@ -54,10 +54,10 @@ static uint32_t receive_from(struct vb_neighbor *neighbor, uint16_t line, struct
 		if (length < RECORD_OVERHEAD)
 			continue;
 		length -= RECORD_OVERHEAD;
-		frame->line = line;
+		frame->shm_link = shm_link;
 		frame->ip_id = 0;
 		load_head(bytes, frame);
-		bytes += sizeof(struct vb_line_head);
+		bytes += sizeof(struct vb_shm_link_head);
 		frame->head = (struct vb_bytes){ bytes, length };
 		frame->rest_count = 0;
 		frame->late_flow = bytes + length;
@@ -81,7 +81,7 @@ uint32_t vb_neighbors_receive(struct vb_neighbors *neighbors, struct vb_frame *f
 		number = neighbors->open[place];
 		neighbor = &neighbors->table[number];
 		if (vb_ring_has_news(&neighbor->in))
-			count += receive_from(neighbor, (uint16_t)vb_neighbor_line(number),
+			count += receive_from(neighbor, (uint16_t)vb_neighbor_shm_link(number),
 					      frames + count, capacity - count);
 	}
 	if (!count)
@@ -132,7 +132,7 @@ void vb_neighbors_release(struct vb_neighbors *neighbors)
 static void store_head(uint8_t *to, const struct vb_slot *slot)
 {
 	const struct vb_rider *rider = &slot->rider;
-	struct vb_line_head head = { vb_flow_mark(&slot->flow), VB_NO_RIDER, 0 };
+	struct vb_shm_link_head head = { vb_flow_mark(&slot->flow), VB_NO_RIDER, 0 };
 
 	if (rider->is_there) {
 		head.rider_psn = rider->psn.v;
@@ -152,8 +152,9 @@ static bool put(struct vb_neighbor *neighbor, const struct vb_slot *slot)
 	 * Written backwards: the reader polls the first cache line, and would take it from us again
 	 * before it is full.
 	 */
-	memcpy(to + sizeof(struct vb_line_head) + slot->length, &slot->flow, sizeof(slot->flow));
-	if (!vb_slot_gather(slot, to + sizeof(struct vb_line_head)))
+	memcpy(to + sizeof(struct vb_shm_link_head) + slot->length, &slot->flow,
+	       sizeof(slot->flow));
+	if (!vb_slot_gather(slot, to + sizeof(struct vb_shm_link_head)))
 		return false;
 	store_head(to, slot);
 	vb_ring_commit(&neighbor->out, length);
@@ -168,7 +169,7 @@ bool vb_neighbor_send(struct vb_neighbors *neighbors, uint32_t number, const str
 	if (!neighbor->is_touched)
 		neighbors->touched[neighbors->touched_count++] = (uint8_t)number;
 	neighbor->is_touched = true;
-	neighbor->has_less_room |= !slot->line;
+	neighbor->has_less_room |= !slot->shm_link;
 	if (is_sent)
 		neighbors->counts.sent++;
 	else
@@ -214,8 +215,8 @@ static uint32_t room_of(struct vb_neighbor *neighbor)
 
 void vb_neighbor_tell_room(struct vb_neighbors *neighbors, uint32_t number)
 {
-	vb_nic_set_line_room(neighbors->nic, vb_neighbor_line(number),
-			     room_of(&neighbors->table[number]));
+	vb_nic_set_shm_room(neighbors->nic, vb_neighbor_shm_link(number),
+			    room_of(&neighbors->table[number]));
 }
 
 void vb_neighbors_flush(struct vb_neighbors *neighbors)
@@ -228,11 +229,11 @@ void vb_neighbors_flush(struct vb_neighbors *neighbors)
 		if (neighbor->state == VB_NEIGHBOR_OPEN)
 			wake_sleeper(neighbors, neighbor);
 		if (neighbor->has_less_room ||
-		    vb_nic_line_room(neighbors->nic, vb_neighbor_line(number)) < ROOM_LOW)
+		    vb_nic_shm_room(neighbors->nic, vb_neighbor_shm_link(number)) < ROOM_LOW)
 			vb_neighbor_tell_room(neighbors, number);
 		neighbor->has_less_room = false;
 	}
-	if (!vb_nic_has_waiting_lines(neighbors->nic))
+	if (!vb_nic_has_qps_without_room(neighbors->nic))
 		return;
 	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
 		if (neighbors->table[i].is_known)

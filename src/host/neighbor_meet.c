@@ -94,7 +94,7 @@ static void tell_limit(vb_err err)
 {
 	char limits[VB_LIMIT_TEXT_MAX];
 
-	vb_log(VB_LOG_WARN, "no line to a peer on this host%s: it is reached by packets",
+	vb_log(VB_LOG_WARN, "no shared memory with a peer on this host%s: it is reached by packets",
 	       vb_limit_describe(err, limits));
 }
 
@@ -217,8 +217,8 @@ static void init_reach(struct vb_neighbors *neighbors, struct vb_neighbor *neigh
 		.tables = { neighbor->block->key_rows, neighbor->block->qp_rows,
 			    neighbor->block->srq_rows, VB_EXPORT_KEY_ROWS, VB_EXPORT_QP_ROWS,
 			    ++neighbors->epoch },
-		.line = &neighbor->out,
-		.line_before = neighbor->out_before,
+		.shm_link = &neighbor->out,
+		.shm_link_before = neighbor->out_before,
 		.busy = &neighbor->out_memory->busy,
 		.mark = vb_export_mark(neighbor->block),
 		.is_closed = &head->is_closed,
@@ -293,7 +293,7 @@ static bool take(struct vb_neighbors *neighbors, const struct vb_neighbor_offer 
 }
 
 /* Opens the link: both peers have what they need. */
-static void open_line(struct vb_neighbors *neighbors, uint32_t number, pid_t pid)
+static void open_shm_link(struct vb_neighbors *neighbors, uint32_t number, pid_t pid)
 {
 	struct vb_neighbor *neighbor = &neighbors->table[number];
 
@@ -304,7 +304,7 @@ static void open_line(struct vb_neighbors *neighbors, uint32_t number, pid_t pid
 	neighbor->out_fd = -1;
 	init_reach(neighbors, neighbor, pid);
 	vb_neighbor_tell_room(neighbors, number);
-	vb_log(VB_LOG_DEBUG, "a line to adapter %u, process %d: %s", number, (int)pid,
+	vb_log(VB_LOG_DEBUG, "shared memory with adapter %u, process %d: %s", number, (int)pid,
 	       vb_neighbor_describe(neighbors, number));
 }
 
@@ -312,7 +312,7 @@ static void open_line(struct vb_neighbors *neighbors, uint32_t number, pid_t pid
  * The peer had our ring and no longer has it. It gets a new one, because it is unknown how far the
  * old one was read.
  */
-static void renew_line(struct vb_neighbor *neighbor)
+static void renew_shm_link(struct vb_neighbor *neighbor)
 {
 	if (neighbor->state != VB_NEIGHBOR_OPEN)
 		return;
@@ -401,14 +401,14 @@ void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
 		return;
 	}
 	if (!neighbor->out_ring || message.answered != neighbor->out_ring)
-		renew_line(neighbor);
+		renew_shm_link(neighbor);
 	if (neighbor->told_ring != neighbor->in_ring && !ask(neighbors, message.number)) {
 		if (neighbor->why == VB_NEIGHBOR_LIMITED)
 			vb_neighbor_refuse(neighbors->member, VB_NEIGHBOR_OFFER, mail);
 		return;
 	}
 	if (neighbor->out_ring && message.answered == neighbor->out_ring)
-		open_line(neighbors, message.number, mail->pid);
+		open_shm_link(neighbors, message.number, mail->pid);
 }
 
 /* --- meeting --- */
@@ -429,7 +429,7 @@ static void open_own(struct vb_neighbors *neighbors, uint32_t number)
 	neighbor->wake_fd = neighbors->wake_fd;
 	neighbor->incarnation = neighbors->block->head.incarnation;
 	add_open(neighbors, number);
-	open_line(neighbors, number, getpid());
+	open_shm_link(neighbors, number, getpid());
 	/* the thread that closes a row is the one that would be busy */
 	neighbor->reach.busy = NULL;
 	neighbor->reach.mark = NULL;
@@ -476,7 +476,8 @@ void vb_neighbors_bury(struct vb_neighbors *neighbors)
 void vb_neighbor_connect(struct vb_neighbors *neighbors, uint32_t number, struct vb_qp *qp)
 {
 	if (vb_neighbor_is_open(neighbors, number))
-		vb_qp_set_line(qp, vb_neighbor_line(number), &neighbors->table[number].reach);
+		vb_qp_set_shm_link(qp, vb_neighbor_shm_link(number),
+				   &neighbors->table[number].reach);
 }
 
 static const char *describe_absence(enum vb_neighbor_why why)
@@ -491,7 +492,7 @@ static const char *describe_absence(enum vb_neighbor_why why)
 	case VB_NEIGHBOR_REFUSED:
 		return "wire: the peer wants packets (its path is wire, or it has no shared memory)";
 	case VB_NEIGHBOR_LIMITED:
-		return "wire: no memory or descriptor is left here for a line (ulimit -n, -v, -l, -f)";
+		return "wire: no memory or descriptor is left here for shared memory (ulimit -n, -v, -l, -f)";
 	case VB_NEIGHBOR_ANOTHER_USER:
 		return "wire: the peer, or this process, has become another user since it opened its device";
 	}
@@ -524,11 +525,11 @@ const char *vb_neighbor_describe(const struct vb_neighbors *neighbors, uint32_t 
 		return describe_absence(neighbor->why);
 	switch (neighbor->reach.way) {
 	case VB_REACH_OWN:
-		return "line, memory in this process";
+		return "shared memory, both ends in this process";
 	case VB_REACH_PROCESS:
-		return "line, memory by mappings and process_vm_writev";
+		return "shared memory, data by mappings and process_vm_writev";
 	case VB_REACH_MAPPED:
 		break;
 	}
-	return "line, and only memory that is shared: the kernel does not let us reach the rest (Yama, or a container)";
+	return "shared memory, data by mappings only: the kernel does not let us reach other memory (Yama, or a container)";
 }

@@ -56,7 +56,7 @@ struct vb_neighbor {
 
 /* Precedes a packet on a shared-memory link. */
 #define VB_NO_RIDER UINT32_MAX
-struct vb_line_head {
+struct vb_shm_link_head {
 	uint32_t flow_mark;
 	uint32_t rider_psn; /* struct vb_rider */
 	uint32_t rider_aeth;

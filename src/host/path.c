@@ -71,13 +71,13 @@ void vb_adapter_choose_path(struct vb_adapter *adapter, struct vb_qp *qp)
 	    !is_on_this_host(adapter, &attr.address.destination))
 		return;
 	vb_neighbor_connect(adapter->neighbors, number, qp);
-	if (!vb_qp_line(qp)) /* the peer may still meet us, and choose after that */
-		vb_qp_expect_line(qp, vb_neighbor_line(number));
+	if (!vb_qp_shm_link(qp)) /* the peer may still meet us, and choose after that */
+		vb_qp_expect_shm_link(qp, vb_neighbor_shm_link(number));
 	if (vb_neighbor_is_nobody(adapter->neighbors, number))
 		vb_log(VB_LOG_WARN,
 		       "%s: QP 0x%06x is connected to QP 0x%06x of this host, which no program of this user has: the peer belongs to another user or is gone",
 		       adapter->device.name, vb_qp_number(qp).v, attr.destination.v);
-	vb_log(VB_LOG_DEBUG, "%s: QP 0x%06x takes the %s", adapter->device.name, vb_qp_number(qp).v,
+	vb_log(VB_LOG_DEBUG, "%s: QP 0x%06x path: %s", adapter->device.name, vb_qp_number(qp).v,
 	       vb_neighbor_describe(adapter->neighbors, number));
 }
 

@@ -120,7 +120,7 @@ static void hand_over_later(struct vb_port *port, uint64_t now_ns, uint32_t owne
 	port->handed[port->handed_count++] = *frame;
 }
 
-static bool receive_from_lines(struct vb_port *port, uint64_t now_ns)
+static bool receive_from_shm_links(struct vb_port *port, uint64_t now_ns)
 {
 	uint32_t count = 0;
 
@@ -128,7 +128,7 @@ static bool receive_from_lines(struct vb_port *port, uint64_t now_ns)
 		count = vb_neighbors_receive(port->neighbors, port->frames, VB_PORT_BATCH);
 	if (!count)
 		return false;
-	port->has_lines = true;
+	port->has_shm_links = true;
 	vb_nic_receive(port->nic, now_ns, port->frames, count);
 	vb_neighbors_release(port->neighbors);
 	return true;
@@ -151,7 +151,7 @@ VB_NOINLINE static void prepare_for_multicast(struct vb_port *port, uint64_t now
 	uint32_t batches = vb_neighbors_packets_max(port->neighbors) / VB_PORT_BATCH;
 	struct vb_frame frame;
 
-	for (uint32_t i = 0; i < batches && receive_from_lines(port, now_ns); i++)
+	for (uint32_t i = 0; i < batches && receive_from_shm_links(port, now_ns); i++)
 		;
 	for (uint32_t i = 0; i < count; i++) {
 		fill_frame(&frame, &port->datagrams[i]);
@@ -195,7 +195,7 @@ static bool receive_from_wire(struct vb_port *port, uint64_t now_ns)
 	uint32_t ours = 0;
 
 	if (count)
-		port->has_lines = false;
+		port->has_shm_links = false;
 	if (count && port->neighbors && is_multicast(&port->datagrams[0]))
 		prepare_for_multicast(port, now_ns, count);
 	for (uint32_t i = 0; i < count; i++) {
@@ -273,7 +273,7 @@ static void look_for_segments(struct vb_port *port, uint64_t now_ns)
 
 static void look_for_room(struct vb_port *port)
 {
-	if (port->neighbors && vb_nic_has_waiting_lines(port->nic))
+	if (port->neighbors && vb_nic_has_qps_without_room(port->nic))
 		vb_neighbors_flush(port->neighbors);
 }
 
@@ -315,8 +315,9 @@ bool vb_port_send_at_once(struct vb_port *port, struct vb_qp *qp, uint64_t now_n
 
 	if (!slot_count)
 		return false;
-	if (slot->line) {
-		(void)vb_neighbor_send(port->neighbors, vb_neighbor_of_line(slot->line), slot);
+	if (slot->shm_link) {
+		(void)vb_neighbor_send(port->neighbors, vb_neighbor_of_shm_link(slot->shm_link),
+				       slot);
 		vb_neighbors_flush(port->neighbors);
 	} else {
 		send_out(port, slot_count);
@@ -410,7 +411,7 @@ uint64_t vb_port_deadline(const struct vb_port *port)
 
 bool vb_port_turn(struct vb_port *port, uint64_t now_ns)
 {
-	bool moved = receive_from_lines(port, now_ns);
+	bool moved = receive_from_shm_links(port, now_ns);
 
 	vb_udp_look_everywhere(port->udp);
 	moved |= receive_from_wire(port, now_ns);
@@ -424,7 +425,7 @@ bool vb_port_turn(struct vb_port *port, uint64_t now_ns)
 /* These are system calls; each takes longer than a message by a shared-memory link. */
 static bool glance_elsewhere(struct vb_port *port, uint64_t now_ns)
 {
-	uint32_t weight = port->has_lines ? GLANCES_A_TURN : 1;
+	uint32_t weight = port->has_shm_links ? GLANCES_A_TURN : 1;
 	bool moved = receive_from_wire(port, now_ns);
 
 	port->elsewhere_ns = now_ns + ELSEWHERE_NS;
@@ -437,9 +438,9 @@ static bool glance_elsewhere(struct vb_port *port, uint64_t now_ns)
 
 bool vb_port_glance(struct vb_port *port, uint64_t now_ns)
 {
-	bool moved = receive_from_lines(port, now_ns);
+	bool moved = receive_from_shm_links(port, now_ns);
 
-	if (!port->has_lines || now_ns >= port->elsewhere_ns)
+	if (!port->has_shm_links || now_ns >= port->elsewhere_ns)
 		moved |= glance_elsewhere(port, now_ns);
 	if (now_ns == port->glanced_ns) /* no deadline can have passed since */
 		return moved;

@@ -43,7 +43,7 @@ struct vb_port {
 	/* the time of the last glance, by a clock that stands still for a moment */
 	uint64_t glanced_ns;
 	uint64_t elsewhere_ns; /* when to look beyond the shared-memory links */
-	bool has_lines; /* the last packet came by a shared-memory link */
+	bool has_shm_links; /* the last packet came by a shared-memory link */
 	uint64_t direct_parts; /* parts executed by the engine when it was last asked to send */
 	struct vb_gid asked_address; /* the last address that a datagram went to … */
 	bool is_own_address; /* … and whether it is one of ours */

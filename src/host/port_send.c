@@ -155,12 +155,13 @@ VB_NOINLINE static void send_datagram(struct vb_port *port, uint32_t number,
  * True if the packet is not for the wire: it is on a shared-memory link, or lost there, or
  * deferred.
  */
-static bool send_by_line(struct vb_port *port, const struct vb_slot *slot)
+static bool send_by_shm_link(struct vb_port *port, const struct vb_slot *slot)
 {
 	uint32_t number;
 
-	if (slot->line) {
-		(void)vb_neighbor_send(port->neighbors, vb_neighbor_of_line(slot->line), slot);
+	if (slot->shm_link) {
+		(void)vb_neighbor_send(port->neighbors, vb_neighbor_of_shm_link(slot->shm_link),
+				       slot);
 		return true;
 	}
 	if (!is_datagram(slot) || !is_for_neighbor(port, slot, &number))
@@ -225,7 +226,7 @@ VB_NOINLINE static void send_copies(struct vb_port *port, uint32_t slot_count)
 	for (uint32_t i = 0; i < slot_count; i++) {
 		const struct vb_slot *slot = &port->slots[i];
 
-		if (!slot->line && vb_gid_is_multicast(&slot->flow.destination) &&
+		if (!slot->shm_link && vb_gid_is_multicast(&slot->flow.destination) &&
 		    !is_for_host(port, slot))
 			vb_neighbors_send_copies(port->neighbors, slot);
 	}
@@ -248,7 +249,7 @@ static uint32_t make_messages(struct vb_port *port, uint32_t slot_count, bool *i
 		 * different QPs.
 		 */
 		if (!follows || is_datagram(slot)) {
-			if (send_by_line(port, slot))
+			if (send_by_shm_link(port, slot))
 				continue;
 			if (is_for_host(port, slot)) {
 				hand_over_slot(port, slot);

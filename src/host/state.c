@@ -67,10 +67,10 @@ const char *vb_state_path(const struct vb_nic *nic, const struct vb_neighbors *n
 		return "wire: the path is set to wire";
 	if (number >= VB_MEMBER_COUNT)
 		return "wire: the peer is no adapter of ours";
-	if (!vb_qp_line(qp) && vb_neighbor_is_open(neighbors, number))
+	if (!vb_qp_shm_link(qp) && vb_neighbor_is_open(neighbors, number))
 		return "wire: the peer had not answered when they were connected";
-	if (vb_qp_line(qp) && !vb_neighbor_is_open(neighbors, number))
-		return "line: the peer is gone";
+	if (vb_qp_shm_link(qp) && !vb_neighbor_is_open(neighbors, number))
+		return "shared memory, the peer is gone";
 	return vb_neighbor_describe(neighbors, number);
 }
 
@@ -95,20 +95,21 @@ static void add_counts(struct text *text, const struct vb_nic *nic,
 		       const struct vb_neighbors *neighbors)
 {
 	const struct vb_counters *counters = vb_nic_counters(nic);
-	const struct vb_neighbor_counts *lines;
+	const struct vb_neighbor_counts *by_shm;
 
 	add(text, "executed directly: %" PRIu64 " parts of requests\n",
 	    counters->counts[VB_COUNTER_DIRECT_PARTS]);
 	if (!neighbors)
 		return;
-	lines = vb_neighbor_counts(neighbors);
+	by_shm = vb_neighbor_counts(neighbors);
 	add(text,
-	    "by lines: %" PRIu64 " packets sent, %" PRIu64 " received, %" PRIu64 " lost, %" PRIu64
-	    " wakes\n",
-	    lines->sent, lines->received, lines->lost, lines->wakes);
+	    "by shared memory: %" PRIu64 " packets sent, %" PRIu64 " received, %" PRIu64
+	    " lost, %" PRIu64 " wakes\n",
+	    by_shm->sent, by_shm->received, by_shm->lost, by_shm->wakes);
 	if (counters->drops[VB_DROP_COPY])
 		add(text,
-		    "multicast that came by a line and by the wire again: %" PRIu64 " packets\n",
+		    "multicast that came by shared memory and by the wire again: %" PRIu64
+		    " packets\n",
 		    counters->drops[VB_DROP_COPY]);
 }
 

@@ -23,8 +23,8 @@ struct vb_neighbors;
 void vb_state_tell(const struct vb_nic *nic, const struct vb_neighbors *neighbors,
 		   struct vb_member *member);
 /*
- * The reason for a QP's path: "line, …" or "wire: …"; NULL for a QP that is not connected, or a UD
- * QP, which chooses a path for each packet.
+ * The reason for a QP's path: "shared memory, …" or "wire: …"; NULL for a QP that is not connected,
+ * or a UD QP, which chooses a path for each packet.
  */
 const char *vb_state_path(const struct vb_nic *nic, const struct vb_neighbors *neighbors,
 			  const struct vb_qp *qp);

@@ -31,7 +31,7 @@ static uint32_t add_ack(struct vb_qp *qp, struct vb_slot slots[2])
 {
 	if (!vb_rc_owes_mere_ack(&qp->responder))
 		return 1;
-	if (qp->line) {
+	if (qp->shm_link) {
 		vb_rc_let_ack_ride(qp, slots);
 		return 1;
 	}
@@ -44,14 +44,14 @@ uint32_t vb_qp_send_at_once(struct vb_qp *qp, uint64_t now_ns, struct vb_slot sl
 	struct vb_nic *nic = qp->nic;
 	uint32_t count = 0;
 
-	if ((qp->line && !nic->line_room[qp->line]) || !is_only_work(nic, qp))
+	if ((qp->shm_link && !nic->shm_room[qp->shm_link]) || !is_only_work(nic, qp))
 		return 0;
 	nic->now_ns = now_ns;
 	nic->batch.last = NULL;
-	nic->line_now = qp->line;
+	nic->shm_link_now = qp->shm_link;
 	if (vb_rc_emit_short_send(qp, slots))
 		count = add_ack(qp, slots);
-	nic->line_now = 0;
+	nic->shm_link_now = 0;
 	if (!count)
 		return 0;
 	qp->has_replied = false;
@@ -59,7 +59,7 @@ uint32_t vb_qp_send_at_once(struct vb_qp *qp, uint64_t now_ns, struct vb_slot sl
 		vb_qp_schedule(qp);
 	else
 		vb_list_remove(&qp->active);
-	nic->line_room[qp->line] -= qp->line ? 1 : 0;
+	nic->shm_room[qp->shm_link] -= qp->shm_link ? 1 : 0;
 	count_packets(nic, slots, count);
 	return count;
 }

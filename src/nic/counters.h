@@ -67,7 +67,7 @@ enum vb_counter {
 	X(STRANGER, "from_a_stranger_on_this_host") /* another user's port */                   \
 	X(QKEY, "qkey")                                                                         \
 	X(NO_MEMBER, "no_multicast_member")                                                     \
-	X(COPY, "multicast_came_by_line") /* and by the wire a second time */                   \
+	X(COPY, "multicast_came_by_shm") /* and by the wire a second time */                    \
 	X(NOT_OUR_RESPONSE, "response_to_nothing") /* ghost or duplicate response */            \
 	X(RESPONSE_WHILE_WAITING, "response_out_of_sequence")                                   \
 	X(OUT_OF_SEQUENCE, "out_of_sequence") /* after a gap for which a NAK was sent */        \

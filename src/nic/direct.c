@@ -51,7 +51,7 @@ static bool is_alone(const struct vb_qp *qp)
 
 	return requester->done_index == requester->send_index &&
 	       vb_psn_equal(requester->unacked, requester->new_psn) && !requester->has_failed &&
-	       (qp->type != VB_QP_UC || vb_dma_reach_has_read(qp->reach, requester->line_end));
+	       (qp->type != VB_QP_UC || vb_dma_reach_has_read(qp->reach, requester->shm_link_end));
 }
 
 /*

@@ -50,7 +50,7 @@ struct vb_frame {
 	 * Shared-memory link that the frame came over; 0: the wire. On such a link the last 4 bytes
 	 * are no ICRC, because nothing gets damaged there (nic/reach.h).
 	 */
-	uint16_t line;
+	uint16_t shm_link;
 	struct vb_bytes head; /* holds at least all transport headers */
 	const struct vb_bytes *rest; /* may be NULL when rest_count is 0 */
 	uint32_t rest_count;
@@ -93,7 +93,7 @@ struct vb_slot {
 	uint8_t span_count;
 	uint8_t tail_length;
 	/* Shared-memory link to send on, with space for an ICRC but no ICRC; 0: the wire. */
-	uint16_t line;
+	uint16_t shm_link;
 	uint16_t head_length;
 	struct vb_rider rider; /* on a shared-memory link */
 	uint32_t length; /* of the whole UDP payload */

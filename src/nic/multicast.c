@@ -135,7 +135,7 @@ void vb_multicast_deliver(struct vb_nic *nic, const struct vb_frame *frame,
 		vb_nic_drop(nic, VB_DROP_NO_MEMBER);
 		return;
 	}
-	if (frame->line) {
+	if (frame->shm_link) {
 		vb_copies_expect(nic->copies, &flow, packet);
 	} else if (vb_copies_take(nic->copies, &flow, packet)) {
 		vb_nic_drop(nic, VB_DROP_COPY);

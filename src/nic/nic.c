@@ -298,7 +298,7 @@ static void take_doorbells(struct vb_nic *nic)
 /* The QPs of a shared-memory link without room wait for room. */
 static uint32_t turn_length(const struct vb_nic *nic, const struct vb_qp *qp)
 {
-	return qp->line ? min32(TURN_PACKETS, nic->line_room[qp->line]) : TURN_PACKETS;
+	return qp->shm_link ? min32(TURN_PACKETS, nic->shm_room[qp->shm_link]) : TURN_PACKETS;
 }
 
 uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *slots,
@@ -320,16 +320,16 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 			vb_list_append(&nic->roomless, &qp->active);
 			continue;
 		}
-		nic->line_now = qp->line;
+		nic->shm_link_now = qp->shm_link;
 		while (count < turn_end && vb_qp_emit(qp, &slots[count], count + 1 == turn_end)) {
 			nic->counters.counts[VB_COUNTER_TX_BYTES] += slots[count].length;
 			count++;
 		}
-		nic->line_room[qp->line] -= qp->line ? count - begin : 0;
+		nic->shm_room[qp->shm_link] -= qp->shm_link ? count - begin : 0;
 		if (count == turn_end)
 			vb_qp_schedule(qp); /* it may have more */
 	}
-	nic->line_now = 0;
+	nic->shm_link_now = 0;
 	nic->counters.counts[VB_COUNTER_TX_PACKETS] += count;
 	/*
 	 * Ending a QP completes its requests, but the link has yet to read the spans of these

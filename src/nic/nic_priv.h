@@ -66,8 +66,8 @@ struct vb_nic {
 	struct vb_timers timers;
 	uint32_t timer_count;
 	struct vb_batch batch;
-	uint32_t line_room[VB_LINE_COUNT]; /* packets */
-	uint32_t line_now; /* link of the QP that has the turn; 0: the wire */
+	uint32_t shm_room[VB_SHM_LINK_COUNT]; /* packets */
+	uint32_t shm_link_now; /* link of the QP that has the turn; 0: the wire */
 	uint32_t direct_left; /* Bytes that initiators may still move themselves in this turn. */
 	struct vb_shown shown; /* NULL: nothing is published */
 	struct vb_numbered_flow numbered[VB_NUMBERED_FLOWS_MAX];

@@ -85,8 +85,8 @@ bool vb_slot_finish_any(struct vb_nic *nic, struct vb_slot *slot, uint32_t pad);
 static inline bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot,
 				  const struct vb_packet *packet)
 {
-	slot->line = (uint16_t)nic->line_now;
-	if (!slot->line || slot->span_count)
+	slot->shm_link = (uint16_t)nic->shm_link_now;
+	if (!slot->shm_link || slot->span_count)
 		return vb_slot_finish_any(nic, slot, packet->bth.pad);
 	slot->ip_id = 0;
 	nic->batch.last = NULL; /* the next slot does not follow this one on the wire */

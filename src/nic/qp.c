@@ -300,7 +300,7 @@ void vb_qp_reset(struct vb_qp *qp)
 	vb_timer_stop(&qp->timer);
 	vb_flight_leave(qp);
 	vb_list_remove(&qp->sent);
-	vb_qp_set_line(qp, 0, NULL);
+	vb_qp_set_shm_link(qp, 0, NULL);
 	vb_queue_reset(&qp->sq);
 	vb_queue_reset(&qp->rq);
 	qp->requester = (struct vb_requester){ 0 };
@@ -338,7 +338,7 @@ void vb_qp_publish(struct vb_qp *qp)
 	row->accepts = state >= VB_STATE_RTR && state != VB_STATE_ERR && qp->number.v;
 	/* The first packet to a QP in RTR raises an event. */
 	row->is_direct = row->accepts && (state != VB_STATE_RTR || qp->responder.is_established);
-	row->is_on_wire = state >= VB_STATE_RTR && !qp->line && qp->number.v;
+	row->is_on_wire = state >= VB_STATE_RTR && !qp->shm_link && qp->number.v;
 	row->service = qp->service;
 	row->reads_in = qp->responder.resource_count;
 	row->generation++;
@@ -401,7 +401,7 @@ static bool emit_reliable(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn
 
 	if (has_request && (qp->has_replied || can_wait) && vb_rc_emit_request(qp, slot)) {
 		qp->has_replied = false;
-		if (slot->line && vb_rc_owes_mere_ack(&qp->responder))
+		if (slot->shm_link && vb_rc_owes_mere_ack(&qp->responder))
 			vb_rc_let_ack_ride(qp, slot);
 		return true;
 	}

@@ -51,7 +51,8 @@ struct vb_requester {
 	uint16_t direct_skip; /* requests that do not wait for a chance to be executed directly */
 	uint16_t direct_refusals; /* direct executions refused in a row; they set direct_skip */
 	uint32_t direct_offset; /* bytes of the request at send_index that are already executed */
-	uint64_t line_end; /* UC: end of its shared-memory link when its last packet was on it */
+	/* UC: end of its shared-memory link when its last packet was on it */
+	uint64_t shm_link_end;
 	struct vb_cursor cursor; /* in the request at send_index, for next_psn */
 };
 
@@ -145,8 +146,8 @@ struct vb_qp {
 	bool signal_all;
 	bool has_replied; /* the last packet was a reply: next is a request */
 	uint32_t pd_number;
-	uint16_t line; /* shared-memory link of its packets; 0: the wire */
-	uint16_t peer_line; /* link that its peer may have chosen while `line` is 0; 0: none */
+	uint16_t shm_link; /* shared-memory link of its packets; 0: the wire */
+	uint16_t peer_shm_link; /* link that its peer may have chosen while `line` is 0; 0: none */
 	struct vb_list_node active; /* in nic->active */
 	struct vb_list_node sent; /* in nic->sent */
 	struct vb_flow flow; /* of packets to the peer */

@@ -94,13 +94,13 @@ bool vb_dma_reach_atomic(struct vb_reach *reach, const struct vb_reach_request *
 			 const struct vb_reach_atomic *atomic, uint64_t *old_out);
 
 /*
- * vb_dma_reach_line_end(): how far the shared-memory link to the target is written, with all
+ * vb_dma_reach_shm_link_end(): how far the shared-memory link to the target is written, with all
  * packets of earlier calls into the engine. vb_dma_reach_has_read(): whether the target has read
  * and executed everything before that place, or never will. Places of one reach can be compared for
  * as long as it is lent.
  */
-uint64_t vb_dma_reach_line_end(const struct vb_reach *reach);
-bool vb_dma_reach_has_read(const struct vb_reach *reach, uint64_t line_end);
+uint64_t vb_dma_reach_shm_link_end(const struct vb_reach *reach);
+bool vb_dma_reach_has_read(const struct vb_reach *reach, uint64_t shm_link_end);
 
 /*
  * Whether the asker's peer is connected to it and sends over the wire although there is a
@@ -142,30 +142,30 @@ bool vb_qp_may_write_at_once(const struct vb_qp *qp, const struct vb_send_reques
  */
 bool vb_nic_has_moved_enough(const struct vb_nic *nic);
 
-/* --- shared-memory links (lines) --- */
+/* --- shared-memory links --- */
 
 /*
- * A shared-memory link (line) leads to a local peer and neither loses nor damages packets, so they
+ * A shared-memory link leads to a local peer and neither loses nor damages packets, so they
  * have no ICRC. The caller numbers the links from 1 on and sets how many packets of the longest
  * kind each has room for. QPs whose link has no room wait.
  */
-#define VB_LINE_COUNT 256
+#define VB_SHM_LINK_COUNT 256
 
 /*
  * From now on the QP's packets take this link, or the wire if 0. For a connected QP that has sent
  * nothing yet. `reach`, or NULL, is for requests that the QP may execute itself; it is lent for as
  * long as the QP has it.
  */
-void vb_qp_set_line(struct vb_qp *qp, uint32_t line, struct vb_reach *reach);
+void vb_qp_set_shm_link(struct vb_qp *qp, uint32_t shm_link, struct vb_reach *reach);
 /* The QP's packets take the wire, but its local peer may have chosen that link. */
-void vb_qp_expect_line(struct vb_qp *qp, uint32_t line);
-uint32_t vb_qp_line(const struct vb_qp *qp);
-void vb_nic_set_line_room(struct vb_nic *nic, uint32_t line, uint32_t packets);
+void vb_qp_expect_shm_link(struct vb_qp *qp, uint32_t shm_link);
+uint32_t vb_qp_shm_link(const struct vb_qp *qp);
+void vb_nic_set_shm_room(struct vb_nic *nic, uint32_t shm_link, uint32_t packets);
 /* The room that is left. */
-uint32_t vb_nic_line_room(const struct vb_nic *nic, uint32_t line);
+uint32_t vb_nic_shm_room(const struct vb_nic *nic, uint32_t shm_link);
 /* Whether QPs wait for room. */
-bool vb_nic_has_waiting_lines(const struct vb_nic *nic);
+bool vb_nic_has_qps_without_room(const struct vb_nic *nic);
 /* The link and its peer memory access are gone: its QPs take the wire. */
-void vb_nic_drop_line(struct vb_nic *nic, uint32_t line);
+void vb_nic_drop_shm_link(struct vb_nic *nic, uint32_t shm_link);
 
 #endif

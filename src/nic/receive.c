@@ -129,7 +129,7 @@ static bool is_from_peer(const struct vb_qp *qp, const struct vb_frame *frame)
 {
 	const struct vb_flow *flow = &frame->flow;
 
-	if (frame->line)
+	if (frame->shm_link)
 		return frame->flow_mark == vb_gid_mark(&qp->flow.destination, &qp->flow.source);
 	return vb_gid_equal(&flow->source, &qp->flow.destination) &&
 	       vb_gid_equal(&flow->destination, &qp->flow.source);
@@ -168,12 +168,12 @@ static bool is_ready(const struct vb_qp *qp)
  * peer. The two ends choose differently only if one did not hear of the other in time. Then one end
  * has no link, but knows which link its peer would have; and the other end looks at its peer's row.
  */
-static bool is_way_right(const struct vb_qp *qp, uint16_t line)
+static bool is_way_right(const struct vb_qp *qp, uint16_t shm_link)
 {
-	if (line == qp->line)
+	if (shm_link == qp->shm_link)
 		return true;
-	if (line)
-		return !qp->line && line == qp->peer_line;
+	if (shm_link)
+		return !qp->shm_link && shm_link == qp->peer_shm_link;
 	return qp->reach && vb_dma_reach_is_on_wire(qp->reach, &qp->asker);
 }
 
@@ -189,7 +189,7 @@ static enum vb_drop check_for_qp(const struct vb_qp *qp, const struct vb_frame *
 		return VB_DROP_PKEY;
 	if (qp->type != VB_QP_UD && !is_from_peer(qp, frame))
 		return VB_DROP_ADDRESS;
-	if (qp->type != VB_QP_UD && !is_way_right(qp, frame->line))
+	if (qp->type != VB_QP_UD && !is_way_right(qp, frame->shm_link))
 		return VB_DROP_WAY;
 	return VB_DROP_COUNT;
 }
@@ -234,7 +234,7 @@ bool vb_nic_accept(struct vb_nic *nic, const struct vb_frame *frame, struct vb_p
 		vb_nic_drop(nic, drop_of_parse(result));
 		return false;
 	}
-	if (nic->config.icrc_mode != VB_ICRC_OFF && !frame->line &&
+	if (nic->config.icrc_mode != VB_ICRC_OFF && !frame->shm_link &&
 	    !is_icrc_right(nic, frame, length)) {
 		vb_nic_count(nic, VB_COUNTER_RX_ICRC_ENCAPSULATED);
 		vb_nic_drop(nic, VB_DROP_ICRC);
@@ -245,7 +245,7 @@ bool vb_nic_accept(struct vb_nic *nic, const struct vb_frame *frame, struct vb_p
 
 bool vb_nic_is_undamaged(struct vb_nic *nic, const struct vb_frame *frame)
 {
-	return frame->line || nic->config.icrc_mode == VB_ICRC_OFF ||
+	return frame->shm_link || nic->config.icrc_mode == VB_ICRC_OFF ||
 	       is_icrc_right(nic, frame, frame->head.length);
 }
 
@@ -261,7 +261,7 @@ static bool is_from_usual_peer(const struct vb_qp *qp, const struct vb_frame *fr
 {
 	return qp->type == VB_QP_RC && vb_qp_state_now(qp) == VB_STATE_RTS && !bth->version &&
 	       bth->pkey == vb_nic_pkey(qp->nic, qp->attr.pkey_index) && bth->pkey & 0x8000 &&
-	       frame->line == qp->line && is_from_peer(qp, frame);
+	       frame->shm_link == qp->shm_link && is_from_peer(qp, frame);
 }
 
 static bool take_ack(struct vb_qp *qp, const struct vb_frame *frame, const struct vb_bth *bth)

@@ -153,7 +153,7 @@ static void finish_whole(struct vb_nic *nic, struct vb_slot *slot, uint32_t pad)
 {
 	memset(slot->head + slot->head_length, 0, VB_SLOT_TAIL_MAX);
 	slot->head_length = (uint16_t)(slot->head_length + pad);
-	if (nic->config.icrc_mode != VB_ICRC_OFF && !slot->line)
+	if (nic->config.icrc_mode != VB_ICRC_OFF && !slot->shm_link)
 		vb_icrc_store(slot->head + slot->head_length, begin_icrc(nic, slot));
 	slot->head_length = (uint16_t)(slot->head_length + VB_ICRC_SIZE);
 	slot->tail_length = 0;
@@ -195,7 +195,7 @@ bool vb_slot_finish_any(struct vb_nic *nic, struct vb_slot *slot, uint32_t pad)
 {
 	bool is_there;
 
-	if (slot->line) {
+	if (slot->shm_link) {
 		slot->ip_id = 0;
 		nic->batch.last = NULL; /* the next slot does not follow this one on the wire */
 	} else {
@@ -207,8 +207,9 @@ bool vb_slot_finish_any(struct vb_nic *nic, struct vb_slot *slot, uint32_t pad)
 	}
 	memset(slot->tail, 0, sizeof(slot->tail));
 	slot->tail_length = (uint8_t)(pad + VB_ICRC_SIZE);
-	is_there = nic->config.icrc_mode == VB_ICRC_OFF || slot->line ? is_readable(slot)
-								      : add_icrc(nic, slot, pad);
+	is_there = nic->config.icrc_mode == VB_ICRC_OFF || slot->shm_link
+			   ? is_readable(slot)
+			   : add_icrc(nic, slot, pad);
 	if (!is_there)
 		give_up(nic, slot);
 	return is_there;

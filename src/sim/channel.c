@@ -321,9 +321,9 @@ static void to_rtr(struct vb_world *world, const struct vb_channel *channel, uin
 		mask |= VB_ATTR_READS_IN | VB_ATTR_MIN_RNR_TIMER;
 	VB_CHECK(vb_qp_modify(vb_channel_qp(world, &channel->ends[side]), &attr, mask) == VB_OK);
 	if (options->type != VB_QP_UD)
-		vb_lines_choose(world, channel->index, world->nodes[channel->ends[side].node],
-				vb_channel_qp(world, &channel->ends[side]),
-				world->nodes[peer->node]);
+		vb_shm_links_choose(world, channel->index, world->nodes[channel->ends[side].node],
+				    vb_channel_qp(world, &channel->ends[side]),
+				    world->nodes[peer->node]);
 }
 
 static void to_rts(struct vb_world *world, const struct vb_channel *channel, uint32_t side)

@@ -15,7 +15,7 @@ static bool chance(struct vb_world *world, uint32_t count, uint32_t of)
 
 bool vb_choice_is_terse(const struct vb_world *world, const struct vb_channel *channel)
 {
-	return world->lines.depth && channel->options.type == VB_QP_RC &&
+	return world->shm_links.depth && channel->options.type == VB_QP_RC &&
 	       (world->options.seed + channel->index) % 3 == 0;
 }
 

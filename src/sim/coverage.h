@@ -56,8 +56,8 @@
 	X(RESTARTED, "machine_restarted")                          \
 	X(DESTROYED, "qp_destroyed_under_way")                     \
 	X(REREGISTERED, "region_reregistered_under_way")           \
-	X(LINE_FULL, "line_full")                                  \
-	X(LINE_BROKEN, "line_broken")                              \
+	X(SHM_LINK_FULL, "shm_link_full")                          \
+	X(SHM_LINK_BROKEN, "shm_link_broken")                      \
 	X(DIRECT_RC, "executed_directly_rc")                       \
 	X(DIRECT_UC, "executed_directly_uc")                       \
 	X(DIRECT_XRC, "executed_directly_xrc")                     \

@@ -368,7 +368,7 @@ static bool write_at_once(const struct vb_draft_build *b)
 	struct vb_qp *qp = vb_channel_qp(b->world, b->end);
 
 	return !b->draft->is_held_back && vb_qp_may_write_at_once(qp, &b->request) &&
-	       vb_dice_chance(&b->world->lines.prng, 1, 2) &&
+	       vb_dice_chance(&b->world->shm_links.prng, 1, 2) &&
 	       vb_qp_write_at_once(qp, b->world->now_ns, &b->request);
 }
 

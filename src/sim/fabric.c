@@ -150,7 +150,7 @@ struct vb_frame vb_fabric_frame(struct vb_fabric *fabric, const struct vb_fabric
 {
 	struct vb_frame frame = { .flow = packet->flow,
 				  .ip_id = packet->ip_id,
-				  .line = packet->line,
+				  .shm_link = packet->shm_link,
 				  .flow_mark = vb_flow_mark(&packet->flow),
 				  .rider = packet->rider,
 				  .rest = parts };

@@ -21,7 +21,7 @@ struct vb_fabric_packet {
 	uint16_t ip_id;
 	uint32_t from;
 	uint32_t to;
-	uint16_t line; /* the shared-memory link that it came by; 0: a cable */
+	uint16_t shm_link; /* the shared-memory link that it came by; 0: a cable */
 	struct vb_rider rider; /* piggybacked ACK of a shared-memory link */
 	uint32_t ring; /* of the shared-memory link */
 	uint32_t length;

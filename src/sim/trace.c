@@ -184,9 +184,9 @@ static const char *action_name(uint64_t action)
 	static const char *const names[VB_ACTION_COUNT] = {
 		[VB_ACTION_DIES] = "dies",
 		[VB_ACTION_RESTARTS] = "restarts",
-		[VB_ACTION_LOSES_LINES] = "loses its lines",
+		[VB_ACTION_LOSES_SHM_LINKS] = "loses its shared memory",
 		[VB_ACTION_MEETS_NEIGHBORS] = "meets its neighbors",
-		[VB_ACTION_PUTS_ON_LINE] = "puts on a line to",
+		[VB_ACTION_PUTS_ON_SHM_LINK] = "puts into shared memory for",
 		[VB_ACTION_NEW_CHANNELS] = "new channels",
 		[VB_ACTION_CONNECTS_CHANNEL] = "connects channel",
 		[VB_ACTION_MOVES_QP] = "moves QP to",

@@ -42,7 +42,7 @@ struct vb_world_options vb_workload_draw(uint64_t seed)
 	options.flight_bytes_max = flight_bytes[vb_prng_below(&prng, 4)];
 	options.has_strange_iovas = vb_dice_chance(&prng, 1, 2);
 	options.flight_window_max = windows[vb_prng_below(&prng, 4)];
-	options.line_depth = depths[vb_prng_below(&prng, 6)];
+	options.shm_link_depth = depths[vb_prng_below(&prng, 6)];
 	return options;
 }
 
@@ -187,13 +187,14 @@ static void plan_machines(struct vb_world *world)
 		vb_agenda_add(&world->agenda, plan->death_ns, VB_ITEM_DEATH, 0, NULL);
 	if (plan->restart_node != VB_FAULT_NODE_NONE)
 		vb_agenda_add(&world->agenda, plan->restart_ns, VB_ITEM_RESTART, 0, NULL);
-	if (!world->lines.depth || !world->is_hostile)
+	if (!world->shm_links.depth || !world->is_hostile)
 		return;
-	for (uint64_t i = vb_prng_below(&world->lines.prng, 4); i; i--)
-		vb_agenda_add(
-			&world->agenda, vb_prng_below(&world->lines.prng, 3 * MS), VB_ITEM_BREAK,
-			(uint32_t)vb_prng_below(&world->lines.prng, world->options.node_count),
-			NULL);
+	for (uint64_t i = vb_prng_below(&world->shm_links.prng, 4); i; i--)
+		vb_agenda_add(&world->agenda, vb_prng_below(&world->shm_links.prng, 3 * MS),
+			      VB_ITEM_BREAK,
+			      (uint32_t)vb_prng_below(&world->shm_links.prng,
+						      world->options.node_count),
+			      NULL);
 }
 
 void vb_workload_begin(struct vb_world *world)

@@ -65,8 +65,8 @@ static void make_counters(struct vb_world *world, struct vb_node *node)
 static void add_node(struct vb_world *world, uint32_t index, uint32_t generation)
 {
 	world->nodes[index] = make_node(world, index, generation);
-	if (world->lines.depth)
-		vb_lines_show(world, world->nodes[index]);
+	if (world->shm_links.depth)
+		vb_shm_links_publish(world, world->nodes[index]);
 	make_counters(world, world->nodes[index]);
 }
 
@@ -90,7 +90,7 @@ struct vb_world *vb_world_create_bare(const struct vb_world_options *options)
 		.picoseconds_per_byte = options->picoseconds_per_byte,
 	};
 	vb_fault_init(&world->fabric.faults);
-	vb_lines_init(world);
+	vb_shm_links_init(world);
 	vb_prng_init(&world->fabric.prng, options->seed ^ 0xfab1c);
 	for (uint32_t i = 0; i < options->node_count; i++) {
 		add_node(world, i, 0);
@@ -140,8 +140,8 @@ void vb_world_plan_drive(struct vb_world *world, uint32_t node, uint64_t delay_n
 
 static void send(struct vb_world *world, struct vb_node *node, const struct vb_slot *slot)
 {
-	if (slot->line)
-		vb_lines_send(world, node, slot);
+	if (slot->shm_link)
+		vb_shm_links_send(world, node, slot);
 	else
 		vb_fabric_send(&world->fabric, world->now_ns, node->index, slot);
 }
@@ -149,8 +149,8 @@ static void send(struct vb_world *world, struct vb_node *node, const struct vb_s
 /* Sends copies as a real machine does, after what the engine has put on shared-memory links. */
 static void send_copies(struct vb_world *world, struct vb_node *node, const struct vb_slot *slot)
 {
-	if (!slot->line && vb_gid_is_multicast(&slot->flow.destination))
-		vb_lines_send_copies(world, node, slot);
+	if (!slot->shm_link && vb_gid_is_multicast(&slot->flow.destination))
+		vb_shm_links_send_copies(world, node, slot);
 }
 
 static void transmit(struct vb_world *world, struct vb_node *node)
@@ -169,9 +169,9 @@ static void transmit(struct vb_world *world, struct vb_node *node)
 					count);
 		for (uint32_t i = 0; i < count; i++)
 			send(world, node, &world->slots[i]);
-		for (uint32_t i = 0; world->lines.depth && i < count; i++)
+		for (uint32_t i = 0; world->shm_links.depth && i < count; i++)
 			send_copies(world, node, &world->slots[i]);
-		vb_lines_tell_room(world, node);
+		vb_shm_links_report_room(world, node);
 		if (count && !is_steady && vb_dice_chance(&world->prng, 1, 20)) {
 			vb_world_plan_drive(world, node->index,
 					    vb_prng_below(&world->prng, 3000)); /* a full link */
@@ -214,7 +214,7 @@ static void on_packet(struct vb_world *world, struct vb_fabric_packet *packet)
 	       vb_agenda_take(&world->agenda, &item))
 		packets[count++] = item.object;
 	for (uint32_t i = 0; i < count; i++) {
-		if (packets[i]->line && !vb_lines_take(world, packets[i]))
+		if (packets[i]->shm_link && !vb_shm_links_take(world, packets[i]))
 			continue;
 		frames[frame_count] = vb_fabric_frame(&world->fabric, packets[i], parts[i]);
 		if (node->icrc_mode == VB_ICRC_SOLVED)
@@ -252,7 +252,7 @@ static void collect_counters(struct vb_world *world, const struct vb_node *node)
 static void stop_node(struct vb_world *world, struct vb_node *node)
 {
 	collect_counters(world, node);
-	vb_lines_hide(world, node);
+	vb_shm_links_withdraw(world, node);
 	if (!vb_node_stop(node))
 		vb_model_report(&world->model, VB_MODEL_NONE,
 				"objects without users can be destroyed", 1, 0);
@@ -266,10 +266,10 @@ static void on_death(struct vb_world *world)
 	world->coverage.flaws[VB_FLAW_DIED]++;
 	node->is_dead = true;
 	world->fabric.is_dead[node->index] = true;
-	vb_lines_hide(world, node);
+	vb_shm_links_withdraw(world, node);
 	bury(world, node);
 	for (uint32_t i = 0; i < world->options.node_count; i++) {
-		vb_lines_tell_room(world, world->nodes[i]);
+		vb_shm_links_report_room(world, world->nodes[i]);
 		/* it waited for room at the dead machine */
 		if (!world->nodes[i]->is_dead)
 			vb_world_plan_drive(world, i, 0);
@@ -284,10 +284,10 @@ static void on_break(struct vb_world *world, uint32_t index)
 {
 	if (world->nodes[index]->is_dead)
 		return;
-	vb_world_note(world, index, VB_ACTION_LOSES_LINES, 0, 0);
-	world->coverage.flaws[VB_FLAW_LINE_BROKEN]++;
-	vb_lines_show(world, world->nodes[index]);
-	vb_lines_break(world, index);
+	vb_world_note(world, index, VB_ACTION_LOSES_SHM_LINKS, 0, 0);
+	world->coverage.flaws[VB_FLAW_SHM_LINK_BROKEN]++;
+	vb_shm_links_publish(world, world->nodes[index]);
+	vb_shm_links_break(world, index);
 }
 
 static void on_restart(struct vb_world *world)
@@ -302,8 +302,8 @@ static void on_restart(struct vb_world *world)
 	stop_node(world, node);
 	world->retired[world->retired_count++] = node;
 	add_node(world, index, node->generation + 1);
-	if (world->lines.depth)
-		vb_lines_break(world, index);
+	if (world->shm_links.depth)
+		vb_shm_links_break(world, index);
 }
 
 static void on_hostile(struct vb_world *world)
@@ -350,7 +350,7 @@ static void on_item(struct vb_world *world, const struct vb_agenda_item *item)
 		on_break(world, item->index);
 		break;
 	case VB_ITEM_MEETING:
-		vb_lines_meet(world, item->index);
+		vb_shm_links_meet(world, item->index);
 		break;
 	case VB_ITEM_HOSTILE:
 		on_hostile(world);

@@ -12,7 +12,7 @@
 #include "sim/channel.h"
 #include "sim/coverage.h"
 #include "sim/fabric.h"
-#include "sim/line.h"
+#include "sim/shm_link.h"
 #include "sim/model.h"
 #include "sim/node.h"
 #include "sim/trace.h"
@@ -50,7 +50,7 @@ struct vb_world_options {
 	uint32_t flight_bytes_max;
 	bool has_strange_iovas;
 	/* packets that a shared-memory link between machines holds; 0: there are none */
-	uint32_t line_depth;
+	uint32_t shm_link_depth;
 	bool is_steady; /* transmits without random back-pressure, polls immediately */
 };
 
@@ -63,7 +63,7 @@ struct vb_world {
 	struct vb_agenda agenda;
 	struct vb_trace trace;
 	struct vb_fabric fabric;
-	struct vb_lines lines;
+	struct vb_shm_links shm_links;
 	struct vb_model model;
 	struct vb_coverage coverage;
 	struct vb_slot *slots;

@@ -43,7 +43,7 @@ enum {
 	PSNS_AHEAD = 8,
 };
 
-enum way { BY_LINE, BY_WIRE };
+enum way { BY_SHM_LINK, BY_WIRE };
 
 /* --- two programs ----------------------------------------------------------------------------- */
 
@@ -472,9 +472,9 @@ static void expect_no_effect(enum way way)
 	EXPECT_EQ(waitpid(server, &status, 0), server);
 }
 
-TEST(another_user_has_no_effect_on_a_connection_by_a_line)
+TEST(another_user_has_no_effect_on_a_connection_by_shared_memory)
 {
-	expect_no_effect(BY_LINE);
+	expect_no_effect(BY_SHM_LINK);
 }
 
 TEST(another_user_has_no_effect_on_a_connection_by_the_wire)

@@ -11,8 +11,8 @@ _Atomic uint32_t direct_busy;
 static struct vb_key_row key_rows[2][ROWS]; /* what B publishes, at first and later */
 static struct vb_qp_row qp_rows[2][ROWS];
 static struct vb_srq_row srq_rows[2][VB_SRQ_ROWS];
-static struct vb_ring_memory line_memory;
-static struct vb_ring_writer line = { .memory = &line_memory };
+static struct vb_ring_memory shm_link_memory;
+static struct vb_ring_writer shm_link = { .memory = &shm_link_memory };
 
 static void show(struct pair *p, uint32_t time)
 {
@@ -38,13 +38,13 @@ struct pair *connect_directly_as(struct setup setup)
 	p = pair_connect(&setup);
 	direct_reach = (struct vb_reach){
 		.way = VB_REACH_OWN,
-		.line = &line,
+		.shm_link = &shm_link,
 		.busy = &direct_busy,
 	};
 	show(p, 0);
-	vb_qp_set_line(node_of(p, A)->qp, LINE, &direct_reach);
-	vb_nic_set_line_room(node_of(p, A)->nic, LINE, ROOM);
-	vb_qp_expect_line(node_of(p, B)->qp, LINE);
+	vb_qp_set_shm_link(node_of(p, A)->qp, SHM_LINK, &direct_reach);
+	vb_nic_set_shm_room(node_of(p, A)->nic, SHM_LINK, ROOM);
+	vb_qp_expect_shm_link(node_of(p, B)->qp, SHM_LINK);
 	return p;
 }
 
@@ -61,21 +61,21 @@ struct pair *connect_directly_to_rtr(enum vb_qp_type type)
 	return connect_directly_as(setup);
 }
 
-void write_line(void)
+void write_shm_link(void)
 {
-	line.produced += RECORD;
+	shm_link.produced += RECORD;
 }
 
-void read_line(void)
+void read_shm_link(void)
 {
-	atomic_store(&line_memory.consumed, line.produced);
+	atomic_store(&shm_link_memory.consumed, shm_link.produced);
 }
 
-void renew_line(void)
+void renew_shm_link(void)
 {
-	direct_reach.line_before += line.produced;
-	line.produced = 0;
-	atomic_store(&line_memory.consumed, 0);
+	direct_reach.shm_link_before += shm_link.produced;
+	shm_link.produced = 0;
+	atomic_store(&shm_link_memory.consumed, 0);
 }
 
 struct vb_send_request write_to_window(struct pair *p, uint64_t wr_id, uint32_t length)

@@ -11,7 +11,7 @@
 
 #include "host/dma_reach.h"
 
-enum { LINE = 7, ROOM = 50 };
+enum { SHM_LINK = 7, ROOM = 50 };
 
 extern struct vb_reach direct_reach; /* A's */
 extern _Atomic uint32_t direct_busy;
@@ -23,12 +23,12 @@ struct pair *connect_directly_to_rtr(enum vb_qp_type type); /* B's QP has receiv
 void show_anew(struct pair *p);
 
 /*
- * write_line(): the packets that A sends next are on the link. read_line(): B has read everything
- * on it. renew_line(): what was on it is lost, and the link is a new one.
+ * write_shm_link(): the packets that A sends next are on the link. read_shm_link(): B has read
+ * everything on it. renew_shm_link(): what was on it is lost, and the link is a new one.
  */
-void write_line(void);
-void read_line(void);
-void renew_line(void);
+void write_shm_link(void);
+void read_shm_link(void);
+void renew_shm_link(void);
 
 /* A WRITE to a window of B at TARGET, or to a separate region there, which B can drop. */
 struct vb_send_request write_to_window(struct pair *p, uint64_t wr_id, uint32_t length);

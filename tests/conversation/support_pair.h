@@ -105,7 +105,7 @@ struct held {
 	enum side from;
 	struct vb_flow flow;
 	uint16_t ip_id;
-	uint16_t line; /* the link that the packet takes; 0: the wire */
+	uint16_t shm_link; /* the link that the packet takes; 0: the wire */
 	uint32_t length;
 	uint8_t bytes[4096 + 128];
 	char text[256];

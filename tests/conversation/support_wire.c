@@ -35,7 +35,7 @@ static bool take_packet(struct pair *p, enum side side, struct held *held)
 	held->from = side;
 	held->flow = slot.flow;
 	held->ip_id = slot.ip_id;
-	held->line = slot.line;
+	held->shm_link = slot.shm_link;
 	held->length = slot.length;
 	EXPECT(vb_slot_gather(&slot, held->bytes));
 	describe_held(held);
@@ -103,7 +103,7 @@ static void receive_frames(struct pair *p, enum side to, const struct held *cons
 			.flow = held->flow,
 			.flow_mark = vb_flow_mark(&held->flow),
 			.ip_id = held->ip_id,
-			.line = held->line,
+			.shm_link = held->shm_link,
 			.head = { held->bytes, first },
 			.rest = held->length > first ? rest[i] : NULL,
 			.rest_count = held->length > first ? 2 : 0,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A short SEND on the wire that takes no turn of the engine has the same results as one sent by
- * doorbell and turns. (Shared-memory links: test_line.c.)
+ * doorbell and turns. (Shared-memory links: test_shm_link.c.)
  */
 #include "support_pair.h"
 

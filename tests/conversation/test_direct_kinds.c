@@ -52,14 +52,14 @@ TEST(uc_a_write_behind_packets_that_the_peer_has_not_read_follows_them_and_compl
 	post_recv(p, B, 1, 100);
 	post_send(p, A, 1, 10);
 	post_write(p, A, 2, 20);
-	write_line();
+	write_shm_link();
 	expect_sent(p, A, "UC SEND_ONLY psn=0 len=10", "UC WRITE_ONLY psn=1 len=20");
 	expect_untouched(p, B, TARGET, 20);
 	post_write(p, A, 3, 30);
 	expect_sent(p, A, "UC WRITE_ONLY psn=2 len=30");
 	expect_completions(p, A, "wr=1 SUCCESS SEND", "wr=2 SUCCESS WRITE", "wr=3 SUCCESS WRITE");
 	deliver(p);
-	read_line();
+	read_shm_link();
 	post_write(p, A, 4, 40);
 	expect_executed(p, "wr=4 SUCCESS WRITE");
 	expect_counter(p, A, DIRECT_PARTS, 1);
@@ -74,7 +74,7 @@ TEST(uc_a_write_with_immediate_goes_out_and_those_behind_it_follow)
 	post_write(p, A, 1, 8);
 	post_write_imm(p, A, 2, 8, 0x77);
 	post_write(p, A, 3, 8);
-	write_line();
+	write_shm_link();
 	expect_sent(p, A, "UC WRITE_ONLY_IMM psn=0 len=8 imm=0x77", "UC WRITE_ONLY psn=1 len=8");
 	deliver(p);
 	expect_completions(p, B, "wr=1 SUCCESS RECV_WRITE_IMM len=8 imm=0x77");
@@ -82,34 +82,34 @@ TEST(uc_a_write_with_immediate_goes_out_and_those_behind_it_follow)
 }
 
 /* Other QPs also write to the link: their packets on it are not waited for. */
-TEST(uc_packets_of_others_on_the_line_do_not_matter)
+TEST(uc_packets_of_others_on_the_shm_link_do_not_matter)
 {
 	struct pair *p = connect_directly(VB_QP_UC);
 
 	post_recv(p, B, 1, 100);
 	post_send(p, A, 1, 10);
-	write_line();
+	write_shm_link();
 	send_all(p, A);
 	deliver(p);
-	read_line();
-	write_line();
+	read_shm_link();
+	write_shm_link();
 	post_write(p, A, 2, 20);
 	expect_executed(p, "wr=1 SUCCESS SEND", "wr=2 SUCCESS WRITE");
 }
 
-TEST(uc_what_was_lost_with_its_line_is_not_waited_for)
+TEST(uc_what_was_lost_with_its_shm_link_is_not_waited_for)
 {
 	struct pair *p = connect_directly(VB_QP_UC);
 
 	post_send(p, A, 1, 10);
-	write_line();
+	write_shm_link();
 	send_all(p, A);
 	lose(p);
-	renew_line();
+	renew_shm_link();
 	post_write(p, A, 2, 20);
 	expect_executed(p, "wr=1 SUCCESS SEND", "wr=2 SUCCESS WRITE");
 	post_send(p, A, 3, 10);
-	write_line();
+	write_shm_link();
 	send_all(p, A);
 	post_write(p, A, 4, 20);
 	expect_sent(p, A, "UC WRITE_ONLY psn=2 len=20");
@@ -124,7 +124,7 @@ TEST(uc_a_wrong_key_is_dropped_by_the_target_and_a_success_at_the_initiator)
 	request.rkey ^= 1; /* of the same row */
 	post(p, A, request);
 	post_write(p, A, 2, 20);
-	write_line();
+	write_shm_link();
 	expect_sent(p, A, "UC WRITE_ONLY psn=0 len=10", "UC WRITE_ONLY psn=1 len=20");
 	expect_untouched(p, B, TARGET, 20);
 	deliver(p);
@@ -215,7 +215,7 @@ TEST(uc_a_write_after_a_message_that_failed_half_sent_is_not_executed_before_it)
 	request.remote_address -= 1024; /* outside of the region: the request goes out in packets */
 	request.rkey ^= 1;
 	post(p, A, request);
-	write_line();
+	write_shm_link();
 	expect_sent(p, A, "UC WRITE_FIRST psn=0 len=1024");
 	expect_completions(p, A, "wr=1 LOC_PROT_ERR");
 	modify_state(p, A, VB_STATE_RTS);
@@ -232,7 +232,7 @@ TEST(uc_a_message_that_fails_in_the_turn_that_began_it_is_not_overtaken)
 
 	post(p, A, fail_in_the_middle(p, send_request(p, A, 1, 1034)));
 	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, slots, 2), 1);
-	write_line();
+	write_shm_link();
 	expect_completions(p, A, "wr=1 LOC_PROT_ERR");
 	modify_state(p, A, VB_STATE_RTS);
 	post_write(p, A, 2, 10);
@@ -263,12 +263,12 @@ TEST(uc_a_long_write_is_done_in_parts_and_sqd_finishes_it)
 	expect_executed(p, "wr=2 SUCCESS WRITE");
 }
 
-TEST(uc_a_long_write_whose_line_is_dropped_in_the_middle_goes_out_whole)
+TEST(uc_a_long_write_whose_shm_link_is_dropped_in_the_middle_goes_out_whole)
 {
 	struct pair *p = connect_directly_as(setup_of(VB_QP_UC, 4096));
 
 	begin_long_write(p, write_request(p, A, 1, 0x20000 + 10));
-	vb_nic_drop_line(node_of(p, A)->nic, LINE);
+	vb_nic_drop_shm_link(node_of(p, A)->nic, SHM_LINK);
 	set_bytes(p, B, TARGET, 0, 10);
 	send_all(p, A);
 	EXPECT_EQ(p->held_count, 0x20000 / 4096 + 1);

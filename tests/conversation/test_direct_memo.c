@@ -298,7 +298,7 @@ TEST(a_qp_that_is_connected_to_another_one_now_asks_anew)
 	expect_allowed(p, plain_write(p));
 	modify_state(p, A, VB_STATE_RESET);
 	bring_up(p, A, qp, vb_qp_number(other), VB_STATE_RTS);
-	vb_qp_set_line(qp, LINE, &direct_reach);
+	vb_qp_set_shm_link(qp, SHM_LINK, &direct_reach);
 	expect_silence(p, A);
 	expect_forbidden(p, plain_write(p));
 }

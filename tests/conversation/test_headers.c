@@ -106,12 +106,12 @@ TEST(a_receipt_of_an_immediate_tells_it_as_well)
 }
 
 /* A shared-memory link leaves the flow where it lies, at any address. */
-TEST(a_datagram_by_a_line_tells_it_as_well)
+TEST(a_datagram_by_shared_memory_tells_it_as_well)
 {
 	struct pair *p = connect_by(VB_QP_UD, true);
 	struct vb_slot slots[2];
 	uint8_t bytes[256], flow[sizeof(struct vb_flow) + 1];
-	struct vb_frame frame = { .late_flow = flow + 1, .line = 1 };
+	struct vb_frame frame = { .late_flow = flow + 1, .shm_link = 1 };
 
 	post_recv(p, B, 1, 100);
 	post_datagram(p, A, 1, 8);

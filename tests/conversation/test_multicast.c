@@ -212,22 +212,22 @@ static struct pair *connect_without_icrc(void)
 	return pair_connect(&setup);
 }
 
-static void bring(struct pair *p, const struct held *held, bool is_by_line)
+static void bring(struct pair *p, const struct held *held, bool is_by_shm_link)
 {
 	struct vb_frame frame = {
 		.ip_id = held->ip_id,
-		.line = is_by_line ? 1 : 0,
+		.shm_link = is_by_shm_link ? 1 : 0,
 		.head = { held->bytes, held->length },
 	};
 
-	if (is_by_line)
+	if (is_by_shm_link)
 		frame.late_flow = (const uint8_t *)&held->flow;
 	else
 		frame.flow = held->flow;
 	vb_nic_receive(p->node[B].nic, p->now_ns, &frame, 1);
 }
 
-static void bring_by_line(struct pair *p, const struct held *held)
+static void bring_by_shm_link(struct pair *p, const struct held *held)
 {
 	bring(p, held, true);
 }
@@ -246,7 +246,7 @@ static void set_psn(struct held *held, uint32_t psn)
 	vb_bth_store(held->bytes, &bth);
 }
 
-TEST(multicast_that_came_by_a_line_is_not_taken_from_the_wire_again)
+TEST(multicast_that_came_by_shared_memory_is_not_taken_from_the_wire_again)
 {
 	struct pair *p = pair_connect_ud(1024);
 	struct vb_gid group = vb_gid_from_ipv4(GROUP);
@@ -257,8 +257,8 @@ TEST(multicast_that_came_by_a_line_is_not_taken_from_the_wire_again)
 	for (uint64_t i = 0; i < 3; i++)
 		post_to_group(p, i, GROUP);
 	send_all(p, A);
-	bring_by_line(p, &p->held[0]);
-	bring_by_line(p, &p->held[2]);
+	bring_by_shm_link(p, &p->held[0]);
+	bring_by_shm_link(p, &p->held[2]);
 	expect_completions(p, B, "wr=0 SUCCESS RECV len=48 grh", "wr=1 SUCCESS RECV len=48 grh");
 	deliver(p);
 	expect_completions(p, B, "wr=2 SUCCESS RECV len=48 grh"); /* the packet in the middle */
@@ -266,7 +266,7 @@ TEST(multicast_that_came_by_a_line_is_not_taken_from_the_wire_again)
 	EXPECT_EQ(vb_qp_detach(member, &group), VB_OK);
 }
 
-TEST(multicast_that_the_wire_itself_doubles_comes_as_often_as_without_a_line)
+TEST(multicast_that_the_wire_itself_doubles_comes_as_often_as_without_shared_memory)
 {
 	struct pair *p = pair_connect_ud(1024);
 	struct vb_gid group = vb_gid_from_ipv4(GROUP);
@@ -276,7 +276,7 @@ TEST(multicast_that_the_wire_itself_doubles_comes_as_often_as_without_a_line)
 	post_recv_to(p, member, 2);
 	post_to_group(p, 1, GROUP);
 	send_all(p, A);
-	bring_by_line(p, &p->held[0]);
+	bring_by_shm_link(p, &p->held[0]);
 	bring_by_wire(p, &p->held[0]);
 	expect_completions(p, B, "wr=1 SUCCESS RECV len=48 grh");
 	bring_by_wire(p, &p->held[0]);
@@ -297,7 +297,7 @@ TEST(multicast_of_other_senders_with_the_same_qpn_and_psn_is_not_mistaken_for_it
 		post_recv_to(p, member, i);
 	post_to_group(p, 1, GROUP);
 	send_all(p, A);
-	bring_by_line(p, &p->held[0]);
+	bring_by_shm_link(p, &p->held[0]);
 	p->held[0].flow.source_port ^= 1;
 	bring_by_wire(p, &p->held[0]);
 	p->held[0].flow.source_port ^= 1;
@@ -310,7 +310,7 @@ TEST(multicast_of_other_senders_with_the_same_qpn_and_psn_is_not_mistaken_for_it
 }
 
 /* A reader that was delayed finds a full ring, and then the same datagrams in its socket. */
-TEST(multicast_by_a_line_is_remembered_for_thousands_of_datagrams)
+TEST(multicast_by_shared_memory_is_remembered_for_thousands_of_datagrams)
 {
 	enum { COUNT = 16384 };
 	struct pair *p = connect_without_icrc();
@@ -322,7 +322,7 @@ TEST(multicast_by_a_line_is_remembered_for_thousands_of_datagrams)
 	send_all(p, A);
 	for (uint32_t i = 0; i < COUNT; i++) {
 		set_psn(held, (0xfffff0 + i) & 0xffffff);
-		bring_by_line(p, held);
+		bring_by_shm_link(p, held);
 	}
 	expect_dropped(p, B, NO_RECEIVE, COUNT);
 	for (uint32_t i = 0; i < COUNT; i++) {
@@ -334,7 +334,7 @@ TEST(multicast_by_a_line_is_remembered_for_thousands_of_datagrams)
 	EXPECT_EQ(vb_qp_detach(member, &group), VB_OK);
 }
 
-TEST(multicast_by_a_line_from_before_a_qp_was_attached_is_taken_from_the_wire)
+TEST(multicast_by_shared_memory_from_before_a_qp_was_attached_is_taken_from_the_wire)
 {
 	struct pair *p = pair_connect_ud(1024);
 	struct vb_gid group = vb_gid_from_ipv4(GROUP);
@@ -342,7 +342,7 @@ TEST(multicast_by_a_line_from_before_a_qp_was_attached_is_taken_from_the_wire)
 
 	post_to_group(p, 1, GROUP);
 	send_all(p, A);
-	bring_by_line(p, &p->held[0]);
+	bring_by_shm_link(p, &p->held[0]);
 	expect_dropped(p, B, NO_MEMBER, 1);
 	member = make_member(p, &group);
 	post_recv_to(p, member, 1);

@@ -292,21 +292,21 @@ TEST(a_key_is_checked_before_memory_is_touched)
 
 /* --- shared-memory links, whose packets have no ICRC --- */
 
-static struct pair *connect_by_line(void)
+static struct pair *connect_by_shm_link(void)
 {
 	struct setup setup = setup_of(VB_QP_RC, 1024);
 	struct pair *p = pair_connect(&setup);
 
 	for (enum side side = A; side <= B; side++) {
-		vb_qp_set_line(node_of(p, side)->qp, 1, NULL);
-		vb_nic_set_line_room(node_of(p, side)->nic, 1, 10);
+		vb_qp_set_shm_link(node_of(p, side)->qp, 1, NULL);
+		vb_nic_set_shm_room(node_of(p, side)->nic, 1, 10);
 	}
 	return p;
 }
 
-TEST(sending_by_a_line_from_memory_that_is_gone_is_LOC_PROT_ERR)
+TEST(sending_by_shared_memory_from_memory_that_is_gone_is_LOC_PROT_ERR)
 {
-	struct pair *p = connect_by_line();
+	struct pair *p = connect_by_shm_link();
 
 	unmap(p, A, LOCAL, 0x2000);
 	post_send(p, A, 1, 1000);
@@ -314,9 +314,9 @@ TEST(sending_by_a_line_from_memory_that_is_gone_is_LOC_PROT_ERR)
 	expect_completions(p, A, "wr=1 LOC_PROT_ERR");
 }
 
-TEST(a_long_read_by_a_line_from_memory_that_is_gone_is_REM_OP_ERR)
+TEST(a_long_read_by_shared_memory_from_memory_that_is_gone_is_REM_OP_ERR)
 {
-	struct pair *p = connect_by_line();
+	struct pair *p = connect_by_shm_link();
 
 	expect_remote_failure(p, read_request(p, A, 1, 1000));
 }

@@ -317,7 +317,7 @@ def cm_seeds():
         yield f'invented-to-client-{kind:02}', up + bytes([18, 0, kind, SERVER, CLIENT, 1, 8, 64]) * 2 + down
 
 
-# --- fuzz_line -----------------------------------------------------------------------------------
+# --- fuzz_shm_link -----------------------------------------------------------------------------------
 
 RIGHT_FD = 4
 OFFER = bytes([0, 1, 1, 1, 1, 1, RIGHT_FD, RIGHT_FD, RIGHT_FD, 1])

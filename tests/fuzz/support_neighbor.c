@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Both ends of fuzz_line. Their names in the kernel begin with the number of this process, so that
- * several processes can run at the same time.
+ * Both ends of fuzz_shm_link. Their names in the kernel begin with the number of this process, so
+ * that several processes can run at the same time.
  */
 #include "support_neighbor.h"
 
@@ -330,7 +330,7 @@ void neighbor_mail(const void *bytes, size_t length, const int *fds, uint32_t fd
 		mail.fds[i] = vb_fd_own(fds[i]);
 	vb_neighbors_take_mail(ours.neighbors, kind, message, &mail);
 	vb_mail_close_fds(&mail);
-	if (vb_neighbor_is_open(ours.neighbors, NEIGHBOR_PEER) && !vb_qp_line(ours.qp))
+	if (vb_neighbor_is_open(ours.neighbors, NEIGHBOR_PEER) && !vb_qp_shm_link(ours.qp))
 		vb_neighbor_connect(ours.neighbors, NEIGHBOR_PEER, ours.qp);
 }
 
@@ -342,8 +342,8 @@ uint32_t neighbor_packet(uint8_t *bytes, uint8_t opcode, uint8_t psn, bool has_r
 			      .destination = vb_qp_number(ours.qp),
 			      .ack_request = true,
 			      .psn = { PSN + psn - 2u } };
-	struct vb_line_head head = { .rider_psn = opcode & 1 ? VB_NO_RIDER : PSN + psn,
-				     .rider_aeth = (uint32_t)psn << 24 };
+	struct vb_shm_link_head head = { .rider_psn = opcode & 1 ? VB_NO_RIDER : PSN + psn,
+					 .rider_aeth = (uint32_t)psn << 24 };
 
 	if (!has_right_flow)
 		memset(&flow, opcode, sizeof(flow));
@@ -414,10 +414,11 @@ void neighbor_transmit(void)
 		vb_neighbors_flush(ours.neighbors);
 		count = vb_nic_transmit(ours.nic, ours.now_ns += 1000, ours.slots, SLOTS);
 		for (uint32_t i = 0; i < count; i++)
-			if (ours.slots[i].line)
-				(void)vb_neighbor_send(ours.neighbors,
-						       vb_neighbor_of_line(ours.slots[i].line),
-						       &ours.slots[i]);
+			if (ours.slots[i].shm_link)
+				(void)vb_neighbor_send(
+					ours.neighbors,
+					vb_neighbor_of_shm_link(ours.slots[i].shm_link),
+					&ours.slots[i]);
 	} while (count);
 	vb_neighbors_flush(ours.neighbors);
 	vb_nic_expire(ours.nic, ours.now_ns += 100000000);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The two ends of fuzz_line: ours, an engine with its local peers and one RC QP, and a peer that
- * consists only of the files that it gives away. Mail goes from call to call; what our end sends is
- * read from the peer's box.
+ * The two ends of fuzz_shm_link: ours, an engine with its local peers and one RC QP, and a peer
+ * that consists only of the files that it gives away. Mail goes from call to call; what our end
+ * sends is read from the peer's box.
  */
 #ifndef VB_TESTS_FUZZ_SUPPORT_NEIGHBOR_H
 #define VB_TESTS_FUZZ_SUPPORT_NEIGHBOR_H

@@ -271,15 +271,15 @@ void end_reader(pid_t child)
 
 static struct tally tally_in(const char *text)
 {
-	struct tally tally = { .has_qp_on_line = strstr(text, ": line, ") };
-	const char *lines = strstr(text, "by lines: ");
+	struct tally tally = { .has_qp_on_shm_link = strstr(text, ": shared memory, ") };
+	const char *shm_links = strstr(text, "by shared memory: ");
 	const char *copies = strstr(text, "by the wire again: ");
 
-	if (!lines)
+	if (!shm_links)
 		return tally;
-	tally.has_lines = true;
-	EXPECT_EQ(sscanf(lines, "by lines: %lu packets sent, %lu received, %lu lost", &tally.sent,
-			 &tally.received, &tally.lost),
+	tally.has_shm_links = true;
+	EXPECT_EQ(sscanf(shm_links, "by shared memory: %lu packets sent, %lu received, %lu lost",
+			 &tally.sent, &tally.received, &tally.lost),
 		  3);
 	EXPECT(!copies || sscanf(copies, "by the wire again: %lu", &tally.copies) == 1);
 	return tally;
@@ -328,7 +328,8 @@ void await_rest(pid_t pid, uint32_t reader)
 	}
 }
 
-uint32_t send_until_by_line(struct station *station, uint32_t readers, pid_t pid, uint32_t sequence)
+uint32_t send_until_by_shm_link(struct station *station, uint32_t readers, pid_t pid,
+				uint32_t sequence)
 {
 	while (!ask(pid).received) {
 		send_note(station, 0, sequence);

@@ -96,10 +96,10 @@ void end_reader(pid_t child);
 
 /* The event counters of an adapter. */
 struct tally {
-	bool has_lines;
+	bool has_shm_links;
 	unsigned long sent, received, lost;
 	unsigned long copies; /* copies that came by the wire as well */
-	bool has_qp_on_line;
+	bool has_qp_on_shm_link;
 };
 
 /* Asks an adapter for its counters as `verbatim stat` does. */
@@ -115,7 +115,7 @@ void await_rest(pid_t pid, uint32_t reader);
  * Sends to the readers until one gets a note by a shared-memory link. Returns the next sequence
  * number.
  */
-uint32_t send_until_by_line(struct station *station, uint32_t readers, pid_t pid,
-			    uint32_t sequence);
+uint32_t send_until_by_shm_link(struct station *station, uint32_t readers, pid_t pid,
+				uint32_t sequence);
 
 #endif

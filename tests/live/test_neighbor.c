@@ -46,7 +46,7 @@ static void exchange_as_child(struct board *board)
 	reach_step(board, 3);
 	await_step(board, 4);
 	exchange(&end);
-	program_expect_in_log("takes the line");
+	program_expect_in_log("path: shared memory");
 	reach_step(board, 5);
 	await_step(board, 6); /* the peer may have to acknowledge once more */
 	exit(0);
@@ -74,7 +74,7 @@ TEST(ends_of_which_only_one_has_heard_of_the_other_in_time_hear_each_other)
 	EXPECT_EQ(kill(child, SIGSTOP), 0);
 	EXPECT_EQ(waitpid(child, &status, WUNTRACED), child);
 	connect_end(&end, board->places[1]);
-	program_expect_in_log("takes the wire: the peer has not answered");
+	program_expect_in_log("path: wire: the peer has not answered");
 	receive_at(&end, LENGTH / 2, LENGTH / 2);
 	EXPECT_EQ(kill(child, SIGCONT), 0);
 	reach_step(board, 2);
@@ -86,7 +86,7 @@ TEST(ends_of_which_only_one_has_heard_of_the_other_in_time_hear_each_other)
 	expect_child_success(child);
 }
 
-TEST(peers_on_one_host_take_a_line_and_need_no_packets_for_one_sided_requests)
+TEST(peers_on_one_host_take_shared_memory_and_need_no_packets_for_one_sided_requests)
 {
 	struct end end;
 	pid_t child = begin_with_target(&end, IBV_QPT_RC, private_memory);
@@ -97,7 +97,7 @@ TEST(peers_on_one_host_take_a_line_and_need_no_packets_for_one_sided_requests)
 	do_at(&end, IBV_WR_RDMA_READ, 0, LENGTH);
 	for (uint32_t i = 0; i < LENGTH; i++)
 		EXPECT_EQ(end.memory[i], 0x5a);
-	program_expect_in_log("takes the line");
+	program_expect_in_log("path: shared memory");
 	end_target(child);
 }
 
@@ -124,8 +124,8 @@ static void expect_packets(const char *own_path, uint8_t *(*allocate)(void))
 	child = meet_target(&end, IBV_QPT_RC, allocate);
 	memset(end.memory, 0x5a, LENGTH);
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
-	program_expect_in_log("takes the wire: the peer wants packets");
-	EXPECT(!strstr(program_read_log(), "takes the line"));
+	program_expect_in_log("path: wire: the peer wants packets");
+	EXPECT(!strstr(program_read_log(), "path: shared memory"));
 	end_target(child);
 }
 
@@ -157,7 +157,7 @@ static void be_ordinary(void)
 	EXPECT_EQ(syscall(SYS_capset, &header, data), 0);
 }
 
-TEST(where_the_kernel_forbids_to_reach_memory_all_goes_by_the_line)
+TEST(where_the_kernel_forbids_to_reach_memory_all_goes_by_shared_memory)
 {
 	struct end end;
 	uint64_t word = 0;
@@ -166,7 +166,7 @@ TEST(where_the_kernel_forbids_to_reach_memory_all_goes_by_the_line)
 	begin();
 	be_ordinary();
 	child = meet_target(&end, IBV_QPT_RC, memory_behind_a_wall);
-	program_expect_in_log("takes the line, and only memory that is shared");
+	program_expect_in_log("path: shared memory, data by mappings only");
 	memset(end.memory, 0x5a, LENGTH);
 	do_at(&end, IBV_WR_RDMA_WRITE, 0, LENGTH);
 	memset(end.memory, 0, LENGTH);
@@ -182,7 +182,7 @@ TEST(where_the_kernel_forbids_to_reach_memory_all_goes_by_the_line)
 /* --- atomics --- */
 
 /* Both ends and the owner's CPU count in the same word, half of them before the mapping exists. */
-TEST(atomics_by_lines_by_mappings_and_by_the_cpu_add_up)
+TEST(atomics_by_shared_memory_by_mappings_and_by_the_cpu_add_up)
 {
 	struct board *board = make_board();
 	struct end end = { 0 };
@@ -245,7 +245,7 @@ TEST(requests_to_a_target_that_was_killed_end_by_their_retries)
 }
 
 /* More than a shared-memory link holds is on its way when the target dies. */
-TEST(messages_to_a_target_that_was_killed_with_a_full_line_end_by_their_retries)
+TEST(messages_to_a_target_that_was_killed_with_a_full_shm_link_end_by_their_retries)
 {
 	struct end end;
 	pid_t child = begin_with_target(&end, IBV_QPT_RC, private_memory);
@@ -260,7 +260,7 @@ TEST(messages_to_a_target_that_was_killed_with_a_full_line_end_by_their_retries)
 		EXPECT_STR(poll_status(&end), "Work Request Flushed Error");
 }
 
-TEST(a_process_that_comes_after_a_killed_one_has_lines_of_its_own)
+TEST(a_process_that_comes_after_a_killed_one_has_shm_links_of_its_own)
 {
 	begin();
 	for (uint32_t i = 0; i < 5; i++) {

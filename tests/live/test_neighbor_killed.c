@@ -195,7 +195,7 @@ TEST(a_process_that_is_killed_at_any_moment_leaves_nothing_behind)
 			before = holdings_now();
 		}
 	}
-	program_expect_in_log("takes the line");
+	program_expect_in_log("path: shared memory");
 	expect_no_more_than(before, &end);
 	end.qp = create_qp(&end, IBV_QPT_RC);
 	close_end(&end);

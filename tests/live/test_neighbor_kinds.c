@@ -119,7 +119,7 @@ static void echo(struct board *board, enum ibv_qp_type type, bool has_srq)
 	}
 }
 
-static void expect_line(enum ibv_qp_type type, bool has_srq)
+static void expect_shm_link(enum ibv_qp_type type, bool has_srq)
 {
 	struct board *board = make_board();
 	struct end end = { .type = type };
@@ -132,7 +132,7 @@ static void expect_line(enum ibv_qp_type type, bool has_srq)
 		echo(board, type, has_srq);
 	open_end(&end, private_memory());
 	meet(&end, board, 0);
-	program_expect_in_log("takes the line");
+	program_expect_in_log("path: shared memory");
 	before = all_sent();
 	for (uint32_t i = 0; i < ROUNDS; i++) {
 		post_receive(&end);
@@ -146,24 +146,24 @@ static void expect_line(enum ibv_qp_type type, bool has_srq)
 	end_target(child);
 }
 
-TEST(rc_takes_the_line)
+TEST(rc_takes_shared_memory)
 {
-	expect_line(IBV_QPT_RC, false);
+	expect_shm_link(IBV_QPT_RC, false);
 }
 
-TEST(uc_takes_the_line)
+TEST(uc_takes_shared_memory)
 {
-	expect_line(IBV_QPT_UC, false);
+	expect_shm_link(IBV_QPT_UC, false);
 }
 
-TEST(messages_to_a_shared_receive_queue_take_the_line)
+TEST(messages_to_a_shared_receive_queue_take_shared_memory)
 {
-	expect_line(IBV_QPT_RC, true);
+	expect_shm_link(IBV_QPT_RC, true);
 }
 
 /* --- XRC --- */
 
-TEST(xrc_takes_the_line)
+TEST(xrc_takes_shared_memory)
 {
 	struct board *board = make_board();
 	struct end end = { 0 };
@@ -184,7 +184,7 @@ TEST(xrc_takes_the_line)
 	end.type = IBV_QPT_XRC_SEND;
 	open_end(&end, private_memory());
 	meet(&end, board, 0);
-	program_expect_in_log("takes the line");
+	program_expect_in_log("path: shared memory");
 	before = all_sent();
 	for (uint32_t i = 0; i < ROUNDS; i++)
 		do_at(&end, IBV_WR_SEND, 0, MESSAGE);
@@ -252,11 +252,11 @@ static struct ibv_ah *make_handle(struct end *end, uint8_t gid_index)
 }
 
 /* The first datagrams go by the wire, while the two meet. */
-static void expect_datagrams_by_line(uint8_t gid_index)
+static void expect_datagrams_by_shm_link(uint8_t gid_index)
 {
 	struct board *board = make_board();
 	struct end end = { 0 };
-	uint32_t step = 1, by_line = 0;
+	uint32_t step = 1, by_shm_link = 0;
 	struct ibv_ah *ah;
 	pid_t child;
 
@@ -267,26 +267,26 @@ static void expect_datagrams_by_line(uint8_t gid_index)
 	open_datagrams(&end);
 	ah = make_handle(&end, gid_index);
 	await_step(board, 1);
-	while (by_line < ROUNDS) {
+	while (by_shm_link < ROUNDS) {
 		unsigned long before = all_sent();
 
 		send_datagram(&end, ah, board->places[1].qpn);
 		await_step(board, ++step);
-		EXPECT(!by_line || all_sent() == before);
-		by_line += all_sent() == before;
+		EXPECT(!by_shm_link || all_sent() == before);
+		by_shm_link += all_sent() == before;
 		usleep(1000);
 	}
 	EXPECT_EQ(ibv_destroy_ah(ah), 0);
 	end_target(child);
 }
 
-TEST(datagrams_take_the_line_once_both_have_met)
+TEST(datagrams_take_shared_memory_once_both_have_met)
 {
-	expect_datagrams_by_line(1);
+	expect_datagrams_by_shm_link(1);
 }
 
-TEST(datagrams_over_ipv6_take_the_line_once_both_have_met)
+TEST(datagrams_over_ipv6_take_shared_memory_once_both_have_met)
 {
 	headers = BY_IPV6;
-	expect_datagrams_by_line(0);
+	expect_datagrams_by_shm_link(0);
 }

@@ -27,8 +27,8 @@ static void expect_each_once(const char *address, const char *remote, const char
 	packets = start_reader(2, wired);
 	far = start_reader(3, there);
 	open_station(&station, &here, SELF);
-	next = send_until_by_line(&station, ALL, near, 0);
-	next = send_until_by_line(&station, ALL, getpid(), next);
+	next = send_until_by_shm_link(&station, ALL, near, 0);
+	next = send_until_by_shm_link(&station, ALL, getpid(), next);
 	before = ask_when_quiet(near, 1);
 	own_before = ask_when_quiet(getpid(), SELF);
 	for (uint32_t i = 1; i <= COUNT; i++) {
@@ -39,7 +39,7 @@ static void expect_each_once(const char *address, const char *remote, const char
 	}
 	EXPECT_EQ(ask_when_quiet(near, 1).received, before.received + COUNT);
 	EXPECT_EQ(ask_when_quiet(getpid(), SELF).received, own_before.received + COUNT);
-	EXPECT(!ask(packets).has_lines);
+	EXPECT(!ask(packets).has_shm_links);
 	for (uint32_t reader = 0; reader < READERS; reader++)
 		expect_once(reader, 0, next);
 	end_reader(near);
@@ -47,12 +47,12 @@ static void expect_each_once(const char *address, const char *remote, const char
 	end_reader(far);
 }
 
-TEST(every_member_gets_each_datagram_once_and_neighbors_by_the_line)
+TEST(every_member_gets_each_datagram_once_and_neighbors_by_shared_memory)
 {
 	expect_each_once("10.9.0.1", "10.9.0.2", "239.1.2.3");
 }
 
-TEST(every_member_gets_each_datagram_once_and_neighbors_by_the_line_over_ipv6)
+TEST(every_member_gets_each_datagram_once_and_neighbors_by_shared_memory_over_ipv6)
 {
 	expect_each_once("fe80::1", "fe80::2", "ff12::123");
 }
@@ -101,9 +101,9 @@ TEST(neighbors_on_another_interface_or_in_another_group_get_nothing)
 	apart = start_reader(3, elsewhere);
 	open_station(&station, &here, SELF);
 	connect_to(&station, "10.8.0.1", board->qpn[2]);
-	EXPECT(ask(getpid()).has_qp_on_line);
+	EXPECT(ask(getpid()).has_qp_on_shm_link);
 	connect_to(&station, "10.9.0.1", board->qpn[3]);
-	next = send_until_by_line(&station, MEMBERS, near, 0);
+	next = send_until_by_shm_link(&station, MEMBERS, near, 0);
 	for (uint32_t i = 0; i < COUNT; i++, next++) {
 		send_note(&station, 0, next);
 		await_note(&station, MEMBERS, 0, next);
@@ -180,7 +180,7 @@ TEST(a_reader_that_was_stopped_gets_nothing_twice)
 	make_network();
 	near = start_reader(1, here);
 	open_station(&station, &here, NOBODY);
-	next = send_until_by_line(&station, MEMBERS, near, 0);
+	next = send_until_by_shm_link(&station, MEMBERS, near, 0);
 	EXPECT_EQ(kill(near, SIGSTOP), 0);
 	for (uint32_t i = 0; i < COUNT; i++)
 		send_note(&station, 0, next++);
@@ -193,7 +193,7 @@ TEST(a_reader_that_was_stopped_gets_nothing_twice)
 }
 
 /* Other datagrams are before it in the ring, and none in the socket. */
-TEST(the_wires_copy_does_not_overtake_the_lines)
+TEST(the_wires_copy_does_not_overtake_shared_memorys)
 {
 	struct place here = { END_A, "auto", "vb_va", "10.9.0.1", "239.1.2.3" };
 	enum { COUNT = 500, MEMBERS = 2, SINGLE = 1, LAST = SEQUENCES - 1 };
@@ -205,7 +205,7 @@ TEST(the_wires_copy_does_not_overtake_the_lines)
 	near = start_reader(1, here);
 	open_station(&station, &here, NOBODY);
 	ah = make_handle(&station, "10.9.0.1", "10.9.0.1");
-	(void)send_until_by_line(&station, MEMBERS, near, 0);
+	(void)send_until_by_shm_link(&station, MEMBERS, near, 0);
 	EXPECT_EQ(kill(near, SIGSTOP), 0);
 	for (uint32_t i = 0; i < COUNT; i++)
 		send_note_to(&station, ah, board->qpn[1], (struct note){ SINGLE, i });
@@ -242,7 +242,7 @@ TEST(a_reader_that_has_lost_its_descriptors_gets_each_once_again)
 	make_network();
 	near = start_reader(1, here);
 	open_station(&station, &here, NOBODY);
-	next = send_until_by_line(&station, MEMBERS, near, 0);
+	next = send_until_by_shm_link(&station, MEMBERS, near, 0);
 	atomic_store(&board->shall_close, true);
 	while (atomic_load(&board->shall_close))
 		usleep(1000);

@@ -65,7 +65,7 @@ static void meet_among_strangers(const struct hold *hold)
 	EXPECT_EQ(spoils->name_count, 2 * hold->count);
 	child = meet_target(&end, IBV_QPT_RC, private_memory);
 	write_through(&end);
-	program_expect_in_log("takes the line");
+	program_expect_in_log("path: shared memory");
 	EXPECT(!strstr(program_read_log(), "packets take a detour"));
 	nobody = place_of(&end);
 	nobody.qpn = 200u << 16 | 77;
@@ -248,7 +248,7 @@ TEST(programs_meet_while_strangers_connect_as_fast_as_they_can)
 	child = meet_target(&end, IBV_QPT_RC, private_memory);
 	write_through(&end);
 	EXPECT(spoils->visits > 0);
-	program_expect_in_log("takes the line");
+	program_expect_in_log("path: shared memory");
 	EXPECT(!strstr(program_read_log(), "makes another"));
 	end_target(child);
 	stranger_end(stranger);
@@ -330,7 +330,7 @@ TEST(another_user_who_is_root_in_a_namespace_takes_no_names_of_root)
 	EXPECT(!is_named("@verbatim/0/"));
 	child = meet_target(&end, IBV_QPT_RC, private_memory);
 	write_through(&end);
-	program_expect_in_log("takes the line");
+	program_expect_in_log("path: shared memory");
 	EXPECT(!strstr(program_read_log(), "packets take a detour"));
 	end_target(child);
 	stranger_end(other);
@@ -359,7 +359,7 @@ TEST(a_user_meets_himself_inside_and_outside_of_a_namespace)
 	other = start_in_namespace(0, 5, be_target);
 	connect_end(&end, common_board->places[1]);
 	write_through(&end);
-	program_expect_in_log("takes the line");
+	program_expect_in_log("path: shared memory");
 	stranger_end(other);
 }
 
@@ -411,7 +411,7 @@ static void meet_and_become_another(struct board *board)
  * The daemon refuses immediately, rather than leave us waiting for an answer that would not be
  * accepted.
  */
-TEST(a_daemon_that_has_become_another_user_refuses_lines)
+TEST(a_daemon_that_has_become_another_user_refuses_shm_links)
 {
 	struct board *board = make_board();
 	struct end end = { 0 };
@@ -424,6 +424,6 @@ TEST(a_daemon_that_has_become_another_user_refuses_lines)
 	await_step(board, 1);
 	open_end(&end, private_memory());
 	connect_end(&end, board->places[1]);
-	program_expect_in_log("takes the wire: the peer, or this process, has become another user");
+	program_expect_in_log("path: wire: the peer, or this process, has become another user");
 	end_target(child);
 }

@@ -37,7 +37,7 @@ static struct vb_adapter *adapter;
 static struct vb_pd *pd;
 
 /* A QP and CQ with an event descriptor, as behind a completion channel. */
-struct line {
+struct end {
 	int fd;
 	struct vb_cq *cq;
 	struct vb_qp *qp;
@@ -46,21 +46,21 @@ struct line {
 static void on_event(void *owner, const struct vb_event *event)
 {
 	uint64_t one = 1;
-	struct line *line = event->owner_context;
+	struct end *end = event->owner_context;
 
 	(void)owner;
 	if (event->kind == VB_EVENT_COMPLETION)
-		EXPECT_EQ(write(line->fd, &one, sizeof(one)), sizeof(one));
+		EXPECT_EQ(write(end->fd, &one, sizeof(one)), sizeof(one));
 }
 
-static void connect_line(struct line *line, uint8_t to, uint8_t timeout)
+static void connect_end(struct end *end, uint8_t to, uint8_t timeout)
 {
 	struct vb_qp_attr attr = {
 		.port = 1,
 		.path_mtu = 1024,
 		.address = { .destination = { { [10] = 0xff, [11] = 0xff, 10, 0, 0, to } },
 			     .source_index = 1 },
-		.destination = vb_qp_number(line->qp),
+		.destination = vb_qp_number(end->qp),
 		.timeout = timeout,
 		.retry_count = 1,
 		.rnr_retry = 7,
@@ -70,10 +70,10 @@ static void connect_line(struct line *line, uint8_t to, uint8_t timeout)
 		.access = VB_ACCESS_REMOTE_WRITE,
 	};
 
-	adapter_raise_qp(NULL, line->qp, attr);
+	adapter_raise_qp(NULL, end->qp, attr);
 }
 
-static void open_line(struct line *line, uint8_t to, uint8_t timeout)
+static void open_end(struct end *end, uint8_t to, uint8_t timeout)
 {
 	struct vb_qp_init init = {
 		.type = VB_QP_RC,
@@ -84,40 +84,40 @@ static void open_line(struct line *line, uint8_t to, uint8_t timeout)
 		.signal_all = true,
 	};
 
-	line->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	EXPECT(line->fd >= 0);
+	end->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	EXPECT(end->fd >= 0);
 	vb_adapter_enter(adapter);
-	MUST(vb_cq_create(vb_adapter_nic(adapter), 64, line, &line->cq));
-	init.send_cq = init.recv_cq = line->cq;
-	MUST(vb_qp_create(pd, &init, &line->qp));
-	connect_line(line, to, timeout);
+	MUST(vb_cq_create(vb_adapter_nic(adapter), 64, end, &end->cq));
+	init.send_cq = init.recv_cq = end->cq;
+	MUST(vb_qp_create(pd, &init, &end->qp));
+	connect_end(end, to, timeout);
 	vb_adapter_leave(adapter);
 }
 
-static void close_line(struct line *line)
+static void close_end(struct end *end)
 {
 	vb_adapter_enter(adapter);
-	MUST(vb_qp_destroy(line->qp));
-	MUST(vb_cq_destroy(line->cq));
+	MUST(vb_qp_destroy(end->qp));
+	MUST(vb_cq_destroy(end->cq));
 	vb_adapter_leave(adapter);
-	close(line->fd);
+	close(end->fd);
 }
 
 /* A WRITE of no bytes, which needs no memory. */
-static void post(struct line *line)
+static void post(struct end *end)
 {
 	struct vb_send_request request = { .opcode = VB_WR_WRITE };
 
-	MUST(vb_qp_post_send(line->qp, &request));
-	vb_qp_ring_send(line->qp);
+	MUST(vb_qp_post_send(end->qp, &request));
+	vb_qp_ring_send(end->qp);
 	vb_adapter_kick(adapter);
 }
 
 static void *wait_for_event(void *argument)
 {
-	const struct line *line = argument;
+	const struct end *end = argument;
 
-	EXPECT_EQ(vb_adapter_wait(adapter, line->fd), 0);
+	EXPECT_EQ(vb_adapter_wait(adapter, end->fd), 0);
 	return NULL;
 }
 
@@ -136,11 +136,11 @@ static void sleep_ms(long ms)
 	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
 }
 
-static void expect_completion(struct line *line, const char *status)
+static void expect_completion(struct end *end, const char *status)
 {
 	struct vb_completion completion;
 
-	EXPECT_EQ(vb_cq_poll(line->cq, &completion, 1), 1);
+	EXPECT_EQ(vb_cq_poll(end->cq, &completion, 1), 1);
 	EXPECT_STR(vb_status_describe(completion.status), status);
 }
 
@@ -175,30 +175,30 @@ static void poll_for_a_while(void)
 
 TEST(a_deadline_that_comes_up_while_a_thread_waits_is_kept)
 {
-	struct line quiet, lost;
+	struct end quiet, lost;
 	pthread_t waiter;
 
 	adapter_begin(on_event, &adapter, &pd);
-	open_line(&quiet, OWN_ADDRESS, TIMEOUT_NEVER);
-	open_line(&lost, BLACK_HOLE, TIMEOUT_1_MS);
+	open_end(&quiet, OWN_ADDRESS, TIMEOUT_NEVER);
+	open_end(&lost, BLACK_HOLE, TIMEOUT_1_MS);
 	vb_cq_arm(lost.cq, false);
 	EXPECT_EQ(pthread_create(&waiter, NULL, wait_for_event, &lost), 0);
 	sleep_ms(100); /* the thread sleeps now: nothing is under way */
 	post(&lost);
 	join(waiter);
 	expect_completion(&lost, "RETRY_EXC_ERR");
-	close_line(&lost);
-	close_line(&quiet);
+	close_end(&lost);
+	close_end(&quiet);
 	adapter_end(adapter, pd);
 }
 
 TEST(a_deadline_is_kept_when_nobody_polls_or_waits)
 {
-	struct line lost;
+	struct end lost;
 	struct pollfd event;
 
 	adapter_begin(on_event, &adapter, &pd);
-	open_line(&lost, BLACK_HOLE, TIMEOUT_1_MS);
+	open_end(&lost, BLACK_HOLE, TIMEOUT_1_MS);
 	event = (struct pollfd){ .fd = lost.fd, .events = POLLIN };
 	sleep_ms(100);
 	vb_cq_arm(lost.cq, false);
@@ -206,7 +206,7 @@ TEST(a_deadline_is_kept_when_nobody_polls_or_waits)
 	post(&lost);
 	EXPECT_EQ(poll(&event, 1, WAIT_S * 1000), 1);
 	expect_completion(&lost, "RETRY_EXC_ERR");
-	close_line(&lost);
+	close_end(&lost);
 	adapter_end(adapter, pd);
 }
 
@@ -230,9 +230,9 @@ TEST(a_deadline_is_kept_when_a_program_has_just_stopped_polling)
 	adapter_begin(on_event, &adapter, &pd);
 	for (uint32_t i = 0; i < ROUNDS_OF_POLLING; i++) {
 		double end_seconds = now_seconds() + WAIT_S;
-		struct line lost;
+		struct end lost;
 
-		open_line(&lost, BLACK_HOLE, TIMEOUT_1_MS);
+		open_end(&lost, BLACK_HOLE, TIMEOUT_1_MS);
 		poll_for_a_while();
 		post(&lost);
 		while (!vb_cq_waiting(lost.cq)) {
@@ -242,18 +242,18 @@ TEST(a_deadline_is_kept_when_a_program_has_just_stopped_polling)
 				FAIL("round %u: the request has not ended", i);
 		}
 		expect_completion(&lost, "RETRY_EXC_ERR");
-		close_line(&lost);
+		close_end(&lost);
 	}
 	adapter_end(adapter, pd);
 }
 
 TEST(a_thread_that_drives_and_then_sleeps_learns_of_the_deadline_though_the_helper_pauses)
 {
-	struct line lost;
+	struct end lost;
 	uint64_t deadline_ns;
 
 	adapter_begin(on_event, &adapter, &pd);
-	open_line(&lost, BLACK_HOLE, TIMEOUT_275_S); /* which does not elapse meanwhile */
+	open_end(&lost, BLACK_HOLE, TIMEOUT_275_S); /* which does not elapse meanwhile */
 	post(&lost);
 	vb_lock_take(&adapter->owner);
 	deadline_ns = vb_nic_deadline(adapter->nic);
@@ -262,29 +262,29 @@ TEST(a_thread_that_drives_and_then_sleeps_learns_of_the_deadline_though_the_help
 	EXPECT(vb_adapter_drive(adapter) <= deadline_ns);
 	vb_lock_give(&adapter->owner);
 	vb_adapter_end_pause(adapter);
-	close_line(&lost);
+	close_end(&lost);
 	adapter_end(adapter, pd);
 }
 
 TEST(a_waiting_thread_learns_of_what_another_has_driven)
 {
-	struct line lines[2];
+	struct end ends[2];
 	pthread_t waiters[2];
 
 	adapter_begin(on_event, &adapter, &pd);
 	for (int i = 0; i < 2; i++) {
-		open_line(&lines[i], OWN_ADDRESS, TIMEOUT_NEVER);
-		vb_cq_arm(lines[i].cq, false);
-		EXPECT_EQ(pthread_create(&waiters[i], NULL, wait_for_event, &lines[i]), 0);
+		open_end(&ends[i], OWN_ADDRESS, TIMEOUT_NEVER);
+		vb_cq_arm(ends[i].cq, false);
+		EXPECT_EQ(pthread_create(&waiters[i], NULL, wait_for_event, &ends[i]), 0);
 	}
 	for (int i = 0; i < 2; i++) {
 		sleep_ms(20);
-		post(&lines[i]);
+		post(&ends[i]);
 		join(waiters[i]);
-		expect_completion(&lines[i], "SUCCESS");
+		expect_completion(&ends[i], "SUCCESS");
 	}
 	for (int i = 0; i < 2; i++)
-		close_line(&lines[i]);
+		close_end(&ends[i]);
 	adapter_end(adapter, pd);
 }
 
@@ -303,18 +303,18 @@ static uint32_t round_count(void)
  */
 static void *post_and_poll_descriptor(void *argument)
 {
-	struct line *line = argument;
-	struct pollfd event = { .fd = line->fd, .events = POLLIN };
+	struct end *end = argument;
+	struct pollfd event = { .fd = end->fd, .events = POLLIN };
 
 	for (uint32_t i = 0; i < round_count(); i++) {
 		uint64_t count;
 
-		vb_cq_arm(line->cq, false);
-		post(line);
+		vb_cq_arm(end->cq, false);
+		post(end);
 		if (poll(&event, 1, WAIT_S * 1000) != 1)
 			FAIL("the completion of post %u did not come", i);
-		EXPECT_EQ(read(line->fd, &count, sizeof(count)), sizeof(count));
-		expect_completion(line, "SUCCESS");
+		EXPECT_EQ(read(end->fd, &count, sizeof(count)), sizeof(count));
+		expect_completion(end, "SUCCESS");
 	}
 	return NULL;
 }
@@ -322,14 +322,14 @@ static void *post_and_poll_descriptor(void *argument)
 /* Spins on the ring without driving. Dice decide how early after a completion it posts. */
 static void *post_and_spin(void *argument)
 {
-	struct line *line = argument;
+	struct end *end = argument;
 
 	for (uint32_t i = 0; i < 10 * round_count(); i++) {
 		double end_seconds = now_seconds() + WAIT_S;
 		struct vb_completion completion;
 
-		post(line);
-		while (!vb_cq_poll(line->cq, &completion, 1))
+		post(end);
+		while (!vb_cq_poll(end->cq, &completion, 1))
 			if (now_seconds() > end_seconds)
 				FAIL("the completion of post %u did not come", i);
 		for (uint32_t spin = i * 7 % 64; spin; spin--)
@@ -340,33 +340,33 @@ static void *post_and_spin(void *argument)
 
 static void *post_and_wait(void *argument)
 {
-	struct line *line = argument;
+	struct end *end = argument;
 
 	for (uint32_t i = 0; i < round_count(); i++) {
 		uint64_t count;
 
-		vb_cq_arm(line->cq, false);
-		post(line);
-		EXPECT_EQ(vb_adapter_wait(adapter, line->fd), 0);
-		EXPECT_EQ(read(line->fd, &count, sizeof(count)), sizeof(count));
-		expect_completion(line, "SUCCESS");
+		vb_cq_arm(end->cq, false);
+		post(end);
+		EXPECT_EQ(vb_adapter_wait(adapter, end->fd), 0);
+		EXPECT_EQ(read(end->fd, &count, sizeof(count)), sizeof(count));
+		expect_completion(end, "SUCCESS");
 	}
 	return NULL;
 }
 
 static void run_posters(int count, void *(*first)(void *), void *(*others)(void *))
 {
-	struct line lines[POSTERS];
+	struct end ends[POSTERS];
 	pthread_t threads[POSTERS];
 
 	adapter_begin(on_event, &adapter, &pd);
 	for (int i = 0; i < count; i++) {
-		open_line(&lines[i], OWN_ADDRESS, TIMEOUT_NEVER);
-		EXPECT_EQ(pthread_create(&threads[i], NULL, i ? others : first, &lines[i]), 0);
+		open_end(&ends[i], OWN_ADDRESS, TIMEOUT_NEVER);
+		EXPECT_EQ(pthread_create(&threads[i], NULL, i ? others : first, &ends[i]), 0);
 	}
 	for (int i = 0; i < count; i++) {
 		pthread_join(threads[i], NULL);
-		close_line(&lines[i]);
+		close_end(&ends[i]);
 	}
 	adapter_end(adapter, pd);
 }
@@ -376,26 +376,26 @@ static void run_posters(int count, void *(*first)(void *), void *(*others)(void 
  */
 TEST(what_a_program_posted_before_it_stopped_polling_is_sent)
 {
-	struct line line;
+	struct end end;
 
 	adapter_begin(on_event, &adapter, &pd);
-	open_line(&line, OWN_ADDRESS, TIMEOUT_NEVER);
+	open_end(&end, OWN_ADDRESS, TIMEOUT_NEVER);
 	for (uint32_t i = 0; i < 50; i++) {
 		double end_seconds = now_seconds() + WAIT_S;
 		uint32_t done = 0;
 
 		poll_for_a_while();
 		for (uint32_t k = 0; k < SEND_DEPTH; k++)
-			post(&line);
+			post(&end);
 		while (done < SEND_DEPTH) {
 			struct vb_completion completion;
 
-			done += vb_cq_poll(line.cq, &completion, 1);
+			done += vb_cq_poll(end.cq, &completion, 1);
 			if (now_seconds() > end_seconds)
 				FAIL("round %u: %u posts of %u are done", i, done, SEND_DEPTH);
 		}
 	}
-	close_line(&line);
+	close_end(&end);
 	adapter_end(adapter, pd);
 }
 
@@ -416,24 +416,24 @@ TEST(no_doorbell_is_lost_to_a_program_that_spins_on_memory)
 
 /* --- the helper thread's share of the CPU ----------------------------------------------------- */
 
-static void poll_for(struct line *line, double seconds)
+static void poll_for(struct end *end, double seconds)
 {
 	double end_seconds = now_seconds() + seconds;
 	struct vb_completion completion;
 
 	while (now_seconds() < end_seconds) {
 		vb_adapter_poll(adapter, NULL);
-		(void)vb_cq_poll(line->cq, &completion, 1);
+		(void)vb_cq_poll(end->cq, &completion, 1);
 	}
 }
 
 TEST(the_helper_sleeps_while_a_program_polls)
 {
-	struct line line;
+	struct end end;
 	double spent = 0, begun;
 
 	adapter_begin(on_event, &adapter, &pd);
-	open_line(&line, OWN_ADDRESS, TIMEOUT_1_MS);
+	open_end(&end, OWN_ADDRESS, TIMEOUT_1_MS);
 	begun = now_seconds();
 	/*
 	 * The helper thread is woken for a deadline at the moment when the program begins to poll,
@@ -442,13 +442,13 @@ TEST(the_helper_sleeps_while_a_program_polls)
 	for (int i = 0; i < 100; i++) {
 		double before = other_threads_seconds();
 
-		post(&line);
-		poll_for(&line, 0.005);
+		post(&end);
+		poll_for(&end, 0.005);
 		spent += other_threads_seconds() - before;
 		sleep_ms(2);
 	}
 	EXPECT(spent < 0.2 * (now_seconds() - begun));
-	close_line(&line);
+	close_end(&end);
 	adapter_end(adapter, pd);
 }
 
@@ -465,7 +465,7 @@ static long other_threads_sleeps(void)
 
 	EXPECT(directory);
 	while ((entry = readdir(directory))) {
-		char path[300], line[200];
+		char path[300], end[200];
 		long count;
 		FILE *file;
 
@@ -474,8 +474,8 @@ static long other_threads_sleeps(void)
 		snprintf(path, sizeof(path), "/proc/self/task/%s/status", entry->d_name);
 		file = fopen(path, "r");
 		EXPECT(file);
-		while (fgets(line, sizeof(line), file))
-			if (sscanf(line, "voluntary_ctxt_switches: %ld", &count) == 1)
+		while (fgets(end, sizeof(end), file))
+			if (sscanf(end, "voluntary_ctxt_switches: %ld", &count) == 1)
 				sum += count;
 		fclose(file);
 	}
@@ -489,21 +489,21 @@ static long other_threads_sleeps(void)
  */
 TEST(the_helper_sleeps_on_while_a_program_polls)
 {
-	struct line line;
+	struct end end;
 	double begun, last, unpolled = 0;
 	long before, gaps = 0;
 
 	adapter_begin(on_event, &adapter, &pd);
-	open_line(&line, OWN_ADDRESS, TIMEOUT_1_MS);
-	poll_for(&line, 0.01);
+	open_end(&end, OWN_ADDRESS, TIMEOUT_1_MS);
+	poll_for(&end, 0.01);
 	before = other_threads_sleeps();
 	begun = last = now_seconds();
 	while (last < begun + 1) {
 		struct vb_completion completion;
 		double now;
 
-		post(&line);
-		while (!vb_cq_poll(line.cq, &completion, 1))
+		post(&end);
+		while (!vb_cq_poll(end.cq, &completion, 1))
 			vb_adapter_poll(adapter, NULL);
 		vb_adapter_on_poll(adapter);
 		now = now_seconds();
@@ -514,7 +514,7 @@ TEST(the_helper_sleeps_on_while_a_program_polls)
 		last = now;
 	}
 	EXPECT(other_threads_sleeps() - before < 200 + 10 * gaps + (long)(unpolled / SLEEP_MIN));
-	close_line(&line);
+	close_end(&end);
 	adapter_end(adapter, pd);
 }
 
@@ -564,13 +564,13 @@ TEST(an_adapter_takes_no_descriptor_for_its_alarm_that_it_did_not_open)
 
 TEST(an_idle_adapter_uses_no_cpu)
 {
-	struct line line;
+	struct end end;
 	struct timespec before, after;
 
 	adapter_begin(on_event, &adapter, &pd);
-	open_line(&line, OWN_ADDRESS, TIMEOUT_1_MS);
-	post(&line);
-	poll_for(&line, 0.01);
+	open_end(&end, OWN_ADDRESS, TIMEOUT_1_MS);
+	post(&end);
+	poll_for(&end, 0.01);
 	sleep_ms(100);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
 	sleep_ms(1000);
@@ -578,6 +578,6 @@ TEST(an_idle_adapter_uses_no_cpu)
 	EXPECT((double)(after.tv_sec - before.tv_sec) +
 		       (double)(after.tv_nsec - before.tv_nsec) / 1e9 <
 	       0.005);
-	close_line(&line);
+	close_end(&end);
 	adapter_end(adapter, pd);
 }

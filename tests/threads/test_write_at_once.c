@@ -88,7 +88,7 @@ static void make_objects(void)
 	vb_adapter_leave(adapter);
 }
 
-static void open_line(void)
+static void open_shm_link(void)
 {
 	vb_lock_init(&send_lock);
 	atomic_store(&posted, 0);
@@ -108,7 +108,7 @@ static void deregister(void)
 	vb_adapter_leave(adapter);
 }
 
-static void close_line(void)
+static void close_shm_link(void)
 {
 	vb_adapter_enter(adapter);
 	MUST(vb_qp_destroy(qp));
@@ -230,7 +230,7 @@ TEST(requests_of_many_threads_complete_once_and_in_order_at_once_or_not)
 
 	adapter_begin(on_event, &adapter, &pd);
 	write_count = test_is_thorough() ? 200000 : 5000;
-	open_line();
+	open_shm_link();
 	start_posters(threads);
 	EXPECT_EQ(poll_until(POSTERS * write_count, last), VB_STATUS_SUCCESS);
 	join_posters(threads);
@@ -240,7 +240,7 @@ TEST(requests_of_many_threads_complete_once_and_in_order_at_once_or_not)
 	}
 	EXPECT(atomic_load(&at_once) > 0);
 	deregister();
-	close_line();
+	close_shm_link();
 	adapter_end(adapter, pd);
 }
 
@@ -264,7 +264,7 @@ TEST(memory_that_was_taken_away_is_written_no_more)
 		uint64_t last[POSTERS] = { 0 };
 		pthread_t threads[POSTERS], taker;
 
-		open_line();
+		open_shm_link();
 		start_posters(threads);
 		EXPECT_EQ(pthread_create(&taker, NULL, deregister_soon, &count), 0);
 		EXPECT_EQ(poll_until(UINT32_MAX, last), VB_STATUS_REM_ACCESS_ERR);
@@ -272,7 +272,7 @@ TEST(memory_that_was_taken_away_is_written_no_more)
 		EXPECT_EQ(pthread_join(taker, NULL), 0);
 		for (uint32_t i = 0; i < sizeof(words); i++)
 			EXPECT_EQ(((const uint8_t *)words)[i], MARK);
-		close_line();
+		close_shm_link();
 	}
 	adapter_end(adapter, pd);
 }

@@ -11,16 +11,16 @@ bool vb_nic_has_moved_enough(const struct vb_nic *nic)
 	return !nic->direct_left;
 }
 
-void vb_qp_set_line(struct vb_qp *qp, uint32_t line, struct vb_reach *reach)
+void vb_qp_set_shm_link(struct vb_qp *qp, uint32_t shm_link, struct vb_reach *reach)
 {
-	VB_CHECK(line < VB_LINE_COUNT);
+	VB_CHECK(shm_link < VB_SHM_LINK_COUNT);
 	if (vb_list_is_linked(&qp->active)) { /* perhaps among those that wait for room */
 		vb_list_remove(&qp->active);
 		vb_qp_schedule(qp);
 	}
-	qp->line = (uint16_t)line;
-	qp->peer_line = (uint16_t)line;
-	qp->reach = line ? reach : NULL;
+	qp->shm_link = (uint16_t)shm_link;
+	qp->peer_shm_link = (uint16_t)shm_link;
+	qp->reach = shm_link ? reach : NULL;
 	atomic_store_explicit(&qp->has_reach, qp->reach != NULL, memory_order_relaxed);
 	qp->asker = (struct vb_reach_asker){
 		.service = qp->service,
@@ -33,10 +33,10 @@ void vb_qp_set_line(struct vb_qp *qp, uint32_t line, struct vb_reach *reach)
 	vb_qp_publish(qp);
 }
 
-void vb_qp_expect_line(struct vb_qp *qp, uint32_t line)
+void vb_qp_expect_shm_link(struct vb_qp *qp, uint32_t shm_link)
 {
-	VB_CHECK(line < VB_LINE_COUNT);
-	qp->peer_line = (uint16_t)line;
+	VB_CHECK(shm_link < VB_SHM_LINK_COUNT);
+	qp->peer_shm_link = (uint16_t)shm_link;
 }
 
 bool vb_qp_execute_at_once(struct vb_qp *qp, uint64_t now_ns)
@@ -53,17 +53,17 @@ bool vb_qp_execute_at_once(struct vb_qp *qp, uint64_t now_ns)
 	return is_done;
 }
 
-uint32_t vb_qp_line(const struct vb_qp *qp)
+uint32_t vb_qp_shm_link(const struct vb_qp *qp)
 {
-	return qp->line;
+	return qp->shm_link;
 }
 
-void vb_nic_set_line_room(struct vb_nic *nic, uint32_t line, uint32_t packets)
+void vb_nic_set_shm_room(struct vb_nic *nic, uint32_t shm_link, uint32_t packets)
 {
 	struct vb_list_node waiting;
 
-	VB_CHECK(line < VB_LINE_COUNT);
-	nic->line_room[line] = packets;
+	VB_CHECK(shm_link < VB_SHM_LINK_COUNT);
+	nic->shm_room[shm_link] = packets;
 	if (!packets || !vb_list_is_linked(&nic->roomless))
 		return;
 	vb_list_init(&waiting);
@@ -72,24 +72,25 @@ void vb_nic_set_line_room(struct vb_nic *nic, uint32_t line, uint32_t packets)
 		struct vb_qp *qp = VB_CONTAINER(waiting.next, struct vb_qp, active);
 
 		vb_list_remove(&qp->active);
-		vb_list_append(qp->line == line ? &nic->active : &nic->roomless, &qp->active);
+		vb_list_append(qp->shm_link == shm_link ? &nic->active : &nic->roomless,
+			       &qp->active);
 	}
 }
 
-uint32_t vb_nic_line_room(const struct vb_nic *nic, uint32_t line)
+uint32_t vb_nic_shm_room(const struct vb_nic *nic, uint32_t shm_link)
 {
-	return nic->line_room[line];
+	return nic->shm_room[shm_link];
 }
 
-bool vb_nic_has_waiting_lines(const struct vb_nic *nic)
+bool vb_nic_has_qps_without_room(const struct vb_nic *nic)
 {
 	return vb_list_is_linked(&nic->roomless);
 }
 
-void vb_nic_drop_line(struct vb_nic *nic, uint32_t line)
+void vb_nic_drop_shm_link(struct vb_nic *nic, uint32_t shm_link)
 {
 	for (uint32_t i = 0; i < nic->config.qp_row_count; i++)
-		if (nic->qps[i] && nic->qps[i]->line == line)
-			vb_qp_set_line(nic->qps[i], 0, NULL);
-	vb_nic_set_line_room(nic, line, 1);
+		if (nic->qps[i] && nic->qps[i]->shm_link == shm_link)
+			vb_qp_set_shm_link(nic->qps[i], 0, NULL);
+	vb_nic_set_shm_room(nic, shm_link, 1);
 }

@@ -6,8 +6,8 @@
  * events as a real one: it is full, its reader is slow, or one end dies or starts again, and then
  * both ends meet again a little later.
  */
-#ifndef VB_SIM_LINE_H
-#define VB_SIM_LINE_H
+#ifndef VB_SIM_SHM_LINK_H
+#define VB_SIM_SHM_LINK_H
 
 #include "nic/frame.h"
 #include "nic/reach.h"
@@ -23,7 +23,7 @@ struct vb_target {
 	bool has_pages; /* others have its pages mapped, so atomics also work */
 };
 
-struct vb_line {
+struct vb_shm_link {
 	uint64_t sent_count; /* packets since the beginning … */
 	uint64_t gone_count; /* … and those of them that were taken or lost with their ring */
 	uint32_t uc_counts[VB_NODE_QP_ROWS]; /* packets in the ring for each UC QP */
@@ -36,46 +36,47 @@ struct vb_line {
 struct vb_reach {
 	struct vb_world *world;
 	const struct vb_target *target;
-	struct vb_line *line;
+	struct vb_shm_link *shm_link;
 };
 
-struct vb_lines {
+struct vb_shm_links {
 	uint32_t depth; /* packets that a ring holds; 0: this world has no shared-memory links */
 	struct vb_prng prng;
-	struct vb_line lines[VB_FABRIC_NODES_MAX][VB_FABRIC_NODES_MAX]; /* from, to */
+	struct vb_shm_link shm_links[VB_FABRIC_NODES_MAX][VB_FABRIC_NODES_MAX]; /* from, to */
 	struct vb_target targets[VB_FABRIC_NODES_MAX];
 	uint32_t epoch; /* of the rows published last */
 	/* from, to; lent to QPs */
 	struct vb_reach reaches[VB_FABRIC_NODES_MAX][VB_FABRIC_NODES_MAX];
 };
 
-void vb_lines_init(struct vb_world *world);
+void vb_shm_links_init(struct vb_world *world);
 /* Publishes the machine's rows, for the first time or again. */
-void vb_lines_show(struct vb_world *world, struct vb_node *node);
+void vb_shm_links_publish(struct vb_world *world, struct vb_node *node);
 /* Ends all access by others: before the machine is stopped, or when it dies. */
-void vb_lines_hide(struct vb_world *world, const struct vb_node *node);
+void vb_shm_links_withdraw(struct vb_world *world, const struct vb_node *node);
 
 /* Chooses the QP's path, when its peer is known. */
-void vb_lines_choose(struct vb_world *world, uint32_t channel, struct vb_node *node,
-		     struct vb_qp *qp, struct vb_node *peer);
+void vb_shm_links_choose(struct vb_world *world, uint32_t channel, struct vb_node *node,
+			 struct vb_qp *qp, struct vb_node *peer);
 
 /* Sends a packet over a shared-memory link. The slot is borrowed for the call. */
-void vb_lines_send(struct vb_world *world, struct vb_node *from, const struct vb_slot *slot);
+void vb_shm_links_send(struct vb_world *world, struct vb_node *from, const struct vb_slot *slot);
 /*
  * Sends copies of a multicast packet that the fabric also carries: the reader gets the copy from
  * the shared-memory link first, if it gets one at all.
  */
-void vb_lines_send_copies(struct vb_world *world, struct vb_node *from, const struct vb_slot *slot);
+void vb_shm_links_send_copies(struct vb_world *world, struct vb_node *from,
+			      const struct vb_slot *slot);
 /* The reader takes the packet. False if its ring is gone, and the packet with it. */
-bool vb_lines_take(struct vb_world *world, const struct vb_fabric_packet *packet);
+bool vb_shm_links_take(struct vb_world *world, const struct vb_fabric_packet *packet);
 /* Notifies the machine of the room in its links. */
-void vb_lines_tell_room(struct vb_world *world, struct vb_node *node);
+void vb_shm_links_report_room(struct vb_world *world, struct vb_node *node);
 
 /*
  * Drops the links of a machine with their contents. The machine meets its local peers again later
  * (VB_ITEM_MEETING).
  */
-void vb_lines_break(struct vb_world *world, uint32_t node);
-void vb_lines_meet(struct vb_world *world, uint32_t node);
+void vb_shm_links_break(struct vb_world *world, uint32_t node);
+void vb_shm_links_meet(struct vb_world *world, uint32_t node);
 
 #endif

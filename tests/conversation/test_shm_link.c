@@ -26,17 +26,17 @@ static struct pair *owe_and_post(void)
 static void take_slot(struct pair *p, struct vb_slot *slot)
 {
 	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, slot, 4), 1);
-	EXPECT_EQ(slot->line, LINE);
+	EXPECT_EQ(slot->shm_link, SHM_LINK);
 	EXPECT(slot->rider.is_there);
 }
 
-static void bring(struct pair *p, enum side to, const struct vb_slot *slot, uint16_t line)
+static void bring(struct pair *p, enum side to, const struct vb_slot *slot, uint16_t shm_link)
 {
 	uint8_t bytes[2048];
 	struct vb_frame frame = {
 		.flow = slot->flow,
 		.flow_mark = vb_flow_mark(&slot->flow),
-		.line = line,
+		.shm_link = shm_link,
 		.rider = slot->rider,
 		.head = { bytes, slot->length },
 	};
@@ -48,10 +48,10 @@ static void bring(struct pair *p, enum side to, const struct vb_slot *slot, uint
 
 static void receive(struct pair *p, const struct vb_slot *slot)
 {
-	bring(p, B, slot, LINE);
+	bring(p, B, slot, SHM_LINK);
 }
 
-TEST(an_ack_rides_on_a_request_of_a_line)
+TEST(an_ack_rides_on_a_request_of_a_shm_link)
 {
 	struct pair *p = owe_and_post();
 	struct vb_slot slots[4];
@@ -153,8 +153,8 @@ TEST(a_short_send_goes_at_once_and_is_then_out)
 	post_recv(p, B, 2, 100);
 	post_quietly(p, 4, 8);
 	EXPECT(send_at_once(p, &slot));
-	EXPECT_EQ(slot.line, LINE);
-	EXPECT_EQ(vb_nic_line_room(node_of(p, A)->nic, LINE), ROOM - 1);
+	EXPECT_EQ(slot.shm_link, SHM_LINK);
+	EXPECT_EQ(vb_nic_shm_room(node_of(p, A)->nic, SHM_LINK), ROOM - 1);
 	expect_counter(p, A, TX_PACKETS, 1);
 	EXPECT(!send_at_once(p, &slot));
 	expect_silence(p, A);
@@ -190,7 +190,7 @@ TEST(without_room_nothing_goes_at_once)
 	struct pair *p = connect_directly(VB_QP_RC);
 	struct vb_slot slot;
 
-	vb_nic_set_line_room(node_of(p, A)->nic, LINE, 0);
+	vb_nic_set_shm_room(node_of(p, A)->nic, SHM_LINK, 0);
 	post_quietly(p, 4, 8);
 	EXPECT(!send_at_once(p, &slot));
 }
@@ -273,99 +273,99 @@ TEST(a_write_behind_a_send_is_not_executed_at_once)
 /* --- over the wire and over a link ------------------------------------------------------------ */
 
 /* B's QP also has a link, to A. */
-static struct pair *connect_by_lines(enum vb_qp_type type)
+static struct pair *connect_by_shm_link(enum vb_qp_type type)
 {
 	struct pair *p = connect_directly(type);
 
-	vb_qp_set_line(node_of(p, B)->qp, LINE, &direct_reach);
-	vb_nic_set_line_room(node_of(p, B)->nic, LINE, ROOM);
+	vb_qp_set_shm_link(node_of(p, B)->qp, SHM_LINK, &direct_reach);
+	vb_nic_set_shm_room(node_of(p, B)->nic, SHM_LINK, ROOM);
 	return p;
 }
 
 static void take_from(struct pair *p, enum side side, struct vb_slot *slot)
 {
 	EXPECT_EQ(vb_nic_transmit(node_of(p, side)->nic, p->now_ns, slot, 1), 1);
-	EXPECT_EQ(slot->line, LINE);
+	EXPECT_EQ(slot->shm_link, SHM_LINK);
 }
 
 /* What a stranger sends that knows everything that the peer knows. */
-static void expect_only_by_line(struct pair *p, enum side to, const struct vb_slot *slot)
+static void expect_only_by_shm_link(struct pair *p, enum side to, const struct vb_slot *slot)
 {
 	bring(p, to, slot, 0);
 	expect_dropped(p, to, WAY, 1);
-	bring(p, to, slot, LINE + 1);
+	bring(p, to, slot, SHM_LINK + 1);
 	expect_dropped(p, to, WAY, 2);
 	expect_silence(p, to);
 	expect_no_completion(p, to);
-	bring(p, to, slot, LINE);
+	bring(p, to, slot, SHM_LINK);
 	expect_dropped(p, to, WAY, 2);
 }
 
-TEST(a_QP_with_a_line_takes_no_SEND_from_the_wire)
+TEST(a_QP_with_a_shm_link_takes_no_SEND_from_the_wire)
 {
-	struct pair *p = connect_by_lines(VB_QP_RC);
+	struct pair *p = connect_by_shm_link(VB_QP_RC);
 	struct vb_slot slot;
 
 	post_recv(p, B, 1, 100);
 	post_send(p, A, 2, 8);
 	take_from(p, A, &slot);
-	expect_only_by_line(p, B, &slot);
+	expect_only_by_shm_link(p, B, &slot);
 	expect_completions(p, B, "wr=1 SUCCESS RECV len=8");
 }
 
 /* The peer has chosen the link, and announced it, before anything was sent. */
-TEST(the_first_packet_of_a_peer_that_has_chosen_a_line_comes_by_the_line)
+TEST(the_first_packet_of_a_peer_that_has_chosen_a_shm_link_comes_by_shared_memory)
 {
-	struct pair *p = connect_by_lines(VB_QP_RC);
+	struct pair *p = connect_by_shm_link(VB_QP_RC);
 	struct vb_slot slot;
 
 	post_recv(p, A, 1, 100);
 	post_send(p, B, 2, 8);
 	take_from(p, B, &slot);
-	expect_only_by_line(p, A, &slot);
+	expect_only_by_shm_link(p, A, &slot);
 	expect_completions(p, A, "wr=1 SUCCESS RECV len=8");
 }
 
-TEST(a_QP_with_a_line_takes_no_part_of_a_SEND_from_the_wire)
+TEST(a_QP_with_a_shm_link_takes_no_part_of_a_SEND_from_the_wire)
 {
-	struct pair *p = connect_by_lines(VB_QP_RC);
+	struct pair *p = connect_by_shm_link(VB_QP_RC);
 	struct vb_slot slot;
 
 	post_recv(p, B, 1, 2000);
 	post_send(p, A, 2, 2000);
 	take_from(p, A, &slot);
-	expect_only_by_line(p, B, &slot);
+	expect_only_by_shm_link(p, B, &slot);
 	take_from(p, A, &slot);
 	bring(p, B, &slot, 0);
 	expect_no_completion(p, B);
-	bring(p, B, &slot, LINE);
+	bring(p, B, &slot, SHM_LINK);
 	expect_completions(p, B, "wr=1 SUCCESS RECV len=2000");
 }
 
-TEST(a_QP_with_a_line_takes_no_ACK_from_the_wire)
+TEST(a_QP_with_a_shm_link_takes_no_ACK_from_the_wire)
 {
-	struct pair *p = connect_by_lines(VB_QP_RC);
+	struct pair *p = connect_by_shm_link(VB_QP_RC);
 	struct vb_slot slot;
 
 	post_recv(p, B, 1, 100);
 	post_send(p, A, 2, 8);
 	take_from(p, A, &slot);
-	bring(p, B, &slot, LINE);
+	bring(p, B, &slot, SHM_LINK);
 	expect_completions(p, B, "wr=1 SUCCESS RECV len=8");
 	take_from(p, B, &slot);
-	expect_only_by_line(p, A, &slot);
+	expect_only_by_shm_link(p, A, &slot);
 	expect_completions(p, A, "wr=2 SUCCESS SEND");
 }
 
-TEST(a_QP_with_a_line_takes_no_NAK_from_the_wire)
+TEST(a_QP_with_a_shm_link_takes_no_NAK_from_the_wire)
 {
-	struct pair *p = connect_by_lines(VB_QP_RC);
+	struct pair *p = connect_by_shm_link(VB_QP_RC);
 	struct vb_slot slot;
 
 	post_recv(p, B, 1, 100);
 	post_send(p, A, 2, 8);
 	take_from(p, A, &slot);
-	bring(p, B, &slot, LINE);
+	bring(p, B, &slot, SHM_LINK);
 	take_from(p, B, &slot);
 	slot.head[VB_BTH_SIZE] = VB_SYNDROME_NAK | VB_NAK_REMOTE_ACCESS;
 	bring(p, A, &slot, 0);
@@ -374,9 +374,9 @@ TEST(a_QP_with_a_line_takes_no_NAK_from_the_wire)
 	expect_state(p, A, VB_STATE_RTS);
 }
 
-TEST(a_QP_with_a_line_answers_no_gap_that_comes_by_the_wire)
+TEST(a_QP_with_a_shm_link_answers_no_gap_that_comes_by_the_wire)
 {
-	struct pair *p = connect_by_lines(VB_QP_RC);
+	struct pair *p = connect_by_shm_link(VB_QP_RC);
 	struct vb_slot slot;
 
 	post_send(p, A, 2, 8);
@@ -389,28 +389,28 @@ TEST(a_QP_with_a_line_answers_no_gap_that_comes_by_the_wire)
 	expect_silence(p, B);
 }
 
-TEST(a_QP_of_UC_with_a_line_takes_nothing_from_the_wire)
+TEST(a_QP_of_UC_with_a_shm_link_takes_nothing_from_the_wire)
 {
-	struct pair *p = connect_by_lines(VB_QP_UC);
+	struct pair *p = connect_by_shm_link(VB_QP_UC);
 	struct vb_slot slot;
 
 	post_recv(p, B, 1, 100);
 	post_send(p, A, 2, 8);
 	take_from(p, A, &slot);
-	expect_only_by_line(p, B, &slot);
+	expect_only_by_shm_link(p, B, &slot);
 	expect_completions(p, B, "wr=1 SUCCESS RECV len=8");
 }
 
-TEST(a_QP_of_the_wire_takes_nothing_from_a_line)
+TEST(a_QP_of_the_wire_takes_nothing_from_shared_memory)
 {
 	struct pair *p = connect_directly(VB_QP_RC);
 	struct vb_slot slot;
 
-	vb_qp_expect_line(node_of(p, B)->qp, 0); /* the peer is on another host */
+	vb_qp_expect_shm_link(node_of(p, B)->qp, 0); /* the peer is on another host */
 	post_recv(p, B, 1, 100);
 	post_send(p, A, 2, 8);
 	take_from(p, A, &slot);
-	bring(p, B, &slot, LINE);
+	bring(p, B, &slot, SHM_LINK);
 	expect_dropped(p, B, WAY, 1);
 	expect_silence(p, B);
 	expect_no_completion(p, B);
@@ -427,16 +427,16 @@ TEST(ends_that_chose_different_ways_hear_each_other)
 	post_recv(p, B, 1, 100);
 	post_send(p, A, 2, 8);
 	take_from(p, A, &slot);
-	bring(p, B, &slot, LINE + 1);
+	bring(p, B, &slot, SHM_LINK + 1);
 	expect_dropped(p, B, WAY, 1);
-	bring(p, B, &slot, LINE);
+	bring(p, B, &slot, SHM_LINK);
 	expect_completions(p, B, "wr=1 SUCCESS RECV len=8");
 	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=1");
 	deliver(p);
 	expect_completions(p, A, "wr=2 SUCCESS SEND");
 }
 
-TEST(a_QP_with_a_line_takes_nothing_from_the_wire_once_its_peer_was_reset)
+TEST(a_QP_with_a_shm_link_takes_nothing_from_the_wire_once_its_peer_was_reset)
 {
 	struct pair *p = connect_directly(VB_QP_RC);
 	struct vb_slot slots[2];

@@ -3,7 +3,7 @@
  * Shared-memory links: rings as counts of packets that are on the agenda; vb_dma_reach_*() on the
  * memory of simulated machines.
  */
-#include "sim/line.h"
+#include "sim/shm_link.h"
 
 #include "base/dma.h"
 #include "base/err.h"
@@ -14,35 +14,35 @@
 #define SLOW_NS 3000000u
 #define MEETING_NS 1000000u
 
-static struct vb_line *line_of(struct vb_world *world, uint32_t from, uint32_t to)
+static struct vb_shm_link *shm_link_of(struct vb_world *world, uint32_t from, uint32_t to)
 {
-	return &world->lines.lines[from][to];
+	return &world->shm_links.shm_links[from][to];
 }
 
-static void init_line(struct vb_world *world, uint32_t from, uint32_t to)
+static void init_shm_link(struct vb_world *world, uint32_t from, uint32_t to)
 {
-	struct vb_line *line = line_of(world, from, to);
+	struct vb_shm_link *shm_link = shm_link_of(world, from, to);
 
-	line->is_open = true;
-	world->lines.reaches[from][to] = (struct vb_reach){
+	shm_link->is_open = true;
+	world->shm_links.reaches[from][to] = (struct vb_reach){
 		.world = world,
-		.target = &world->lines.targets[to],
-		.line = line,
+		.target = &world->shm_links.targets[to],
+		.shm_link = shm_link,
 	};
 }
 
-void vb_lines_init(struct vb_world *world)
+void vb_shm_links_init(struct vb_world *world)
 {
-	struct vb_lines *lines = &world->lines;
+	struct vb_shm_links *shm_links = &world->shm_links;
 
-	lines->depth = world->options.line_depth;
-	vb_prng_init(&lines->prng, world->options.seed ^ 0x11e5);
+	shm_links->depth = world->options.shm_link_depth;
+	vb_prng_init(&shm_links->prng, world->options.seed ^ 0x11e5);
 	for (uint32_t from = 0; from < VB_FABRIC_NODES_MAX; from++)
 		for (uint32_t to = 0; to < VB_FABRIC_NODES_MAX; to++)
-			init_line(world, from, to);
+			init_shm_link(world, from, to);
 }
 
-void vb_lines_show(struct vb_world *world, struct vb_node *node)
+void vb_shm_links_publish(struct vb_world *world, struct vb_node *node)
 {
 	struct vb_shown shown = {
 		.key_rows = calloc(VB_NODE_KEY_ROWS, sizeof(*shown.key_rows)),
@@ -54,133 +54,136 @@ void vb_lines_show(struct vb_world *world, struct vb_node *node)
 	vb_nic_show(node->nic, &shown);
 	vb_node_free_shown(node);
 	node->shown = shown;
-	world->lines.targets[node->index] = (struct vb_target){
+	world->shm_links.targets[node->index] = (struct vb_target){
 		.tables = { shown.key_rows, shown.qp_rows, shown.srq_rows, VB_NODE_KEY_ROWS,
-			    VB_NODE_QP_ROWS, ++world->lines.epoch },
+			    VB_NODE_QP_ROWS, ++world->shm_links.epoch },
 		.is_open = true,
-		.has_pages = vb_dice_chance(&world->lines.prng, 2, 3),
+		.has_pages = vb_dice_chance(&world->shm_links.prng, 2, 3),
 	};
 }
 
-void vb_lines_hide(struct vb_world *world, const struct vb_node *node)
+void vb_shm_links_withdraw(struct vb_world *world, const struct vb_node *node)
 {
-	world->lines.targets[node->index].is_open = false;
+	world->shm_links.targets[node->index].is_open = false;
 }
 
 /*
  * Most QPs meet their local peers, if there are any; sometimes only one of two learns of the other
  * in time.
  */
-void vb_lines_choose(struct vb_world *world, uint32_t channel, struct vb_node *node,
-		     struct vb_qp *qp, struct vb_node *peer)
+void vb_shm_links_choose(struct vb_world *world, uint32_t channel, struct vb_node *node,
+			 struct vb_qp *qp, struct vb_node *peer)
 {
 	uint64_t lot = (world->options.seed + channel) % 8;
 	bool is_met = lot % 4 && (lot != 5 || node->index < peer->index) &&
-		      line_of(world, node->index, peer->index)->is_open;
+		      shm_link_of(world, node->index, peer->index)->is_open;
 
-	if (!world->lines.depth)
+	if (!world->shm_links.depth)
 		return;
 	if (!is_met) {
-		vb_qp_expect_line(qp, peer->index + 1);
+		vb_qp_expect_shm_link(qp, peer->index + 1);
 		return;
 	}
-	vb_qp_set_line(qp, peer->index + 1, &world->lines.reaches[node->index][peer->index]);
-	vb_lines_tell_room(world, node);
+	vb_qp_set_shm_link(qp, peer->index + 1,
+			   &world->shm_links.reaches[node->index][peer->index]);
+	vb_shm_links_report_room(world, node);
 }
 
 /* --- packets --- */
 
-static uint32_t waiting_count(const struct vb_line *line)
+static uint32_t waiting_count(const struct vb_shm_link *shm_link)
 {
-	return (uint32_t)(line->sent_count - line->gone_count);
+	return (uint32_t)(shm_link->sent_count - shm_link->gone_count);
 }
 
 static uint32_t room_of(struct vb_world *world, uint32_t from, uint32_t to)
 {
-	const struct vb_line *line = line_of(world, from, to);
+	const struct vb_shm_link *shm_link = shm_link_of(world, from, to);
 
-	if (!line->is_open || world->nodes[to]->is_dead)
+	if (!shm_link->is_open || world->nodes[to]->is_dead)
 		return ROOM_FOR_THE_DEAD;
-	return world->lines.depth - waiting_count(line);
+	return world->shm_links.depth - waiting_count(shm_link);
 }
 
-void vb_lines_tell_room(struct vb_world *world, struct vb_node *node)
+void vb_shm_links_report_room(struct vb_world *world, struct vb_node *node)
 {
-	if (!world->lines.depth || node->is_dead)
+	if (!world->shm_links.depth || node->is_dead)
 		return;
 	for (uint32_t to = 0; to < world->options.node_count; to++)
-		vb_nic_set_line_room(node->nic, to + 1, room_of(world, node->index, to));
-	if (vb_nic_has_waiting_lines(node->nic))
-		world->coverage.flaws[VB_FLAW_LINE_FULL]++;
+		vb_nic_set_shm_room(node->nic, to + 1, room_of(world, node->index, to));
+	if (vb_nic_has_qps_without_room(node->nic))
+		world->coverage.flaws[VB_FLAW_SHM_LINK_FULL]++;
 }
 
 /* A reader usually looks soon. A reader that computes may take long, if that may cost retries. */
 static uint64_t draw_delay(struct vb_world *world)
 {
-	struct vb_prng *prng = &world->lines.prng;
+	struct vb_prng *prng = &world->shm_links.prng;
 
 	if (world->is_hostile && vb_dice_chance(prng, 1, 200))
 		return vb_prng_below(prng, SLOW_NS);
 	return vb_dice_chance(prng, 1, 2) ? 0 : vb_prng_below(prng, 3000);
 }
 
-static uint32_t *uc_count_of(struct vb_line *line, vb_qpn to)
+static uint32_t *uc_count_of(struct vb_shm_link *shm_link, vb_qpn to)
 {
-	return &line->uc_counts[to.v & (VB_NODE_QP_ROWS - 1)];
+	return &shm_link->uc_counts[to.v & (VB_NODE_QP_ROWS - 1)];
 }
 
-static void count_uc(struct vb_line *line, const struct vb_fabric_packet *packet, uint32_t change)
+static void count_uc(struct vb_shm_link *shm_link, const struct vb_fabric_packet *packet,
+		     uint32_t change)
 {
 	struct vb_bth bth = vb_bth_load(packet->bytes);
 
 	if (vb_opcode_service(bth.opcode) == VB_SERVICE_UC)
-		*uc_count_of(line, bth.destination) += change;
+		*uc_count_of(shm_link, bth.destination) += change;
 }
 
 /* The time at which the reader will have it. */
-static uint64_t draw_time(struct vb_world *world, const struct vb_line *line)
+static uint64_t draw_time(struct vb_world *world, const struct vb_shm_link *shm_link)
 {
 	uint64_t time_ns = world->now_ns + draw_delay(world);
 
-	return time_ns < line->last_ns ? line->last_ns : time_ns;
+	return time_ns < shm_link->last_ns ? shm_link->last_ns : time_ns;
 }
 
 static void put(struct vb_world *world, const struct vb_node *from, uint32_t to,
 		const struct vb_slot *slot, uint64_t time_ns)
 {
-	struct vb_line *line = line_of(world, from->index, to);
+	struct vb_shm_link *shm_link = shm_link_of(world, from->index, to);
 	struct vb_fabric_packet *packet = vb_fabric_gather(&world->fabric, from->index, slot);
 
 	if (!packet)
 		return;
 	packet->to = to;
-	packet->line = (uint16_t)(from->index + 1);
+	packet->shm_link = (uint16_t)(from->index + 1);
 	packet->rider = slot->rider;
-	packet->ring = line->ring;
-	line->sent_count++;
-	count_uc(line, packet, 1);
-	line->last_ns = time_ns;
-	vb_world_note(world, from->index, VB_ACTION_PUTS_ON_LINE, to, packet->length);
+	packet->ring = shm_link->ring;
+	shm_link->sent_count++;
+	count_uc(shm_link, packet, 1);
+	shm_link->last_ns = time_ns;
+	vb_world_note(world, from->index, VB_ACTION_PUTS_ON_SHM_LINK, to, packet->length);
 	vb_agenda_add(&world->agenda, time_ns, VB_ITEM_PACKET, to, packet);
 }
 
 static bool is_open(struct vb_world *world, uint32_t from, uint32_t to)
 {
-	return line_of(world, from, to)->is_open && !world->nodes[to]->is_dead;
+	return shm_link_of(world, from, to)->is_open && !world->nodes[to]->is_dead;
 }
 
-void vb_lines_send(struct vb_world *world, struct vb_node *from, const struct vb_slot *slot)
+void vb_shm_links_send(struct vb_world *world, struct vb_node *from, const struct vb_slot *slot)
 {
-	uint32_t to = slot->line - 1u;
-	struct vb_line *line = line_of(world, from->index, to);
-	uint64_t time_ns = draw_time(world, line);
+	uint32_t to = slot->shm_link - 1u;
+	struct vb_shm_link *shm_link = shm_link_of(world, from->index, to);
+	uint64_t time_ns = draw_time(world, shm_link);
 
 	if (!is_open(world, from->index, to))
 		return;
-	if (waiting_count(line) == world->lines.depth)
-		vb_model_report(&world->model, VB_MODEL_NONE,
-				"no more packets are put on a line than it has room for",
-				world->lines.depth, waiting_count(line) + 1);
+	if (waiting_count(shm_link) == world->shm_links.depth)
+		vb_model_report(
+			&world->model, VB_MODEL_NONE,
+			"no more packets are put on a shared-memory link than it has room for",
+			world->shm_links.depth, waiting_count(shm_link) + 1);
 	put(world, from, to, slot, time_ns);
 }
 
@@ -188,34 +191,35 @@ void vb_lines_send(struct vb_world *world, struct vb_node *from, const struct vb
  * A slow reader empties its shared-memory links before it looks at the fabric: copies that would
  * arrive later than the fabric's are not sent.
  */
-void vb_lines_send_copies(struct vb_world *world, struct vb_node *from, const struct vb_slot *slot)
+void vb_shm_links_send_copies(struct vb_world *world, struct vb_node *from,
+			      const struct vb_slot *slot)
 {
 	uint64_t fabric_ns = world->now_ns + world->fabric.latency_ns;
 
 	for (uint32_t to = 0; to < world->options.node_count; to++) {
-		struct vb_line *line = line_of(world, from->index, to);
-		uint64_t time_ns = draw_time(world, line);
+		struct vb_shm_link *shm_link = shm_link_of(world, from->index, to);
+		uint64_t time_ns = draw_time(world, shm_link);
 
 		if (is_open(world, from->index, to) && time_ns < fabric_ns &&
-		    waiting_count(line) < world->lines.depth)
+		    waiting_count(shm_link) < world->shm_links.depth)
 			put(world, from, to, slot, time_ns);
 	}
 }
 
-bool vb_lines_take(struct vb_world *world, const struct vb_fabric_packet *packet)
+bool vb_shm_links_take(struct vb_world *world, const struct vb_fabric_packet *packet)
 {
-	struct vb_line *line = line_of(world, packet->from, packet->to);
+	struct vb_shm_link *shm_link = shm_link_of(world, packet->from, packet->to);
 	struct vb_node *from = world->nodes[packet->from];
 	bool had_waiting;
 
-	if (packet->ring != line->ring)
+	if (packet->ring != shm_link->ring)
 		return false;
-	line->gone_count++;
-	count_uc(line, packet, UINT32_MAX); /* decrements */
+	shm_link->gone_count++;
+	count_uc(shm_link, packet, UINT32_MAX); /* decrements */
 	if (from->is_dead)
 		return true;
-	had_waiting = vb_nic_has_waiting_lines(from->nic);
-	vb_lines_tell_room(world, from);
+	had_waiting = vb_nic_has_qps_without_room(from->nic);
+	vb_shm_links_report_room(world, from);
 	if (had_waiting)
 		vb_world_plan_drive(world, from->index, 0);
 	return true;
@@ -225,52 +229,53 @@ bool vb_lines_take(struct vb_world *world, const struct vb_fabric_packet *packet
 
 static void begin_anew(struct vb_world *world, uint32_t from, uint32_t to)
 {
-	struct vb_line *line = line_of(world, from, to);
+	struct vb_shm_link *shm_link = shm_link_of(world, from, to);
 
-	*line = (struct vb_line){
-		.ring = line->ring + 1,
-		.sent_count = line->sent_count,
-		.gone_count = line->sent_count,
+	*shm_link = (struct vb_shm_link){
+		.ring = shm_link->ring + 1,
+		.sent_count = shm_link->sent_count,
+		.gone_count = shm_link->sent_count,
 	};
 }
 
-void vb_lines_break(struct vb_world *world, uint32_t node)
+void vb_shm_links_break(struct vb_world *world, uint32_t node)
 {
 	for (uint32_t i = 0; i < world->options.node_count; i++) {
 		begin_anew(world, node, i);
 		begin_anew(world, i, node);
 	}
-	vb_lines_hide(world, world->nodes[node]);
-	vb_agenda_add(&world->agenda, world->now_ns + vb_prng_below(&world->lines.prng, MEETING_NS),
+	vb_shm_links_withdraw(world, world->nodes[node]);
+	vb_agenda_add(&world->agenda,
+		      world->now_ns + vb_prng_below(&world->shm_links.prng, MEETING_NS),
 		      VB_ITEM_MEETING, node, NULL);
 	for (uint32_t i = 0; i < world->options.node_count; i++) {
-		vb_lines_tell_room(world, world->nodes[i]);
+		vb_shm_links_report_room(world, world->nodes[i]);
 		vb_world_plan_drive(world, i, 0);
 	}
 }
 
-void vb_lines_meet(struct vb_world *world, uint32_t node)
+void vb_shm_links_meet(struct vb_world *world, uint32_t node)
 {
 	vb_world_note(world, node, VB_ACTION_MEETS_NEIGHBORS, 0, 0);
-	world->lines.targets[node].is_open = !world->nodes[node]->is_dead;
+	world->shm_links.targets[node].is_open = !world->nodes[node]->is_dead;
 	for (uint32_t i = 0; i < world->options.node_count; i++) {
-		line_of(world, node, i)->is_open = true;
-		line_of(world, i, node)->is_open = true;
+		shm_link_of(world, node, i)->is_open = true;
+		shm_link_of(world, i, node)->is_open = true;
 	}
 	for (uint32_t i = 0; i < world->options.node_count; i++)
-		vb_lines_tell_room(world, world->nodes[i]);
+		vb_shm_links_report_room(world, world->nodes[i]);
 }
 
 /* --- peer memory access --- */
 
-uint64_t vb_dma_reach_line_end(const struct vb_reach *reach)
+uint64_t vb_dma_reach_shm_link_end(const struct vb_reach *reach)
 {
-	return reach->line->sent_count;
+	return reach->shm_link->sent_count;
 }
 
-bool vb_dma_reach_has_read(const struct vb_reach *reach, uint64_t line_end)
+bool vb_dma_reach_has_read(const struct vb_reach *reach, uint64_t shm_link_end)
 {
-	return reach->line->gone_count >= line_end;
+	return reach->shm_link->gone_count >= shm_link_end;
 }
 
 bool vb_dma_reach_is_on_wire(const struct vb_reach *reach, const struct vb_reach_asker *asker)
@@ -307,11 +312,12 @@ static bool copy(uint64_t to, uint64_t from, uint32_t length)
 /* On UC nothing else would notice: the packets could just as well be lost. */
 static void check_order(const struct vb_reach *reach, const struct vb_reach_request *request)
 {
-	uint32_t count = *uc_count_of(reach->line, request->asker->target);
+	uint32_t count = *uc_count_of(reach->shm_link, request->asker->target);
 
 	if (request->asker->service == VB_SERVICE_UC && count)
 		vb_model_report(&reach->world->model, VB_MODEL_NONE,
-				"no request overtakes those on the line before it", 0, count);
+				"no request overtakes those on the shared-memory link before it", 0,
+				count);
 }
 
 static void note_executed(const struct vb_reach *reach, const struct vb_reach_request *request)

@@ -5,6 +5,7 @@
  * keeper, and a copy of the process has no keeper.
  */
 #include "harness.h"
+#include "kernel_refuses.h"
 
 #include "host/kept.h"
 #include "host/shared.h"
@@ -13,14 +14,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -149,22 +146,6 @@ TEST(a_copy_that_no_handler_saw_has_a_keeper_of_its_own)
 				memory);
 }
 
-/* Forbids two system calls, as older kernels and containers do. */
-static void forbid(uint32_t first, uint32_t second)
-{
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
-
-	EXPECT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	EXPECT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
-}
-
 TEST(without_close_range_the_keeper_has_no_descriptor_of_the_program_either)
 {
 	uint8_t *memory = shared_memory();
@@ -172,7 +153,7 @@ TEST(without_close_range_the_keeper_has_no_descriptor_of_the_program_either)
 	int ends[2];
 	char byte;
 
-	forbid(SYS_close_range, SYS_close_range);
+	EXPECT(kernel_refuses(SYS_close_range, ENOSYS));
 	EXPECT_EQ(pipe(ends), 0);
 	shared = keep(memory);
 	EXPECT_EQ(close(ends[1]), 0);
@@ -186,7 +167,8 @@ TEST(where_no_thread_may_have_a_table_of_its_own_nothing_is_kept)
 	uint8_t *memory = shared_memory();
 	struct vb_shared shared;
 
-	forbid(SYS_close_range, SYS_unshare);
+	EXPECT(kernel_refuses(SYS_close_range, ENOSYS));
+	EXPECT(kernel_refuses(SYS_unshare, ENOSYS));
 	EXPECT(!vb_shared_find((uintptr_t)memory, LENGTH, &shared));
 	EXPECT(!vb_shared_find((uintptr_t)memory, LENGTH, &shared));
 }

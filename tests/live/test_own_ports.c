@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which packets from this host are taken: those from ports that sockets of this user have. */
 #include "harness.h"
+#include "kernel_refuses.h"
 #include "namespace.h"
 
 #include "host/own_ports.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/filter.h>
 #include <linux/netlink.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -139,18 +136,7 @@ TEST(no_sender_on_another_host_is_a_stranger)
 /* Makes the kernel behave as if it had no sock_diag. */
 static void forbid_sock_diag(void)
 {
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NETLINK_SOCK_DIAG, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPROTONOSUPPORT),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
-
-	EXPECT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+	if (!kernel_refuses_value(SYS_socket, NETLINK_SOCK_DIAG, EPROTONOSUPPORT))
 		SKIP("no seccomp");
 }
 

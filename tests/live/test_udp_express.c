@@ -3,17 +3,14 @@
  * Messages by connected transmit sockets have the numbers that the link predicted, on the cable
  * itself. Whatever is wrong with such a socket, the link goes on without it.
  */
+#include "kernel_refuses.h"
 #include "support_wire.h"
 
 #include "base/bytes.h"
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <poll.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -322,18 +319,7 @@ TEST(a_port_that_nobody_has_is_reported_for_an_express)
 /* From now on, nothing can be taken from error queues, as in a sandbox. */
 static void forbid_error_queues(void)
 {
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_recvmsg, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MSG_ERRQUEUE, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
-
-	EXPECT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+	if (!kernel_refuses_flags(SYS_recvmsg, MSG_ERRQUEUE, EPERM))
 		SKIP("no seccomp");
 }
 

@@ -5,6 +5,7 @@
  * list of mappings shows whether memory is shared at the moment.
  */
 #include "harness.h"
+#include "kernel_refuses.h"
 #include "support_mapping.h"
 #include "support_verbs.h"
 
@@ -497,6 +498,25 @@ TEST(pages_that_are_not_needed_are_zero_with_other_threads_too)
 	EXPECT_EQ(memory[6 * PAGE], 7);
 	EXPECT_EQ(madvise(memory + 6 * PAGE, PAGE, MADV_DONTNEED), 0); /* and once more */
 	expect_zero(memory + 6 * PAGE, PAGE);
+	end_writer(&writer);
+	EXPECT_EQ(atomic_load(writer.word), writer.count);
+}
+
+/* MADV_POPULATE_WRITE came with Linux 5.14. */
+TEST(pages_that_are_not_needed_are_zero_where_the_kernel_cannot_copy_them_out_of_the_file)
+{
+	struct writer writer = { 0 };
+	uint8_t *memory;
+
+	begin();
+	register_filled(&memory);
+	start_writer(&writer, memory + 9 * PAGE);
+	if (!kernel_refuses_value(SYS_madvise, MADV_POPULATE_WRITE, EINVAL))
+		SKIP("no seccomp");
+	EXPECT_EQ(madvise(memory + 2 * PAGE, 3 * PAGE, MADV_DONTNEED), 0);
+	expect_zero(memory + PAGE, 5 * PAGE);
+	EXPECT_EQ(memory[0], 1);
+	EXPECT_EQ(memory[6 * PAGE], 7);
 	end_writer(&writer);
 	EXPECT_EQ(atomic_load(writer.word), writer.count);
 }

@@ -154,7 +154,7 @@ static void close_shared(struct vb_abi_opened *opened)
 }
 
 /* The device that was opened with this file, with its context count increased, or NULL. */
-static struct vb_abi_opened *find_shared(const struct stat *file)
+static struct vb_abi_opened *acquire_opened(const struct stat *file)
 {
 	struct vb_abi_opened *found = NULL;
 
@@ -241,7 +241,7 @@ int vb_abi_context_import(int cmd_fd, struct ibv_context **context_out)
 
 	if (fstat(cmd_fd, &file))
 		return vb_abi_refuse(errno, "ibv_import_device: %d is no descriptor", cmd_fd);
-	opened = find_shared(&file);
+	opened = acquire_opened(&file);
 	if (!opened)
 		return vb_abi_refuse(
 			EOPNOTSUPP,

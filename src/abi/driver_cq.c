@@ -32,7 +32,7 @@ static void fill_wc(struct ibv_wc *wc, const struct vb_completion *completion)
  * True if completions wait, or arrive after driving the engine once. A poll without result takes no
  * lock of the CQ.
  */
-static bool look(const struct vb_abi_cq *cq, struct vb_adapter *adapter)
+static bool drive_if_empty(const struct vb_abi_cq *cq, struct vb_adapter *adapter)
 {
 	if (vb_cq_waiting(cq->cq)) {
 		vb_adapter_on_poll(adapter);
@@ -49,9 +49,9 @@ int vb_abi_cq_poll(struct ibv_cq *cq, int capacity, struct ibv_wc *wc_out)
 	const struct vb_completion *completion;
 	int done = 0;
 
-	if (!vb_adapter_is_usable(adapter))
+	if (!vb_adapter_ensure_usable(adapter))
 		return -EIO;
-	if (capacity <= 0 || !look(own, adapter))
+	if (capacity <= 0 || !drive_if_empty(own, adapter))
 		return 0;
 	vb_lock_take(&own->lock);
 	while (done < capacity && (completion = vb_cq_peek(own->cq))) {
@@ -67,7 +67,7 @@ int vb_abi_cq_arm(struct ibv_cq *cq, int solicited_only)
 	struct vb_abi_cq *own = vb_abi_cq_of(cq);
 	struct vb_adapter *adapter = vb_abi_context_of(cq->context)->adapter;
 
-	if (!vb_adapter_is_usable(adapter))
+	if (!vb_adapter_ensure_usable(adapter))
 		return EIO;
 	vb_cq_arm(own->cq, solicited_only);
 	/* If the program waits by poll() or the like, only the helper thread drives meanwhile. */
@@ -104,9 +104,9 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 				     "ibv_start_poll: CQ %" PRIu32
 				     ": comp_mask 0x%x, there is nothing",
 				     cq->handle, attr->comp_mask);
-	if (!vb_adapter_is_usable(adapter))
+	if (!vb_adapter_ensure_usable(adapter))
 		return EIO;
-	if (!look(own, adapter))
+	if (!drive_if_empty(own, adapter))
 		return ENOENT;
 	vb_lock_take(&own->lock);
 	err = next(own, vb_cq_poll(own->cq, &own->current, 1));
@@ -250,7 +250,7 @@ int vb_abi_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_
 	struct vb_abi_cq *cq;
 	vb_err err;
 
-	if (!vb_adapter_is_usable(adapter))
+	if (!vb_adapter_ensure_usable(adapter))
 		return EIO;
 	if (attr->wc_flags & ~FLAGS_KNOWN)
 		return vb_abi_refuse(EOPNOTSUPP,
@@ -291,7 +291,7 @@ int vb_abi_cq_resize(struct ibv_cq *cq, int cqe)
 	uint32_t waiting;
 	vb_err err;
 
-	if (!vb_adapter_is_usable(adapter))
+	if (!vb_adapter_ensure_usable(adapter))
 		return EIO;
 	vb_adapter_enter(adapter);
 	vb_lock_take(&own->lock);
@@ -315,7 +315,7 @@ int vb_abi_cq_modify(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 	struct vb_adapter *adapter = vb_abi_context_of(cq->context)->adapter;
 	vb_err err;
 
-	if (!vb_adapter_is_usable(adapter))
+	if (!vb_adapter_ensure_usable(adapter))
 		return EIO;
 	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
 		return vb_abi_refuse(EINVAL,
@@ -334,7 +334,7 @@ int vb_abi_cq_destroy(struct ibv_cq *cq, struct vb_abi_reported *reported_out)
 	struct vb_abi_context *context = vb_abi_context_of(cq->context);
 	vb_err err;
 
-	if (!vb_adapter_is_usable(context->adapter))
+	if (!vb_adapter_ensure_usable(context->adapter))
 		return EIO;
 	vb_adapter_enter(context->adapter);
 	err = vb_cq_destroy(own->cq);

@@ -82,7 +82,7 @@ int vb_abi_channel_take_event(struct ibv_comp_channel *channel, struct ibv_cq **
 	struct vb_abi_cq *cq;
 	bool is_waited_on = false;
 
-	if (!vb_adapter_is_usable(own->context->adapter))
+	if (!vb_adapter_ensure_usable(own->context->adapter))
 		return EIO;
 	while (!(cq = take_waiting(own))) {
 		int err = vb_abi_wait(own->context->adapter, channel->fd);
@@ -98,7 +98,7 @@ int vb_abi_channel_take_event(struct ibv_comp_channel *channel, struct ibv_cq **
 	return 0;
 }
 
-static void tell_channel(struct vb_abi_cq *cq)
+static void notify_channel(struct vb_abi_cq *cq)
 {
 	struct vb_abi_channel *channel = cq->channel;
 
@@ -131,7 +131,7 @@ void vb_abi_on_event(void *owner, const struct vb_event *event)
 
 	(void)owner;
 	if (event->kind == VB_EVENT_COMPLETION) {
-		tell_channel(event->owner_context);
+		notify_channel(event->owner_context);
 		return;
 	}
 	if (event->qp) {
@@ -148,7 +148,7 @@ void vb_abi_on_event(void *owner, const struct vb_event *event)
 }
 
 /* True if the newest waiting event already reports this. Repeating an event adds nothing. */
-static bool is_told(struct vb_abi_context *context, enum ibv_event_type type)
+static bool is_newest_event(struct vb_abi_context *context, enum ibv_event_type type)
 {
 	bool is_same = false;
 
@@ -162,23 +162,23 @@ static bool is_told(struct vb_abi_context *context, enum ibv_event_type type)
 	return is_same;
 }
 
-static void tell_port(struct vb_abi_context *context, enum ibv_event_type type)
+static void report_port_event(struct vb_abi_context *context, enum ibv_event_type type)
 {
-	if (!is_told(context, type))
+	if (!is_newest_event(context, type))
 		add_async(context,
 			  &(struct ibv_async_event){ .event_type = type, .element.port_num = 1 });
 }
 
-static void tell_change(struct vb_abi_context *context, uint32_t what)
+static void report_change(struct vb_abi_context *context, uint32_t what)
 {
 	if (what & VB_DEVICE_GID_CHANGE)
-		tell_port(context, IBV_EVENT_GID_CHANGE);
+		report_port_event(context, IBV_EVENT_GID_CHANGE);
 	if (what & VB_DEVICE_PORT_ERROR)
-		tell_port(context, IBV_EVENT_PORT_ERR);
+		report_port_event(context, IBV_EVENT_PORT_ERR);
 	if (what & VB_DEVICE_PORT_ACTIVE)
-		tell_port(context, IBV_EVENT_PORT_ACTIVE);
+		report_port_event(context, IBV_EVENT_PORT_ACTIVE);
 	if (what & VB_DEVICE_GONE)
-		tell_port(context, IBV_EVENT_DEVICE_FATAL);
+		report_port_event(context, IBV_EVENT_DEVICE_FATAL);
 }
 
 void vb_abi_on_change(void *owner, uint32_t what)
@@ -188,10 +188,10 @@ void vb_abi_on_change(void *owner, uint32_t what)
 	pthread_mutex_lock(&opened->contexts_lock);
 	for (struct vb_list_node *node = opened->contexts.next; node != &opened->contexts;
 	     node = node->next)
-		tell_change(VB_CONTAINER(node, struct vb_abi_context, node), what);
+		report_change(VB_CONTAINER(node, struct vb_abi_context, node), what);
 	pthread_mutex_unlock(&opened->contexts_lock);
 	if (what & VB_DEVICE_GONE)
-		vb_abi_tell_removal(opened->verbs);
+		vb_abi_report_removal(opened->verbs);
 }
 
 /* The counter of taken events of the object that an event names. */
@@ -241,7 +241,7 @@ int vb_abi_context_take_event(struct ibv_context *context, struct ibv_async_even
 {
 	struct vb_abi_context *own = vb_abi_context_of(context);
 
-	if (!vb_adapter_is_usable(own->adapter))
+	if (!vb_adapter_ensure_usable(own->adapter))
 		return EIO;
 	while (!take_async(own, event_out)) {
 		int err = vb_abi_wait(own->adapter, context->async_fd);

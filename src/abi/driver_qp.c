@@ -112,7 +112,7 @@ int vb_abi_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 	struct vb_qp_init init;
 	vb_err err;
 
-	if (!vb_adapter_is_usable(own->adapter))
+	if (!vb_adapter_ensure_usable(own->adapter))
 		return EIO;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
 		return vb_abi_refuse(EOPNOTSUPP,
@@ -226,7 +226,7 @@ static int meaningful(enum ibv_qp_type type, int mask)
  * Chooses the path of a QP that was connected. After a QP was closed, waits until no local peer can
  * access it.
  */
-static void settle_path(struct vb_adapter *adapter, struct vb_qp *qp, int mask)
+static void update_path(struct vb_adapter *adapter, struct vb_qp *qp, int mask)
 {
 	if (mask & IBV_QP_AV && mask & IBV_QP_DEST_QPN)
 		vb_adapter_choose_path(adapter, qp);
@@ -241,7 +241,7 @@ int vb_abi_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask
 	struct vb_qp_attr engine_attr;
 	int error;
 
-	if (!vb_adapter_is_usable(adapter))
+	if (!vb_adapter_ensure_usable(adapter))
 		return EIO;
 	if (attr_of(attr, mask, &engine_attr))
 		return EINVAL;
@@ -256,7 +256,7 @@ int vb_abi_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask
 		error = vb_abi_errno(vb_qp_modify(own->qp, &engine_attr, (uint32_t)mask));
 	unlock_queues(own);
 	if (!error)
-		settle_path(adapter, own->qp, mask);
+		update_path(adapter, own->qp, mask);
 	vb_adapter_leave(adapter);
 	return error;
 }
@@ -290,7 +290,7 @@ int vb_abi_qp_query(struct ibv_qp *qp, struct ibv_qp_attr *attr_out, int mask,
 	struct vb_qp_init capacity = { 0 };
 	struct vb_qp_attr attr;
 
-	if (!vb_adapter_is_usable(adapter))
+	if (!vb_adapter_ensure_usable(adapter))
 		return EIO;
 	(void)mask; /* returning more than requested does no harm */
 	vb_adapter_enter(adapter);
@@ -338,7 +338,7 @@ int vb_abi_qp_destroy(struct ibv_qp *qp, struct vb_abi_reported *reported_out)
 	struct vb_abi_context *context = vb_abi_context_of(qp->context);
 	vb_err err;
 
-	if (!vb_adapter_is_usable(context->adapter))
+	if (!vb_adapter_ensure_usable(context->adapter))
 		return EIO;
 	vb_adapter_enter(context->adapter);
 	lock_queues(own);
@@ -471,7 +471,7 @@ int vb_abi_qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 	bool is_single, has_posted;
 	int error = 0;
 
-	if (!vb_adapter_is_usable(adapter)) {
+	if (!vb_adapter_ensure_usable(adapter)) {
 		*bad_wr = wr;
 		return EIO;
 	}
@@ -505,7 +505,7 @@ int vb_abi_qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_re
 	bool is_awaited;
 	int error = 0;
 
-	if (!vb_adapter_is_usable(vb_abi_context_of(qp->context)->adapter)) {
+	if (!vb_adapter_ensure_usable(vb_abi_context_of(qp->context)->adapter)) {
 		*bad_wr = wr;
 		return EIO;
 	}
@@ -557,7 +557,7 @@ int vb_abi_mw_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bin
 	int error = 0;
 	vb_err err;
 
-	if (!vb_adapter_is_usable(vb_abi_context_of(qp->context)->adapter))
+	if (!vb_adapter_ensure_usable(vb_abi_context_of(qp->context)->adapter))
 		return EIO;
 	vb_lock_take(&own->send_lock);
 	err = vb_qp_post_send(own->qp, &request);

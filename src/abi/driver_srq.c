@@ -43,7 +43,7 @@ int vb_abi_srq_create(struct ibv_context *context, struct ibv_srq_init_attr_ex *
 	struct vb_srq_init init;
 	vb_err err;
 
-	if (!vb_adapter_is_usable(adapter))
+	if (!vb_adapter_ensure_usable(adapter))
 		return EIO;
 	srq = vb_abi_allocate(attr->pd, sizeof(*srq), offsetof(struct vb_abi_srq, memory),
 			      VB_ABI_SRQ);
@@ -90,7 +90,7 @@ int vb_abi_srq_modify(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int 
 	struct vb_adapter *adapter = vb_abi_context_of(srq->context)->adapter;
 	vb_err err = VB_OK;
 
-	if (!vb_adapter_is_usable(adapter))
+	if (!vb_adapter_ensure_usable(adapter))
 		return EIO;
 	vb_adapter_enter(adapter);
 	vb_lock_take(&own->lock);
@@ -110,7 +110,7 @@ int vb_abi_srq_query(struct ibv_srq *srq, struct ibv_srq_attr *attr_out)
 	const struct vb_srq *own = vb_abi_srq_of(srq)->srq;
 	struct vb_adapter *adapter = vb_abi_context_of(srq->context)->adapter;
 
-	if (!vb_adapter_is_usable(adapter))
+	if (!vb_adapter_ensure_usable(adapter))
 		return EIO;
 	vb_adapter_enter(adapter);
 	*attr_out = (struct ibv_srq_attr){
@@ -134,7 +134,7 @@ int vb_abi_srq_destroy(struct ibv_srq *srq, struct vb_abi_reported *reported_out
 	struct vb_abi_context *context = vb_abi_context_of(srq->context);
 	vb_err err;
 
-	if (!vb_adapter_is_usable(context->adapter))
+	if (!vb_adapter_ensure_usable(context->adapter))
 		return EIO;
 	vb_adapter_enter(context->adapter);
 	err = vb_srq_destroy(own->srq);
@@ -162,7 +162,7 @@ int vb_abi_srq_post(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv
 	struct vb_abi_srq *own = vb_abi_srq_of(srq);
 	int error = 0;
 
-	if (!vb_adapter_is_usable(vb_abi_context_of(srq->context)->adapter)) {
+	if (!vb_adapter_ensure_usable(vb_abi_context_of(srq->context)->adapter)) {
 		*bad_wr = wr;
 		return EIO;
 	}

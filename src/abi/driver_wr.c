@@ -62,7 +62,7 @@ static void wr_start(struct ibv_qp_ex *qp)
 {
 	struct vb_abi_qp *own = of(qp);
 
-	if (!vb_adapter_is_usable(vb_abi_context_of(qp->qp_base.context)->adapter)) {
+	if (!vb_adapter_ensure_usable(vb_abi_context_of(qp->qp_base.context)->adapter)) {
 		own->is_refused = true;
 		own->error = EIO;
 		own->has_request = false;

@@ -261,7 +261,7 @@ void vb_abi_on_event(void *owner, const struct vb_event *event);
 /* The adapter calls this when the interface has changed. */
 void vb_abi_on_change(void *owner, uint32_t what);
 /* Notifies librdmacm that the interface of a device is gone. */
-void vb_abi_tell_removal(const struct ibv_device *device);
+void vb_abi_report_removal(const struct ibv_device *device);
 
 /* Removes the object's events that were not taken yet. */
 void vb_abi_forget_events(struct vb_abi_context *context, const void *object);

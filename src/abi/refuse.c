@@ -34,7 +34,7 @@ static vb_err err_of(int error)
 	}
 }
 
-void vb_abi_tell_limit(int error)
+void vb_abi_log_limit(int error)
 {
 	char limits[VB_LIMIT_TEXT_MAX];
 

@@ -62,11 +62,11 @@ static inline int vb_abi_return_minus_one(int error)
  * Logs the process limit that may have caused the error. Only this function knows all limits that
  * can run out.
  */
-void vb_abi_tell_limit(int error);
+void vb_abi_log_limit(int error);
 
 static inline void *vb_abi_return_null(int error)
 {
-	vb_abi_tell_limit(error);
+	vb_abi_log_limit(error);
 	errno = error;
 	return NULL;
 }

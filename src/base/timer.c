@@ -116,7 +116,7 @@ void vb_timer_remove(struct vb_timers *timers, struct vb_timer *timer)
  * Corrects the first entry until it stands where its deadline is. The first entry is then the
  * earliest.
  */
-static struct vb_timer *earliest(struct vb_timers *timers)
+static struct vb_timer *correct_first(struct vb_timers *timers)
 {
 	while (timers->count) {
 		struct vb_timer *timer = timers->heap[1];
@@ -135,7 +135,7 @@ static struct vb_timer *earliest(struct vb_timers *timers)
 
 uint64_t vb_timers_deadline(struct vb_timers *timers)
 {
-	const struct vb_timer *timer = earliest(timers);
+	const struct vb_timer *timer = correct_first(timers);
 
 	return timer ? timer->deadline_ns : VB_NEVER;
 }
@@ -146,7 +146,7 @@ struct vb_timer *vb_timers_take_due(struct vb_timers *timers, uint64_t now_ns)
 
 	if (!timers->count || timers->heap[1]->queued_ns > now_ns)
 		return NULL;
-	timer = earliest(timers);
+	timer = correct_first(timers);
 	if (!timer || timer->deadline_ns > now_ns)
 		return NULL;
 	vb_timer_remove(timers, timer);

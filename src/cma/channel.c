@@ -140,7 +140,7 @@ void vb_cma_event_queue(struct vb_cma_event *event)
 	append(channel_of(event->counted->id.channel), event);
 }
 
-int vb_cma_event_tell(struct vb_cma_id *id, enum rdma_cm_event_type type, int status)
+int vb_cma_event_report(struct vb_cma_id *id, enum rdma_cm_event_type type, int status)
 {
 	struct vb_cma_event *event = vb_cma_event_make(id, type, status);
 
@@ -270,7 +270,7 @@ static int wait_readable(int fd)
 	int type, error;
 
 	if (home)
-		return vb_gsi_wait(home, fd);
+		return vb_abi_qp1_wait(home, fd);
 	if (is_nonblocking(fd))
 		return EAGAIN;
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);

@@ -3,8 +3,8 @@
  * Declarations shared by the files of librdmacm. A process has one connection manager (mgmt/cm.h)
  * with one lock, which also covers channels, ports and the private part of identifiers. Callbacks
  * from QP 1 take this lock while they own the adapter. Therefore no thread may call verbs or
- * vb_gsi_*, which wait for the adapter, while it holds the lock. That is why a callback only queues
- * an event; the thread that takes the event does the QP work the event needs.
+ * vb_abi_qp1_*(), which wait for the adapter, while it holds the lock. That is why a callback only
+ * queues an event; the thread that takes the event does the QP work the event needs.
  *
  * Functions return 0 or an errno unless stated otherwise; only the exported functions set errno
  * itself.
@@ -15,7 +15,7 @@
 #include "base/list.h"
 #include "cma/address.h"
 #include "host/clock.h"
-#include "host/gsi.h"
+#include "host/qp1_user.h"
 #include "mgmt/cm.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ int vb_cma_device_find(const struct vb_gid *gid, uint32_t scope, struct vb_cma_p
 int vb_cma_device_count(void);
 /* The device that gives access to QP 1. */
 int vb_cma_device_first(struct vb_cma_device **device_out);
-int vb_cma_device_xrcd(struct vb_cma_device *device, struct ibv_xrcd **xrcd_out);
+int vb_cma_device_open_xrcd(struct vb_cma_device *device, struct ibv_xrcd **xrcd_out);
 /* For a forked child, which opens its own devices or takes these back. */
 void vb_cma_device_set_aside(void);
 void vb_cma_device_take_back(void);
@@ -141,7 +141,7 @@ struct vb_cma_event *vb_cma_event_make(struct vb_cma_id *id, enum rdma_cm_event_
 /* Call with the lock. Queues the event in the channel of the identifier that counts it. */
 void vb_cma_event_queue(struct vb_cma_event *event);
 /* Makes and queues an event that has no parameters. */
-int vb_cma_event_tell(struct vb_cma_id *id, enum rdma_cm_event_type type, int status);
+int vb_cma_event_report(struct vb_cma_id *id, enum rdma_cm_event_type type, int status);
 /*
  * Call with the lock. Drops the waiting events of this identifier and refuses the requests among
  * them.
@@ -192,7 +192,7 @@ struct vb_cma_id {
 	/* port */
 	struct vb_list_node bound; /* in the list of identifiers that have a port */
 	bool is_for_all; /* bound to no single address: covers all addresses of this host */
-	struct vb_gsi_name *name; /* the name by which requests find this process */
+	struct vb_abi_qp1_name *name; /* the name by which requests find this process */
 	struct vb_cm_listener *listener;
 
 	/* connection */
@@ -212,7 +212,7 @@ struct vb_cma_id {
 
 struct vb_cma_id *vb_cma_id_of(struct rdma_cm_id *id);
 /* Returns 0, EINVAL, or EIO in a forked child. */
-int vb_cma_id_check(const struct rdma_cm_id *id, const char *call);
+int vb_cma_id_ensure_ours(const struct rdma_cm_id *id, const char *call);
 /* Call with or without the lock. NULL: no memory. */
 struct vb_cma_id *vb_cma_id_make(struct rdma_event_channel *channel, void *context,
 				 enum rdma_port_space space, enum ibv_qp_type type);

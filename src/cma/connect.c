@@ -218,7 +218,7 @@ static int connect_to(struct vb_cma_id *id, const struct rdma_conn_param *param)
 
 VB_CMA_EXPORT int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
-	int error = vb_cma_id_check(id, "rdma_connect");
+	int error = vb_cma_id_ensure_ours(id, "rdma_connect");
 
 	if (!error)
 		error = connect_to(vb_cma_id_of(id), conn_param);
@@ -242,7 +242,7 @@ static int establish(struct vb_cma_id *id)
 
 VB_CMA_EXPORT int rdma_establish(struct rdma_cm_id *id)
 {
-	int error = vb_cma_id_check(id, "rdma_establish");
+	int error = vb_cma_id_ensure_ours(id, "rdma_establish");
 
 	return vb_cma_return(error ? error : establish(vb_cma_id_of(id)));
 }
@@ -311,7 +311,7 @@ static int accept_request(struct vb_cma_id *id, const struct rdma_conn_param *pa
 
 VB_CMA_EXPORT int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
-	int error = vb_cma_id_check(id, "rdma_accept");
+	int error = vb_cma_id_ensure_ours(id, "rdma_accept");
 
 	if (!error)
 		error = accept_request(vb_cma_id_of(id), conn_param);
@@ -337,7 +337,7 @@ static int reject(struct rdma_cm_id *id, const char *call, uint16_t reason,
 		  const void *private_data, uint8_t length)
 {
 	struct vb_cma_id *own = vb_cma_id_of(id);
-	int error = vb_cma_id_check(id, call);
+	int error = vb_cma_id_ensure_ours(id, call);
 	vb_err err;
 
 	if (error)
@@ -386,7 +386,7 @@ static bool hang_up(struct vb_cma_id *id)
 
 VB_CMA_EXPORT int rdma_disconnect(struct rdma_cm_id *id)
 {
-	int error = vb_cma_id_check(id, "rdma_disconnect");
+	int error = vb_cma_id_ensure_ours(id, "rdma_disconnect");
 	struct vb_cma_id *own;
 
 	if (error)
@@ -401,7 +401,7 @@ VB_CMA_EXPORT int rdma_disconnect(struct rdma_cm_id *id)
 
 VB_CMA_EXPORT int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
-	int error = vb_cma_id_check(id, "rdma_notify");
+	int error = vb_cma_id_ensure_ours(id, "rdma_notify");
 	struct vb_cma_id *own;
 
 	if (error)

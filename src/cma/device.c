@@ -171,7 +171,7 @@ int vb_cma_device_first(struct vb_cma_device **device_out)
 	return error;
 }
 
-int vb_cma_device_xrcd(struct vb_cma_device *device, struct ibv_xrcd **xrcd_out)
+int vb_cma_device_open_xrcd(struct vb_cma_device *device, struct ibv_xrcd **xrcd_out)
 {
 	struct ibv_xrcd_init_attr attr = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,

@@ -21,7 +21,7 @@ struct vb_cma_id *vb_cma_id_of(struct rdma_cm_id *id)
 	return VB_CONTAINER(id, struct vb_cma_id, id);
 }
 
-int vb_cma_id_check(const struct rdma_cm_id *id, const char *call)
+int vb_cma_id_ensure_ours(const struct rdma_cm_id *id, const char *call)
 {
 	if (!id)
 		return vb_cma_refuse(EINVAL, "%s: no identifier", call);
@@ -198,7 +198,7 @@ int vb_cma_id_migrate(struct vb_cma_id *id, struct rdma_event_channel *channel)
 
 VB_CMA_EXPORT int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 {
-	int error = vb_cma_id_check(id, "rdma_migrate_id");
+	int error = vb_cma_id_ensure_ours(id, "rdma_migrate_id");
 
 	if (!error && !channel && vb_cma_id_of(id)->is_sync)
 		error = vb_cma_refuse(EINVAL, "rdma_migrate_id: it is synchronous already");

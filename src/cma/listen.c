@@ -55,7 +55,7 @@ static int listen_on(struct vb_cma_id *id, int backlog)
 
 VB_CMA_EXPORT int rdma_listen(struct rdma_cm_id *id, int backlog)
 {
-	int error = vb_cma_id_check(id, "rdma_listen");
+	int error = vb_cma_id_ensure_ours(id, "rdma_listen");
 
 	return vb_cma_return(error ? error : listen_on(vb_cma_id_of(id), backlog));
 }
@@ -111,7 +111,7 @@ static int get_request(struct vb_cma_id *listener, struct rdma_cm_id **id)
 
 VB_CMA_EXPORT int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 {
-	int error = vb_cma_id_check(listen, "rdma_get_request");
+	int error = vb_cma_id_ensure_ours(listen, "rdma_get_request");
 
 	return vb_cma_return(error ? error : get_request(vb_cma_id_of(listen), id));
 }

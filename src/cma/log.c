@@ -16,5 +16,5 @@ void vb_cma_log(enum vb_log_level level, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(line, sizeof(line), format, arguments);
 	va_end(arguments);
-	vb_gsi_log(level, line);
+	vb_abi_log_line(level, line);
 }

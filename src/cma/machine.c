@@ -195,7 +195,7 @@ static void on_removal(void *owner, const struct ibv_device *device)
 	vb_cma_unlock();
 }
 
-static const struct vb_gsi_user user = {
+static const struct vb_qp1_user user = {
 	.receive = receive,
 	.take_mad = take_mad,
 	.deadline = deadline,
@@ -256,7 +256,7 @@ static __attribute__((constructor)) void watch_forks(void)
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-static int make(const struct vb_gsi_place *place, uint8_t ack_delay)
+static int make(const struct vb_qp1_config *place, uint8_t ack_delay)
 {
 	struct vb_cm_config config = {
 		.ca_guid = place->ca_guid,
@@ -279,8 +279,8 @@ static int make(const struct vb_gsi_place *place, uint8_t ack_delay)
 /* Call with the lock `starting`. EIO: the adapter belongs to the parent. */
 static int take_over(void)
 {
-	struct vb_gsi_place place;
-	int error = vb_gsi_attach(inherited.home, &user, &place);
+	struct vb_qp1_config place;
+	int error = vb_abi_qp1_attach(inherited.home, &user, &place);
 
 	if (error)
 		return error;
@@ -291,7 +291,7 @@ static int take_over(void)
 	vb_cm_set_rows(machine, place.rows);
 	generation_first = inherited.generation_first;
 	vb_cma_unlock();
-	vb_gsi_kick(inherited.home);
+	vb_abi_qp1_kick(inherited.home);
 	__atomic_store_n(&home, inherited.home, __ATOMIC_RELEASE);
 	inherited.home = NULL;
 	vb_cma_log(VB_LOG_INFO, "connections: taken over from the parent process");
@@ -313,7 +313,7 @@ int vb_cma_machine_inherit(void)
  * Call with the lock `starting`. A child that starts from scratch while the owner lives never takes
  * over.
  */
-static bool is_left_to_us(void)
+static bool take_over_or_forget(void)
 {
 	bool is_orphaned = inherited.home && kill(inherited.owner, 0) && errno == ESRCH;
 
@@ -328,7 +328,7 @@ bool vb_cma_machine_inherit_or_forget(void)
 	bool is_ours;
 
 	pthread_mutex_lock(&starting);
-	is_ours = is_left_to_us();
+	is_ours = take_over_or_forget();
 	pthread_mutex_unlock(&starting);
 	return is_ours;
 }
@@ -336,22 +336,22 @@ bool vb_cma_machine_inherit_or_forget(void)
 static int start(void)
 {
 	struct vb_cma_device *device;
-	struct vb_gsi_place place;
+	struct vb_qp1_config place;
 	int error = vb_cma_device_first(&device);
 
 	if (error)
 		return vb_cma_refuse(error, "connections: no device can be opened (errno %d)",
 				     error);
-	error = vb_gsi_attach(device->verbs, &user, &place);
+	error = vb_abi_qp1_attach(device->verbs, &user, &place);
 	if (error)
 		return vb_cma_refuse(error, "connections: %s: no way to QP 1 (errno %d)",
 				     ibv_get_device_name(device->verbs->device), error);
 	error = make(&place, device->ack_delay);
 	if (error) {
-		vb_gsi_detach(device->verbs);
+		vb_abi_qp1_detach(device->verbs);
 		return error;
 	}
-	vb_gsi_kick(device->verbs); /* from now on QP 1 calls the functions above */
+	vb_abi_qp1_kick(device->verbs); /* from now on QP 1 calls the functions above */
 	__atomic_store_n(&home, device->verbs, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -363,7 +363,7 @@ int vb_cma_machine_start(void)
 	if (vb_cma_machine_home())
 		return 0;
 	pthread_mutex_lock(&starting);
-	if (!home && !is_left_to_us())
+	if (!home && !take_over_or_forget())
 		error = start();
 	pthread_mutex_unlock(&starting);
 	return error;
@@ -374,5 +374,5 @@ void vb_cma_machine_kick(void)
 	struct ibv_context *context = vb_cma_machine_home();
 
 	if (context)
-		vb_gsi_kick(context);
+		vb_abi_qp1_kick(context);
 }

@@ -112,7 +112,7 @@ static int join(struct vb_cma_id *id, const struct sockaddr *address, bool is_se
 
 VB_CMA_EXPORT int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
 {
-	int error = vb_cma_id_check(id, "rdma_join_multicast");
+	int error = vb_cma_id_ensure_ours(id, "rdma_join_multicast");
 
 	if (!error)
 		error = join(vb_cma_id_of(id), addr, false, context);
@@ -123,7 +123,7 @@ VB_CMA_EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *id,
 					 struct rdma_cm_join_mc_attr_ex *mc_join_attr,
 					 void *context)
 {
-	int error = vb_cma_id_check(id, "rdma_join_multicast_ex");
+	int error = vb_cma_id_ensure_ours(id, "rdma_join_multicast_ex");
 
 	if (!error && (!mc_join_attr || mc_join_attr->comp_mask >= RDMA_CM_JOIN_MC_ATTR_RESERVED ||
 		       !(mc_join_attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_ADDRESS) ||
@@ -181,7 +181,7 @@ void vb_cma_group_leave_all(struct vb_cma_id *id)
 
 VB_CMA_EXPORT int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 {
-	int error = vb_cma_id_check(id, "rdma_leave_multicast");
+	int error = vb_cma_id_ensure_ours(id, "rdma_leave_multicast");
 
 	if (!error && (!addr || !vb_cma_address_length(addr)))
 		error = vb_cma_refuse(EINVAL, "rdma_leave_multicast: no address of IPv4 or IPv6");

@@ -108,7 +108,7 @@ static int set_path(struct vb_cma_id *id, const void *value, size_t length)
 		return EIO;
 	vb_cma_id_set_path(id, &flow, (uint8_t)port.active_mtu);
 	id->state = VB_CMA_ROUTE_RESOLVED;
-	return vb_cma_event_tell(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	return vb_cma_event_report(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 }
 
 static int set_option(struct vb_cma_id *id, int level, int name, const void *value, size_t length)
@@ -129,7 +129,7 @@ static int set_option(struct vb_cma_id *id, int level, int name, const void *val
 VB_CMA_EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
 				  size_t optlen)
 {
-	int error = vb_cma_id_check(id, "rdma_set_option");
+	int error = vb_cma_id_ensure_ours(id, "rdma_set_option");
 
 	return vb_cma_return(error ? error
 				   : set_option(vb_cma_id_of(id), level, optname, optval, optlen));
@@ -156,7 +156,7 @@ VB_CMA_EXPORT __be16 rdma_get_dst_port(struct rdma_cm_id *id)
 
 static int check_ece(const struct rdma_cm_id *id, const struct ibv_ece *ece, const char *call)
 {
-	int error = vb_cma_id_check(id, call);
+	int error = vb_cma_id_ensure_ours(id, call);
 
 	if (error)
 		return error;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Ports. The ports of this process are in a list. Against other processes the name of its service
- * (host/gsi.h) holds a port, from the bind on, so that a second process is refused where the kernel
- * would refuse it. A port chosen only to connect from needs no name: no request asks for it.
+ * (host/qp1_user.h) holds a port, from the bind on, so that a second process is refused where the
+ * kernel would refuse it. A port chosen only to connect from needs no name: no request asks for it.
  */
 #include "cma/cma_priv.h"
 
@@ -78,9 +78,9 @@ int vb_cma_port_take_name(struct vb_cma_id *id)
 	error = vb_cma_machine_start();
 	if (error)
 		return error;
-	return vb_gsi_listen(vb_cma_machine_home(), service.id,
-			     vb_gid_is_zero(&service.address) ? NULL : &service.address,
-			     service.takes, &id->name);
+	return vb_abi_qp1_listen(vb_cma_machine_home(), service.id,
+				 vb_gid_is_zero(&service.address) ? NULL : &service.address,
+				 service.takes, &id->name);
 }
 
 static int claim(struct vb_cma_id *id, bool is_server)
@@ -146,14 +146,14 @@ int vb_cma_port_claim(struct vb_cma_id *id, bool is_server)
 
 void vb_cma_port_release(struct vb_cma_id *id)
 {
-	struct vb_gsi_name *name = id->name;
+	struct vb_abi_qp1_name *name = id->name;
 
 	vb_cma_lock();
 	vb_list_remove(&id->bound);
 	id->name = NULL;
 	vb_cma_unlock();
 	if (name)
-		vb_gsi_unlisten(name);
+		vb_abi_qp1_unlisten(name);
 }
 
 void vb_cma_port_set_aside(void)

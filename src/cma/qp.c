@@ -60,7 +60,7 @@ static int complete_attr(struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr)
 	if (attr->qp_type != IBV_QPT_XRC_RECV || attr->comp_mask & IBV_QP_INIT_ATTR_XRCD)
 		return 0;
 	attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
-	return vb_cma_device_xrcd(id->place.device, &attr->xrcd);
+	return vb_cma_device_open_xrcd(id->place.device, &attr->xrcd);
 }
 
 static uint32_t at_least_one(uint32_t count)
@@ -116,7 +116,7 @@ static int create(struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr)
 
 VB_CMA_EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *qp_init_attr)
 {
-	int error = vb_cma_id_check(id, "rdma_create_qp_ex");
+	int error = vb_cma_id_ensure_ours(id, "rdma_create_qp_ex");
 
 	return vb_cma_return(error ? error : create(vb_cma_id_of(id), qp_init_attr));
 }

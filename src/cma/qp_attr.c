@@ -169,7 +169,7 @@ int vb_cma_qp_attr(struct vb_cma_id *id, struct ibv_qp_attr *attr, int *mask)
 VB_CMA_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr,
 				    int *qp_attr_mask)
 {
-	int error = vb_cma_id_check(id, "rdma_init_qp_attr");
+	int error = vb_cma_id_ensure_ours(id, "rdma_init_qp_attr");
 
 	if (!error && (!qp_attr || !qp_attr_mask))
 		error = EINVAL;

@@ -64,7 +64,7 @@ static int complete_xrc(struct vb_cma_id *id, struct ibv_srq_init_attr_ex *attr)
 
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD)) {
 		attr->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD;
-		error = vb_cma_device_xrcd(id->place.device, &attr->xrcd);
+		error = vb_cma_device_open_xrcd(id->place.device, &attr->xrcd);
 	}
 	if (error || (attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ && attr->cq))
 		return error;
@@ -106,7 +106,7 @@ static int create_srq(struct vb_cma_id *id, struct ibv_srq_init_attr_ex *attr)
 
 VB_CMA_EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
-	int error = vb_cma_id_check(id, "rdma_create_srq_ex");
+	int error = vb_cma_id_ensure_ours(id, "rdma_create_srq_ex");
 
 	return vb_cma_return(error ? error : create_srq(vb_cma_id_of(id), attr));
 }

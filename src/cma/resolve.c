@@ -108,7 +108,7 @@ int vb_cma_bind(struct vb_cma_id *id, const struct sockaddr *address, bool is_se
 
 VB_CMA_EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
-	int error = vb_cma_id_check(id, "rdma_bind_addr");
+	int error = vb_cma_id_ensure_ours(id, "rdma_bind_addr");
 
 	return vb_cma_return(error ? error : vb_cma_bind(vb_cma_id_of(id), addr, true));
 }
@@ -184,17 +184,17 @@ static int resolve(struct vb_cma_id *id, const struct sockaddr *source,
 					vb_cma_address_port(destination));
 	error = find_way(id, (struct sockaddr *)&target);
 	if (error == ENODEV)
-		return vb_cma_event_tell(id, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+		return vb_cma_event_report(id, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
 	if (error)
 		return error;
 	id->state = VB_CMA_ADDRESS_RESOLVED;
-	return vb_cma_event_tell(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	return vb_cma_event_report(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 }
 
 VB_CMA_EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
 				    struct sockaddr *dst_addr, int timeout_ms)
 {
-	int error = vb_cma_id_check(id, "rdma_resolve_addr");
+	int error = vb_cma_id_ensure_ours(id, "rdma_resolve_addr");
 
 	(void)timeout_ms;
 	if (!error)
@@ -222,12 +222,12 @@ static int find_route(struct vb_cma_id *id)
 		return error;
 	vb_cma_id_set_path(id, &flow, (uint8_t)port.active_mtu);
 	id->state = VB_CMA_ROUTE_RESOLVED;
-	return vb_cma_event_tell(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	return vb_cma_event_report(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 }
 
 VB_CMA_EXPORT int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
-	int error = vb_cma_id_check(id, "rdma_resolve_route");
+	int error = vb_cma_id_ensure_ours(id, "rdma_resolve_route");
 
 	(void)timeout_ms;
 	if (!error)

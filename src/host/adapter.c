@@ -128,7 +128,7 @@ void vb_adapter_set_host_gid(struct vb_adapter *adapter, const struct vb_device 
 }
 
 /* `verbatim devices` reports the same. A loopback device has no other hosts to reach. */
-static void tell_reach(const struct vb_adapter *adapter)
+static void warn_of_held_port(const struct vb_adapter *adapter)
 {
 	struct vb_port_holders holders;
 	char text[256];
@@ -267,8 +267,8 @@ void vb_adapter_give_up_qp1(struct vb_adapter *adapter)
 		vb_member_steer(adapter->udp, heir);
 	if (!adapter->port)
 		return;
-	vb_qp1_hold_no_more(adapter->qp1);
-	vb_adapter_move(adapter);
+	vb_qp1_release_held(adapter->qp1);
+	vb_adapter_move_packets(adapter);
 }
 
 vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **adapter_out)
@@ -295,7 +295,7 @@ vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **a
 		end_parts(adapter);
 		return err;
 	}
-	tell_reach(adapter);
+	warn_of_held_port(adapter);
 	vb_adapter_enlist(adapter);
 	*adapter_out = adapter;
 	return VB_OK;

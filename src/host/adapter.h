@@ -48,7 +48,7 @@ void vb_adapter_close(struct vb_adapter *adapter);
  * the child can then only close it. If the parent is gone, the child takes the adapter over. Right
  * after the fork this may take a second.
  */
-bool vb_adapter_is_usable(struct vb_adapter *adapter);
+bool vb_adapter_ensure_usable(struct vb_adapter *adapter);
 
 struct vb_nic *vb_adapter_nic(const struct vb_adapter *adapter);
 struct vb_udp *vb_adapter_link(const struct vb_adapter *adapter);

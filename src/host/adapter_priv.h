@@ -93,7 +93,7 @@ struct vb_adapter {
 	 */
 	_Atomic uint32_t put_off;
 	_Atomic uint32_t idle_polls; /* in a row, that moved nothing */
-	_Atomic uint32_t posts_in_row; /* since a poll last found no completion */
+	_Atomic uint32_t posts_in_a_row; /* since a poll last found no completion */
 	_Atomic uint32_t posts_at_poll; /* what posts_in_row was at the last poll */
 	/* After many posts in a row: none of them had to wait for an answer. */
 	_Atomic bool is_all_done;
@@ -135,7 +135,7 @@ bool vb_adapter_glance(struct vb_adapter *adapter);
  * The same as vb_adapter_drive(), but without reporting events: for the end, when the thread that
  * holds the locks of their receivers may be this very thread.
  */
-void vb_adapter_move(struct vb_adapter *adapter);
+void vb_adapter_move_packets(struct vb_adapter *adapter);
 
 /* As the owner: sends what the last poll deferred to the program's next call. */
 void vb_adapter_send_put_off(struct vb_adapter *adapter);
@@ -219,6 +219,6 @@ void vb_adapter_delist(struct vb_adapter *adapter);
  * The program is about to change this memory in a way that must not meet a conversion. False: its
  * call must fail.
  */
-bool vb_adapter_on_memory_call(enum vb_conversion_reason reason, uint64_t address, uint64_t length);
+bool vb_adapter_restore_memory(enum vb_conversion_reason reason, uint64_t address, uint64_t length);
 
 #endif

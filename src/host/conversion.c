@@ -121,7 +121,7 @@ static void note_bounds(void)
 	highest = high;
 }
 
-bool vb_conversion_is_in(uint64_t address, uint64_t length)
+bool vb_conversion_may_overlap(uint64_t address, uint64_t length)
 {
 	uint64_t low = lowest, high = highest;
 
@@ -190,7 +190,7 @@ static void find_parts(const struct vb_conversion *conversion, uint64_t from, st
 	if (!parts->are_known)
 		return;
 	while (vb_mapping_list_next(&list, &mapping)) {
-		parts->has_requests |= vb_conversion_is_of_requests(&mapping);
+		parts->has_requests |= vb_conversion_is_request_queue(&mapping);
 		if (mapping.begin >= from && mapping.inode == conversion->inode &&
 		    mapping.device == conversion->device && parts->count < PARTS_AT_ONCE)
 			parts->list[parts->count++] = mapping;
@@ -297,7 +297,7 @@ static struct vb_conversion *find(uint64_t address, uint64_t length)
 	return NULL;
 }
 
-struct vb_conversion *vb_conversion_find(uint64_t address, uint64_t length)
+struct vb_conversion *vb_conversion_acquire(uint64_t address, uint64_t length)
 {
 	struct vb_conversion *conversion;
 

@@ -30,7 +30,7 @@ void vb_registration_add(struct vb_registration *registration, uint64_t address,
 void vb_registration_remove(struct vb_registration *registration);
 
 /* The conversion that the range has pages in, or NULL. Each result needs a vb_conversion_drop(). */
-struct vb_conversion *vb_conversion_find(uint64_t address, uint64_t length);
+struct vb_conversion *vb_conversion_acquire(uint64_t address, uint64_t length);
 /* Converts the pages that are entirely in the range, before it is registered; or returns NULL. */
 struct vb_conversion *vb_conversion_make(uint64_t address, uint64_t length);
 /* *shared_out gets a descriptor of its own. */
@@ -60,7 +60,7 @@ enum vb_conversion_reason {
  * Whether the range may hold memory that was converted and is not entirely restored. Costs hardly
  * anything.
  */
-bool vb_conversion_is_in(uint64_t address, uint64_t length);
+bool vb_conversion_may_overlap(uint64_t address, uint64_t length);
 /*
  * The caller owns all adapters of the process, and their local peers are kept out. False: the
  * program's call must fail.

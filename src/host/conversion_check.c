@@ -200,7 +200,7 @@ static bool begins_with(const char *text, const char *beginning)
  * Queues of io_uring, AIO and packet sockets, and what drivers map: their requests write to memory
  * that nothing lists.
  */
-bool vb_conversion_is_of_requests(const struct vb_mapping *mapping)
+bool vb_conversion_is_request_queue(const struct vb_mapping *mapping)
 {
 	const char *path = mapping->path;
 
@@ -271,7 +271,7 @@ static bool are_mappings_ordinary(uint64_t begin, uint64_t end, bool with_flags)
 	while (is_ordinary_so_far && !(with_flags && begin >= end) &&
 	       vb_mapping_list_next(&list, &mapping)) {
 		is_ordinary_so_far = ++count <= MAPPINGS_MAX &&
-				     !vb_conversion_is_of_requests(&mapping);
+				     !vb_conversion_is_request_queue(&mapping);
 		if (mapping.end <= begin || begin >= end)
 			continue;
 		is_ordinary_so_far &= mapping.begin <= begin && is_ordinary(&mapping);

@@ -26,7 +26,7 @@ bool vb_conversion_is_permitted(uint64_t begin, uint64_t end);
 bool vb_conversion_is_in_use(uint64_t begin, uint64_t end);
 
 /* True if the mapping belongs to requests that the kernel or a device may execute by itself. */
-bool vb_conversion_is_of_requests(const struct vb_mapping *mapping);
+bool vb_conversion_is_request_queue(const struct vb_mapping *mapping);
 
 uint64_t vb_conversion_page_size(void);
 

@@ -39,7 +39,7 @@ bool vb_dma_reach_probe(pid_t pid, uint64_t address, uint64_t content)
  * Only we write the busy word. Its reader may be hostile, or its memory full of garbage: so the
  * word is incremented, not set.
  */
-static void announce(struct vb_reach *reach)
+static void begin_access(struct vb_reach *reach)
 {
 	if (!reach->busy)
 		return;
@@ -56,7 +56,7 @@ static void announce(struct vb_reach *reach)
 #endif
 }
 
-static void withdraw(struct vb_reach *reach)
+static void end_access(struct vb_reach *reach)
 {
 	uint32_t word;
 
@@ -94,8 +94,8 @@ struct place {
 };
 
 /* Finds the address in this process, if we have the mapping that the region lies in. */
-static bool find_here(struct vb_reach *reach, const struct vb_key_row *row, uint64_t address,
-		      uint32_t length, uint64_t *here_out)
+static bool find_or_want_segment(struct vb_reach *reach, const struct vb_key_row *row,
+				 uint64_t address, uint32_t length, uint64_t *here_out)
 {
 	struct vb_reach_segment *segment;
 	uint64_t offset;
@@ -137,8 +137,9 @@ static inline __attribute__((always_inline)) bool resolve(struct vb_reach *reach
 		return false;
 	address = row->address + (request->address - row->iova) + request->offset;
 	place->address = address;
-	place->is_here = reach->way == VB_REACH_OWN || !request->length ||
-			 find_here(reach, row, address, request->part_length, &place->address);
+	place->is_here =
+		reach->way == VB_REACH_OWN || !request->length ||
+		find_or_want_segment(reach, row, address, request->part_length, &place->address);
 	return true;
 }
 
@@ -203,7 +204,7 @@ struct move {
 	uint32_t remote_count;
 };
 
-static struct iovec part(uint64_t address, uint64_t length)
+static struct iovec make_iovec(uint64_t address, uint64_t length)
 {
 	return (struct iovec){ (void *)(uintptr_t)address, length };
 }
@@ -215,13 +216,13 @@ static void add(struct move *move, const struct vb_reach_request *request, uint6
 	uint32_t first = length > LAST_WORD ? (length - 1) / LAST_WORD * LAST_WORD : 0;
 
 	if (request->bytes)
-		move->local[move->local_count++] = part((uintptr_t)request->bytes, length);
+		move->local[move->local_count++] = make_iovec((uintptr_t)request->bytes, length);
 	for (uint32_t i = 0; i < request->span_count; i++)
 		move->local[move->local_count++] =
-			part(request->spans[i].address, request->spans[i].length);
+			make_iovec(request->spans[i].address, request->spans[i].length);
 	if (first)
-		move->remote[move->remote_count++] = part(address, first);
-	move->remote[move->remote_count++] = part(address + first, length - first);
+		move->remote[move->remote_count++] = make_iovec(address, first);
+	move->remote[move->remote_count++] = make_iovec(address + first, length - first);
 }
 
 /* Returns how many bytes were moved. */
@@ -284,9 +285,9 @@ uint32_t vb_dma_reach_write(struct vb_reach *reach, const struct vb_reach_reques
 
 	if (!reach->tables.qp_rows)
 		return 0;
-	announce(reach);
+	begin_access(reach);
 	done = write_some(reach, requests, count);
-	withdraw(reach);
+	end_access(reach);
 	return done;
 }
 
@@ -318,9 +319,9 @@ bool vb_dma_reach_read(struct vb_reach *reach, const struct vb_reach_request *re
 
 	if (!reach->tables.qp_rows)
 		return false;
-	announce(reach);
+	begin_access(reach);
 	is_done = read_part(reach, request);
-	withdraw(reach);
+	end_access(reach);
 	return is_done;
 }
 
@@ -347,8 +348,8 @@ bool vb_dma_reach_atomic(struct vb_reach *reach, const struct vb_reach_request *
 
 	if (request->address & 7 || !reach->tables.qp_rows)
 		return false;
-	announce(reach);
+	begin_access(reach);
 	is_done = execute_atomic(reach, request, atomic, old_out);
-	withdraw(reach);
+	end_access(reach);
 	return is_done;
 }

@@ -33,7 +33,7 @@
 #define LAST_POLLS 4u /* polls that a program may do between arming a CQ and sleeping */
 #define HELPER_RETURNS_NS 10000000u /* after a waiting thread has returned */
 
-VB_COLD static void tell_events(struct vb_adapter *adapter)
+VB_COLD static void report_events(struct vb_adapter *adapter)
 {
 	struct vb_event events[EVENTS_AT_ONCE];
 	uint32_t count;
@@ -68,7 +68,7 @@ static void note_moves(struct vb_adapter *adapter, bool has_moved)
 		atomic_store_explicit(&adapter->idle_polls, 0, memory_order_relaxed);
 	}
 	if (vb_nic_has_events(adapter->nic))
-		tell_events(adapter);
+		report_events(adapter);
 }
 
 /*
@@ -76,7 +76,7 @@ static void note_moves(struct vb_adapter *adapter, bool has_moved)
  * helper that pauses looks soon enough, and after this thread, so that the deadline need not be
  * computed.
  */
-static uint64_t settle(struct vb_adapter *adapter, bool has_moved, bool has_more)
+static uint64_t finish_turns(struct vb_adapter *adapter, bool has_moved, bool has_more)
 {
 	note_moves(adapter, has_moved);
 	if (atomic_load_explicit(&adapter->helper_wakes_ns, memory_order_relaxed) == HELPER_PAUSES)
@@ -103,7 +103,7 @@ static uint32_t take_turns(struct vb_adapter *adapter, bool leaves_rest, bool *h
 	return turns;
 }
 
-void vb_adapter_move(struct vb_adapter *adapter)
+void vb_adapter_move_packets(struct vb_adapter *adapter)
 {
 	bool has_more;
 
@@ -137,13 +137,13 @@ bool vb_adapter_glance(struct vb_adapter *adapter)
  * The program looks for completions, which ends its row of posts. But a program that streamed is
  * expected to go on streaming while packets are on their way.
  */
-static void end_row(struct vb_adapter *adapter)
+static void end_run_of_posts(struct vb_adapter *adapter)
 {
-	uint32_t count = atomic_load_explicit(&adapter->posts_in_row, memory_order_relaxed);
+	uint32_t count = atomic_load_explicit(&adapter->posts_in_a_row, memory_order_relaxed);
 	bool is_streaming = count >= POSTS_AT_ONCE && vb_nic_deadline(adapter->nic) != VB_NEVER;
 
 	if (count)
-		atomic_store_explicit(&adapter->posts_in_row, is_streaming ? POSTS_AT_ONCE : 0,
+		atomic_store_explicit(&adapter->posts_in_a_row, is_streaming ? POSTS_AT_ONCE : 0,
 				      memory_order_relaxed);
 }
 
@@ -218,8 +218,8 @@ static uint64_t drive_polled(struct vb_adapter *adapter, const struct vb_cq *cq)
 		}
 	}
 	vb_dma_end();
-	end_row(adapter);
-	return settle(adapter, has_moved, has_moved);
+	end_run_of_posts(adapter);
+	return finish_turns(adapter, has_moved, has_moved);
 }
 
 /*
@@ -234,9 +234,9 @@ static void note_post(struct vb_adapter *adapter, uint64_t now_ns)
 		note_poll(adapter, now_ns);
 }
 
-static void note_row(struct vb_adapter *adapter)
+static void note_run_of_posts(struct vb_adapter *adapter)
 {
-	if (atomic_load_explicit(&adapter->posts_in_row, memory_order_relaxed) >= POSTS_AT_ONCE)
+	if (atomic_load_explicit(&adapter->posts_in_a_row, memory_order_relaxed) >= POSTS_AT_ONCE)
 		atomic_store_explicit(&adapter->is_all_done,
 				      vb_nic_deadline(adapter->nic) == VB_NEVER,
 				      memory_order_relaxed);
@@ -245,13 +245,13 @@ static void note_row(struct vb_adapter *adapter)
 /* A program that polls after each request and always finds its completion does not stream. */
 static void end_row_of_answers(struct vb_adapter *adapter)
 {
-	uint32_t count = atomic_load_explicit(&adapter->posts_in_row, memory_order_relaxed);
+	uint32_t count = atomic_load_explicit(&adapter->posts_in_a_row, memory_order_relaxed);
 	uint32_t before = atomic_load_explicit(&adapter->posts_at_poll, memory_order_relaxed);
 
 	if (count >= POSTS_AT_ONCE && count - before <= 1 &&
 	    atomic_load_explicit(&adapter->is_all_done, memory_order_relaxed)) {
 		count = 0;
-		atomic_store_explicit(&adapter->posts_in_row, 0, memory_order_relaxed);
+		atomic_store_explicit(&adapter->posts_in_a_row, 0, memory_order_relaxed);
 	}
 	atomic_store_explicit(&adapter->posts_at_poll, count, memory_order_relaxed);
 }
@@ -259,7 +259,7 @@ static void end_row_of_answers(struct vb_adapter *adapter)
 /* The short paths do not ask for the memory of local peers. */
 static bool needs_whole_turn(const struct vb_adapter *adapter)
 {
-	return adapter->neighbors && vb_neighbors_await_segments(adapter->neighbors);
+	return adapter->neighbors && vb_neighbors_has_wanted_segments(adapter->neighbors);
 }
 
 /* The usual case of a post between processes of one host. False: the engine has more to do. */
@@ -288,8 +288,8 @@ static uint64_t drive_posted(struct vb_adapter *adapter, struct vb_qp *qp)
 	note_post(adapter, now);
 	if (qp && drive_at_once(adapter, qp, now)) {
 		vb_dma_end();
-		note_row(adapter);
-		return settle(adapter, true, false);
+		note_run_of_posts(adapter);
+		return finish_turns(adapter, true, false);
 	}
 	if (qp)
 		vb_qp_on_doorbell(qp);
@@ -302,8 +302,8 @@ static uint64_t drive_posted(struct vb_adapter *adapter, struct vb_qp *qp)
 			break;
 	}
 	vb_dma_end();
-	note_row(adapter);
-	return turns ? settle(adapter, true, has_enough || turns == TURNS_AT_ONCE)
+	note_run_of_posts(adapter);
+	return turns ? finish_turns(adapter, true, has_enough || turns == TURNS_AT_ONCE)
 		     : vb_adapter_drive(adapter);
 }
 
@@ -349,7 +349,7 @@ void vb_adapter_enter(struct vb_adapter *adapter)
 }
 
 /* Releases the engine. A thread that could not get it meanwhile has rung. */
-static void let_go(struct vb_adapter *adapter, uint64_t deadline_ns)
+static void release_engine(struct vb_adapter *adapter, uint64_t deadline_ns)
 {
 	vb_lock_give(&adapter->owner);
 	vb_adapter_wake_helper_before(adapter, deadline_ns);
@@ -359,7 +359,7 @@ static void let_go(struct vb_adapter *adapter, uint64_t deadline_ns)
 
 void vb_adapter_leave(struct vb_adapter *adapter)
 {
-	let_go(adapter, vb_adapter_drive(adapter));
+	release_engine(adapter, vb_adapter_drive(adapter));
 }
 
 /*
@@ -393,7 +393,7 @@ static void count_vain_poll(struct vb_adapter *adapter)
  * Between threads of equal priority, yielding gives that thread half of the CPU at most, so a
  * poller that waits for the helper sleeps.
  */
-static void rest(struct vb_adapter *adapter)
+static void yield_cpu(struct vb_adapter *adapter)
 {
 	if (!atomic_load_explicit(&adapter->is_helped, memory_order_relaxed))
 		syscall(SYS_sched_yield);
@@ -420,7 +420,7 @@ void vb_adapter_poll(struct vb_adapter *adapter, const struct vb_cq *cq)
 	if (count_idle_poll(adapter) < IDLE_POLLS_MAX)
 		return;
 	note_poll(adapter, vb_clock_now()); /* also if another thread drives, and for long */
-	rest(adapter);
+	yield_cpu(adapter);
 }
 
 /*
@@ -428,18 +428,18 @@ void vb_adapter_poll(struct vb_adapter *adapter, const struct vb_cq *cq)
  * until there are enough of them or the program polls. If it does neither, the helper finds them;
  * so they wait only while the helper pauses, which is not for long.
  */
-static bool may_wait(uint32_t posts_in_row)
+static bool may_wait(uint32_t posts_in_a_row)
 {
-	return posts_in_row > POSTS_AT_ONCE && posts_in_row % POSTS_TOGETHER;
+	return posts_in_a_row > POSTS_AT_ONCE && posts_in_a_row % POSTS_TOGETHER;
 }
 
 /* Counts a post. True if what is posted may wait. */
 static bool count_post(struct vb_adapter *adapter)
 {
 	/* If two threads post at the same time, one post may not be counted. */
-	uint32_t count = atomic_load_explicit(&adapter->posts_in_row, memory_order_relaxed) + 1;
+	uint32_t count = atomic_load_explicit(&adapter->posts_in_a_row, memory_order_relaxed) + 1;
 
-	atomic_store_explicit(&adapter->posts_in_row, count, memory_order_relaxed);
+	atomic_store_explicit(&adapter->posts_in_a_row, count, memory_order_relaxed);
 	return may_wait(count);
 }
 
@@ -468,13 +468,13 @@ void vb_adapter_kick_qp(struct vb_adapter *adapter, struct vb_qp *qp)
 		kick(adapter, can_wait);
 		return;
 	}
-	let_go(adapter, drive_posted(adapter, qp));
+	release_engine(adapter, drive_posted(adapter, qp));
 }
 
 bool vb_adapter_write_at_once(struct vb_adapter *adapter, struct vb_qp *qp,
 			      const struct vb_send_request *request)
 {
-	uint32_t count = atomic_load_explicit(&adapter->posts_in_row, memory_order_relaxed) + 1;
+	uint32_t count = atomic_load_explicit(&adapter->posts_in_a_row, memory_order_relaxed) + 1;
 	uint64_t deadline_ns = VB_NEVER;
 	uint64_t now_ns;
 	bool is_done;
@@ -486,12 +486,12 @@ bool vb_adapter_write_at_once(struct vb_adapter *adapter, struct vb_qp *qp,
 	is_done = !needs_whole_turn(adapter) && vb_qp_write_at_once(qp, now_ns, request);
 	vb_dma_end();
 	if (is_done) {
-		atomic_store_explicit(&adapter->posts_in_row, count, memory_order_relaxed);
+		atomic_store_explicit(&adapter->posts_in_a_row, count, memory_order_relaxed);
 		note_post(adapter, now_ns);
-		note_row(adapter);
-		deadline_ns = settle(adapter, true, false);
+		note_run_of_posts(adapter);
+		deadline_ns = finish_turns(adapter, true, false);
 	}
-	let_go(adapter, deadline_ns);
+	release_engine(adapter, deadline_ns);
 	return is_done;
 }
 

@@ -36,7 +36,8 @@ static void put_engine_right(struct vb_adapter *adapter, const struct vb_device 
 	vb_lock_give(&adapter->owner);
 }
 
-static void tell(struct vb_adapter *adapter, const struct vb_device *device, uint32_t what)
+static void report_changes(struct vb_adapter *adapter, const struct vb_device *device,
+			   uint32_t what)
 {
 	vb_log(VB_LOG_INFO, "%s: interface %s has changed: port %s, MTU %" PRIu32 "%s",
 	       device->name, device->ifname, vb_device_is_active(device) ? "active" : "down",
@@ -135,7 +136,7 @@ void vb_adapter_follow(struct vb_adapter *adapter)
 		answer(adapter, asked);
 	get_device(adapter, &device);
 	if (what)
-		tell(adapter, &device, what);
+		report_changes(adapter, &device, what);
 }
 
 /* Whether the kernel has reported a change that is not in the device yet. */

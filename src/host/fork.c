@@ -84,7 +84,7 @@ static bool withdraw(enum vb_conversion_reason reason, uint64_t address, uint64_
 {
 	bool may_go_on;
 
-	if (!vb_conversion_is_in(address, length))
+	if (!vb_conversion_may_overlap(address, length))
 		return true;
 	for (struct vb_list_node *node = all.next; node != &all; node = node->next)
 		if (neighbors_of(node))
@@ -103,11 +103,11 @@ static bool withdraw(enum vb_conversion_reason reason, uint64_t address, uint64_
 	return may_go_on;
 }
 
-bool vb_adapter_on_memory_call(enum vb_conversion_reason reason, uint64_t address, uint64_t length)
+bool vb_adapter_restore_memory(enum vb_conversion_reason reason, uint64_t address, uint64_t length)
 {
 	bool may_go_on;
 
-	if (!vb_conversion_is_in(address, length) || locker != getpid())
+	if (!vb_conversion_may_overlap(address, length) || locker != getpid())
 		return true;
 	enter_all();
 	if (reason == VB_CONVERSION_UNMAPPED) {
@@ -204,7 +204,7 @@ VB_COLD static bool take_over(struct vb_adapter *adapter)
 	return true;
 }
 
-bool vb_adapter_is_usable(struct vb_adapter *adapter)
+bool vb_adapter_ensure_usable(struct vb_adapter *adapter)
 {
 	bool is_usable;
 
@@ -223,14 +223,14 @@ bool vb_adapter_is_usable(struct vb_adapter *adapter)
  * The program leaves connections behind: this process notifies their peers now, rather than a
  * process that survives it.
  */
-static void part(struct vb_adapter *adapter)
+static void send_farewells(struct vb_adapter *adapter)
 {
 	uint64_t begin_ns = vb_clock_now();
 
-	vb_qp1_part(adapter->qp1, begin_ns);
+	vb_qp1_begin_own_farewells(adapter->qp1, begin_ns);
 	while (adapter->port && vb_qp1_is_sending(adapter->qp1) &&
 	       vb_clock_now() - begin_ns < PARTING_MAX_NS) {
-		vb_adapter_move(adapter);
+		vb_adapter_move_packets(adapter);
 		syscall(SYS_nanosleep, &(struct timespec){ 0, PARTING_PAUSE_NS }, NULL);
 	}
 }
@@ -251,7 +251,7 @@ static __attribute__((destructor)) void on_exit_of_process(void)
 			continue;
 		vb_adapter_send_put_off(adapter);
 		if (vb_qp1_has_user(adapter->qp1))
-			part(adapter);
+			send_farewells(adapter);
 		vb_adapter_give_up_qp1(adapter);
 		vb_lock_give(&adapter->owner);
 	}

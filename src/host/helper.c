@@ -132,7 +132,7 @@ static void drive(struct vb_adapter *adapter, struct look *look)
  * though it may well go on. But a program that posts without end may never leave a gap, so after a
  * few misses the helper does wait.
  */
-static bool try_look(struct vb_adapter *adapter, struct look *look)
+static bool try_helping(struct vb_adapter *adapter, struct look *look)
 {
 	if (!vb_lock_try(&adapter->owner)) {
 		if (look->misses++ < MISSES_MAX)
@@ -152,7 +152,7 @@ static bool try_look(struct vb_adapter *adapter, struct look *look)
  * asked, and has deferred nothing. If the helper also drove, the program would only have to wait. A
  * program that merely posts, and always finds its completions, does not look at everything.
  */
-static bool is_driven_by_others(const struct vb_adapter *adapter, struct look *look)
+static bool note_other_drivers(const struct vb_adapter *adapter, struct look *look)
 {
 	uint32_t rounds = atomic_load_explicit(&adapter->rounds, memory_order_relaxed);
 	bool has_gone_round = rounds != look->rounds;
@@ -216,11 +216,11 @@ static void sleep_on_sockets(struct vb_adapter *adapter, struct look *look)
 	vb_lock_give(&adapter->owner);
 }
 
-static bool can_spin(struct look *look)
+static bool decide_to_spin(struct look *look)
 {
 	uint64_t now_ns = vb_clock_now();
 
-	return vb_spin_is_earned(&look->spin, now_ns) && vb_spin_has_cpu(&look->spin, now_ns);
+	return vb_spin_is_earned(&look->spin, now_ns) && vb_spin_look_for_cpu(&look->spin, now_ns);
 }
 
 /* Whether no other thread drives the engine or asks for the helper. */
@@ -252,7 +252,7 @@ static void spin(struct vb_adapter *adapter, struct look *look)
 			vb_spin_on_loss(&look->spin, now_ns);
 			break;
 		} else if (now_ns - packet_ns > VB_SPIN_NS) {
-			vb_spin_on_vain(&look->spin);
+			vb_spin_on_timeout(&look->spin);
 			break;
 		}
 		if (now_ns - begin_ns > SPIN_AT_ONCE_NS)
@@ -261,7 +261,7 @@ static void spin(struct vb_adapter *adapter, struct look *look)
 	sleep_until(adapter, look, 0, -1);
 }
 
-static void check(struct vb_adapter *adapter, struct look *look)
+static void maintain(struct vb_adapter *adapter, struct look *look)
 {
 	uint64_t now = vb_clock_now();
 
@@ -272,7 +272,7 @@ static void check(struct vb_adapter *adapter, struct look *look)
 	if (!adapter->member || now - look->let_go_ns < LET_GO_NS)
 		return;
 	look->let_go_ns = now;
-	vb_member_let_go(adapter->member);
+	vb_member_drop_tail(adapter->member);
 }
 
 static void hold_mark(struct vb_adapter *adapter)
@@ -293,9 +293,9 @@ static void *help(void *argument)
 	while (!atomic_load_explicit(&adapter->is_closing, memory_order_acquire)) {
 		bool has_looked;
 
-		check(adapter, &look);
+		maintain(adapter, &look);
 		hold_mark(adapter); /* of what the check may have made again */
-		has_looked = !is_driven_by_others(adapter, &look) && try_look(adapter, &look);
+		has_looked = !note_other_drivers(adapter, &look) && try_helping(adapter, &look);
 
 		if (has_looked && vb_nic_is_rung(adapter->nic))
 			continue;
@@ -307,7 +307,7 @@ static void *help(void *argument)
 		if (has_waiters(adapter)) {
 			look.count = SOCKETS;
 			sleep_until(adapter, &look, look.until_ns, -1);
-		} else if (can_spin(&look)) {
+		} else if (decide_to_spin(&look)) {
 			spin(adapter, &look);
 		} else {
 			sleep_on_sockets(adapter, &look);

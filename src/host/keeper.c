@@ -170,7 +170,7 @@ static bool block_standard_fds(int *fd)
 	return blocker >= 0;
 }
 
-static void *keep(void *argument)
+static void *run_keeper(void *argument)
 {
 	struct beginning *beginning = argument;
 	int fd = beginning->hatch;
@@ -224,7 +224,7 @@ static bool start_with(int end)
 {
 	struct beginning beginning = { .hatch = end };
 
-	if (vb_thread_start(&thread, keep, &beginning))
+	if (vb_thread_start(&thread, run_keeper, &beginning))
 		return false;
 	/* Its stack stays: the keeper runs for as long as the process. */
 	pthread_detach(thread.id);
@@ -260,7 +260,7 @@ static bool start(void)
 	return true;
 }
 
-static bool is_there(uint32_t keeper)
+static bool ensure_started(uint32_t keeper)
 {
 	if (hatch >= 0 && vb_fd_is_ours(hatch))
 		return !keeper || keeper == number;
@@ -276,7 +276,7 @@ uint32_t vb_keeper_call(uint32_t keeper, vb_keeper_task *task, void *argument, i
 
 	forget_if_copied();
 	pthread_mutex_lock(&lock);
-	if (is_there(keeper) && send_call(&call, fd)) {
+	if (ensure_started(keeper) && send_call(&call, fd)) {
 		(void)await_answer(&call.state);
 		done_by = number;
 	}

@@ -75,7 +75,7 @@ static struct place *find_place(const char *format)
  * Whether this place may log now. If so, *left_out_out is how many of its messages were dropped in
  * its last second.
  */
-static bool may_speak(struct place *place, uint32_t *left_out_out)
+static bool admit_line(struct place *place, uint32_t *left_out_out)
 {
 	uint64_t now = vb_clock_now();
 	uint64_t began = atomic_load(&place->second_began_ns);
@@ -165,7 +165,7 @@ void vb_log(enum vb_log_level level, const char *format, ...)
 	size_t length;
 	va_list args;
 
-	if (!vb_log_is_on(level) || !may_speak(find_place(format), &left_out))
+	if (!vb_log_is_on(level) || !admit_line(find_place(format), &left_out))
 		return;
 	length = append_words(line, 0, "verbatim: %s: ", level_names[level]);
 	va_start(args, format);

@@ -202,7 +202,7 @@ static void end_rest(struct vb_mail_box *box)
 	watch(box, EPOLL_CTL_MOD, box->listener, &box->listener, EPOLLIN);
 }
 
-/* If no timer descriptor is available, the listener rests until vb_mail_is_intact(). */
+/* If no timer descriptor is available, the listener rests until vb_mail_drop_lost_links(). */
 static void rest(struct vb_mail_box *box, uint64_t spent_ns)
 {
 	uint64_t ns = spent_ns * REST_FACTOR;
@@ -252,7 +252,13 @@ void vb_mail_close(struct vb_mail_box *box)
 	vb_heap_free(box);
 }
 
-bool vb_mail_is_intact(struct vb_mail_box *box)
+bool vb_mail_is_intact(const struct vb_mail_box *box)
+{
+	return vb_fd_is_ours(box->epoll) && (box->listener < 0 || vb_fd_is_ours(box->listener)) &&
+	       (box->timer < 0 || vb_fd_is_ours(box->timer));
+}
+
+void vb_mail_drop_lost_links(struct vb_mail_box *box)
 {
 	struct link *next;
 
@@ -263,8 +269,6 @@ bool vb_mail_is_intact(struct vb_mail_box *box)
 	}
 	if (box->is_resting && box->timer < 0)
 		end_rest(box);
-	return vb_fd_is_ours(box->epoll) && (box->listener < 0 || vb_fd_is_ours(box->listener)) &&
-	       (box->timer < 0 || vb_fd_is_ours(box->timer));
 }
 
 int vb_mail_fd(const struct vb_mail_box *box)
@@ -318,7 +322,7 @@ static int connect_to(const struct vb_mail_box *box, const char *text, int *fd_o
 	return result == -EAGAIN || result == -EACCES ? result : -ECONNREFUSED;
 }
 
-void vb_mail_look(struct vb_mail_box *box)
+void vb_mail_refresh_list(struct vb_mail_box *box)
 {
 	uint64_t begin_ns = vb_clock_now();
 
@@ -333,7 +337,8 @@ void vb_mail_look(struct vb_mail_box *box)
  * If a process of another user has the name, the owner's other name may be newer than the list.
  * Returns false if that cannot be decided now.
  */
-static bool look_if_old(struct vb_mail_box *box, const struct vb_mail_name *name, int result)
+static bool refresh_list_if_old(struct vb_mail_box *box, const struct vb_mail_name *name,
+				int result)
 {
 	uint64_t age_ns = vb_clock_now() - box->listed_ns;
 	bool is_in_doubt = result != -ECONNREFUSED ||
@@ -342,7 +347,7 @@ static bool look_if_old(struct vb_mail_box *box, const struct vb_mail_name *name
 	if (age_ns < (is_in_doubt ? LISTS_APART_NS : LIST_LASTS_NS) ||
 	    age_ns < box->listing_ns * LIST_FACTOR)
 		return !is_in_doubt;
-	vb_mail_look(box);
+	vb_mail_refresh_list(box);
 	return true;
 }
 
@@ -397,7 +402,7 @@ static int find_fellow(struct vb_mail_box *box, const struct vb_mail_name *name,
 	result = connect_to(box, name->text, fd_out, peer);
 	if (result != -EACCES && result != -EAGAIN && result != -ECONNREFUSED)
 		return result;
-	is_certain = look_if_old(box, name, result);
+	is_certain = refresh_list_if_old(box, name, result);
 	others = connect_to_others(box, name->text, fd_out, peer);
 	if (others != -ECONNREFUSED)
 		return others;
@@ -409,7 +414,7 @@ static int find_fellow(struct vb_mail_box *box, const struct vb_mail_name *name,
 	return result == -EACCES ? -ECONNREFUSED : result;
 }
 
-bool vb_mail_is_claimed(struct vb_mail_box *box, const struct vb_mail_name *name, pid_t *pid_out)
+bool vb_mail_find_holder(struct vb_mail_box *box, const struct vb_mail_name *name, pid_t *pid_out)
 {
 	struct ucred peer = { 0 };
 	int fd = -1;
@@ -479,7 +484,7 @@ static int ask_holder(struct vb_mail_box *box, const char *text)
 	vb_fd_close(fd);
 	if (result != -EAGAIN)
 		return result;
-	vb_mail_look(box);
+	vb_mail_refresh_list(box);
 	return !box->list.has_uids || vb_mail_list_has(&box->list, text) ? 0 : -EACCES;
 }
 
@@ -517,14 +522,14 @@ static bool listen_beside(struct vb_mail_box *box, const char *text)
  * A rival may have claimed the name in the other form (plain or with a suffix). By now one of the
  * two has been listed, and sees the other.
  */
-static bool has_rival(struct vb_mail_box *box, const struct vb_mail_name *name)
+static bool look_for_rival(struct vb_mail_box *box, const struct vb_mail_name *name)
 {
 	bool has_plain_name = !strcmp(box->name.text, name->text);
 	struct ucred peer;
 	int fd = -1;
 	int result = -ECONNREFUSED;
 
-	vb_mail_look(box);
+	vb_mail_refresh_list(box);
 	if (!has_plain_name && (!box->list.has_uids || vb_mail_list_has(&box->list, name->text)))
 		result = connect_to(box, name->text, &fd, &peer);
 	if (result)
@@ -542,7 +547,7 @@ bool vb_mail_claim(struct vb_mail_box *box, const struct vb_mail_name *name)
 	holder = listen_on_plain(box, name->text);
 	if (!holder || (holder < 0 && !listen_beside(box, name->text)))
 		return false;
-	if (has_rival(box, name)) {
+	if (look_for_rival(box, name)) {
 		vb_fd_close(box->listener);
 		box->listener = -1;
 		return false;

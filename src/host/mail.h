@@ -63,11 +63,10 @@ struct vb_mail_name vb_mail_name(const struct vb_mail_user *user, const char *wh
 struct vb_mail_box *vb_mail_open(const struct vb_mail_user *user, uint32_t links_max);
 /* `box` may be NULL. */
 void vb_mail_close(struct vb_mail_box *box);
-/*
- * False if the program has closed the box's descriptors. Connections that the program has closed
- * are forgotten.
- */
-bool vb_mail_is_intact(struct vb_mail_box *box);
+/* False if the program has closed the box's own descriptors. */
+bool vb_mail_is_intact(const struct vb_mail_box *box);
+/* Forgets connections whose descriptors the program has closed. */
+void vb_mail_drop_lost_links(struct vb_mail_box *box);
 /* Readable when there may be mail. */
 int vb_mail_fd(const struct vb_mail_box *box);
 
@@ -82,7 +81,7 @@ void vb_mail_shut(struct vb_mail_box *box);
 /* --- other processes --- */
 
 /* Asks the kernel for all names. The functions below use this list, until the next call. */
-void vb_mail_look(struct vb_mail_box *box);
+void vb_mail_refresh_list(struct vb_mail_box *box);
 /*
  * Whether processes of our user may have that name, according to the list; also true if that is
  * unknown.
@@ -91,7 +90,7 @@ bool vb_mail_is_listed(const struct vb_mail_box *box, const struct vb_mail_name 
 /* Whether the kernel reports the owners of names: then all names in the list belong to our user. */
 bool vb_mail_list_is_exact(const struct vb_mail_box *box);
 /* Whether a process of our user has that name now, and which process it is. */
-bool vb_mail_is_claimed(struct vb_mail_box *box, const struct vb_mail_name *name, pid_t *pid_out);
+bool vb_mail_find_holder(struct vb_mail_box *box, const struct vb_mail_name *name, pid_t *pid_out);
 /* Whether no process of any user has the name. Disturbs no process. */
 bool vb_mail_is_unused(const struct vb_mail_name *name);
 

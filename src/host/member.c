@@ -66,7 +66,7 @@ const struct vb_member_counts *vb_member_counts(const struct vb_member *member)
 	return &member->counts;
 }
 
-static struct iovec part(const void *bytes, size_t length)
+static struct iovec make_iovec_of(const void *bytes, size_t length)
 {
 	return (struct iovec){ (void *)(uintptr_t)bytes, length };
 }
@@ -85,7 +85,7 @@ static bool send_packets(struct vb_member *member, uint32_t to, const struct vb_
 {
 	uint32_t kind = VB_MEMBER_PACKETS;
 	struct handed handed[VB_MEMBER_BATCH];
-	struct iovec parts[PARTS_MAX] = { part(&kind, sizeof(kind)) };
+	struct iovec parts[PARTS_MAX] = { make_iovec_of(&kind, sizeof(kind)) };
 	uint32_t part_count = 1;
 	struct vb_mail_name name = vb_member_name(&member->user, to);
 
@@ -95,10 +95,11 @@ static bool send_packets(struct vb_member *member, uint32_t to, const struct vb_
 		if (part_count + 2 + frame->rest_count > PARTS_MAX)
 			return false;
 		handed[i] = (struct handed){ frame->flow, length_of(frame), frame->ip_id };
-		parts[part_count++] = part(&handed[i], sizeof(handed[i]));
-		parts[part_count++] = part(frame->head.data, frame->head.length);
+		parts[part_count++] = make_iovec_of(&handed[i], sizeof(handed[i]));
+		parts[part_count++] = make_iovec_of(frame->head.data, frame->head.length);
 		for (uint32_t k = 0; k < frame->rest_count; k++)
-			parts[part_count++] = part(frame->rest[k].data, frame->rest[k].length);
+			parts[part_count++] =
+				make_iovec_of(frame->rest[k].data, frame->rest[k].length);
 	}
 	return vb_mail_send(member->box, &name, parts, part_count) == 0;
 }

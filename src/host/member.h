@@ -41,7 +41,7 @@ void vb_member_leave(struct vb_member *member);
  * Closes the sockets that members which are gone left behind, unless another member's place depends
  * on them. To be called now and then, by any thread.
  */
-void vb_member_let_go(const struct vb_member *member);
+void vb_member_drop_tail(const struct vb_member *member);
 
 /*
  * Joins with the number that an adapter of this process or its parent had. VB_EBUSY: another
@@ -52,6 +52,8 @@ VB_MUST_USE vb_err vb_member_rejoin(uint32_t number, uint32_t receive_buffer_len
 
 /* False if the program has closed the member's descriptors: then it must leave, and join again. */
 bool vb_member_is_intact(const struct vb_member *member);
+/* Forgets connections of its mail whose descriptors the program has closed. */
+void vb_member_drop_lost_links(struct vb_member *member);
 
 uint32_t vb_member_number(const struct vb_member *member);
 uint32_t vb_member_of_qpn(vb_qpn qpn);

@@ -255,7 +255,8 @@ static bool is_there(const struct joining *joining, uint32_t number)
 
 	if (!vb_mail_is_listed(joining->box, &name))
 		return false;
-	return vb_mail_list_is_exact(joining->box) || vb_mail_is_claimed(joining->box, &name, &pid);
+	return vb_mail_list_is_exact(joining->box) ||
+	       vb_mail_find_holder(joining->box, &name, &pid);
 }
 
 /* The count of numbers that other members have. */
@@ -292,7 +293,7 @@ static void learn_port(struct joining *joining)
 		collect_sockets(joining);
 }
 
-static vb_err find_place(struct joining *joining, uint32_t receive_buffer_length)
+static vb_err obtain_place(struct joining *joining, uint32_t receive_buffer_length)
 {
 	learn_port(joining);
 	if (has_free_places(joining)) {
@@ -309,7 +310,7 @@ static vb_err find_place(struct joining *joining, uint32_t receive_buffer_length
  * Gets the socket that the number has always had, if another member still holds it; otherwise a new
  * one. Packets to a new one take a detour.
  */
-static vb_err find_place_again(struct joining *joining, uint32_t receive_buffer_length)
+static vb_err obtain_place_again(struct joining *joining, uint32_t receive_buffer_length)
 {
 	struct vb_member *member = joining->member;
 	vb_err err;
@@ -334,7 +335,7 @@ static bool is_answer_likely(struct joining *joining)
 		pid_t pid;
 
 		if (!is_own(joining, i) && vb_mail_is_listed(joining->box, &name) &&
-		    vb_mail_is_claimed(joining->box, &name, &pid) && !vb_stopped_is(pid))
+		    vb_mail_find_holder(joining->box, &name, &pid) && !vb_process_is_stopped(pid))
 			return true;
 	}
 	return false;
@@ -373,9 +374,9 @@ static vb_err join(struct vb_member *member, uint32_t receive_buffer_length, boo
 	if (!joining.box)
 		return VB_ENOMEM;
 	lock = vb_name_lock_take(&name, &member->user);
-	vb_mail_look(joining.box);
-	err = has_number ? find_place_again(&joining, receive_buffer_length)
-			 : find_place(&joining, receive_buffer_length);
+	vb_mail_refresh_list(joining.box);
+	err = has_number ? obtain_place_again(&joining, receive_buffer_length)
+			 : obtain_place(&joining, receive_buffer_length);
 	vb_name_lock_release(lock);
 	if (!err)
 		err = learn_guid(&joining);
@@ -454,17 +455,22 @@ bool vb_member_find_other(const struct vb_member *member, uint32_t *number_out)
 {
 	bool is_found = false;
 
-	vb_mail_look(member->box);
+	vb_mail_refresh_list(member->box);
 	for (uint32_t i = 0; i < VB_MEMBER_COUNT && !is_found; i++) {
 		struct vb_mail_name name = vb_member_name(&member->user, i);
 		pid_t pid;
 
 		is_found = i != member->number && vb_mail_is_listed(member->box, &name) &&
-			   vb_mail_is_claimed(member->box, &name, &pid);
+			   vb_mail_find_holder(member->box, &name, &pid);
 		if (is_found)
 			*number_out = i;
 	}
 	return is_found;
+}
+
+void vb_member_drop_lost_links(struct vb_member *member)
+{
+	vb_mail_drop_lost_links(member->box);
 }
 
 bool vb_member_is_intact(const struct vb_member *member)

@@ -47,9 +47,9 @@ void vb_member_answer(const struct vb_member *member, const struct vb_mail *ask)
 	if (ask->length != sizeof(asks))
 		return;
 	memcpy(&asks, member->message, sizeof(asks));
-	vb_receivers_keep();
+	vb_receivers_lock();
 	send_those_missing(member, ask->link, &asks.held);
-	vb_receivers_keep_no_more();
+	vb_receivers_unlock();
 }
 
 bool vb_member_take_sockets(const void *bytes, struct vb_mail *mail)

@@ -20,7 +20,7 @@ static bool is_gone(const struct vb_member *member, uint32_t number)
 }
 
 /* False if it is not the last one of the port, or a process has its number. */
-static bool let_go_of_last(const struct vb_member *member)
+static bool drop_last(const struct vb_member *member)
 {
 	struct vb_mail_name name;
 	struct vb_mail_box *box;
@@ -41,22 +41,22 @@ static bool let_go_of_last(const struct vb_member *member)
 }
 
 /* If a process joins at this moment, the sockets are closed the next time. */
-static void let_go(const struct vb_member *member)
+static void drop_tail(const struct vb_member *member)
 {
 	struct vb_mail_name name = vb_member_joining_name(&member->user);
 	int lock = vb_name_lock_try(&name);
 
 	if (lock < 0)
 		return;
-	while (let_go_of_last(member))
+	while (drop_last(member))
 		;
 	vb_name_lock_release(lock);
 }
 
-void vb_member_let_go(const struct vb_member *member)
+void vb_member_drop_tail(const struct vb_member *member)
 {
 	uint32_t last;
 
 	if (vb_receivers_find_last(&last) && last != member->number && is_gone(member, last))
-		let_go(member);
+		drop_tail(member);
 }

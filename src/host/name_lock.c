@@ -57,8 +57,8 @@ static void wait_for(int fd, short events, int ms)
  * The holder of the name cannot be connected to: it is gone or just beginning, other users'
  * processes fill its queue, or it is itself a process of another user.
  */
-static enum holder doubt(const struct sockaddr_un *address, const struct vb_mail_user *user,
-			 uint32_t *doubts)
+static enum holder judge_holder(const struct sockaddr_un *address, const struct vb_mail_user *user,
+				uint32_t *doubts)
 {
 	struct vb_mail_list list = { 0 };
 	bool is_fellow;
@@ -84,11 +84,11 @@ static enum holder wait_for_holder(const struct sockaddr_un *address, socklen_t 
 	if (fd < 0)
 		return HOPELESS;
 	if (vb_sys_connect(fd, address, length) < 0) {
-		who = doubt(address, user, doubts);
+		who = judge_holder(address, user, doubts);
 	} else if (vb_sys_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &size) == 0 &&
 		   holder.uid == user->uid) {
 		wait_for(fd, POLLIN, LOOK_MS);
-		who = vb_stopped_is(holder.pid) ? HOPELESS : FELLOW;
+		who = vb_process_is_stopped(holder.pid) ? HOPELESS : FELLOW;
 	}
 	vb_fd_close(fd);
 	return who;

@@ -56,7 +56,7 @@ void vb_neighbors_destroy(struct vb_neighbors *neighbors)
 	vb_heap_free(neighbors);
 }
 
-static void greet_again(struct vb_neighbors *neighbors)
+static void offer_links_again(struct vb_neighbors *neighbors)
 {
 	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++) {
 		if (!neighbors->table[i].is_known)
@@ -104,7 +104,7 @@ vb_err vb_neighbors_plug_in(struct vb_neighbors *neighbors, struct vb_member *me
 	show_rows(neighbors);
 	vb_neighbors_show_groups(neighbors);
 	show_sleepers(neighbors);
-	greet_again(neighbors);
+	offer_links_again(neighbors);
 	return VB_OK;
 }
 
@@ -188,7 +188,7 @@ void vb_neighbors_take_wake(struct vb_neighbors *neighbors)
 }
 
 /* From now on, a peer that makes room wakes us. */
-static bool has_room_at_last(struct vb_neighbors *neighbors)
+static bool ask_for_room(struct vb_neighbors *neighbors)
 {
 	for (uint32_t i = 0; i < neighbors->open_count; i++) {
 		struct vb_ring_memory *ring = neighbors->table[neighbors->open[i]].out_memory;
@@ -215,7 +215,7 @@ bool vb_neighbors_begin_sleep(struct vb_neighbors *neighbors)
 	if (!neighbors->block)
 		return true;
 	show_sleepers(neighbors);
-	if (vb_nic_has_qps_without_room(neighbors->nic) && has_room_at_last(neighbors))
+	if (vb_nic_has_qps_without_room(neighbors->nic) && ask_for_room(neighbors))
 		return false;
 	return !has_news(neighbors);
 }

@@ -62,7 +62,7 @@ void vb_neighbor_refuse(const struct vb_member *member, uint32_t kind, const str
 /* Sends offers again that did not fit a mailbox. */
 void vb_neighbors_offer_again(struct vb_neighbors *neighbors);
 /* Releases the peers that are dead and have left nothing to receive. */
-void vb_neighbors_bury(struct vb_neighbors *neighbors);
+void vb_neighbors_close_gone(struct vb_neighbors *neighbors);
 /* From now on, a connected QP uses the shared-memory link to that peer, if there is one. */
 void vb_neighbor_connect(struct vb_neighbors *neighbors, uint32_t number, struct vb_qp *qp);
 /* Whether no process of this user has that number. */
@@ -157,7 +157,7 @@ void vb_neighbors_unshare(struct vb_neighbors *neighbors, uint32_t segment);
  */
 bool vb_neighbors_ask_for_segments(struct vb_neighbors *neighbors);
 /* Whether vb_neighbors_ask_for_segments() should be called again soon. */
-bool vb_neighbors_await_segments(const struct vb_neighbors *neighbors);
+bool vb_neighbors_has_wanted_segments(const struct vb_neighbors *neighbors);
 
 /* From now on no peer accesses our memory, until it is opened again. */
 void vb_neighbors_close_memory(struct vb_neighbors *neighbors);
@@ -189,7 +189,7 @@ struct vb_neighbor_access {
  */
 bool vb_neighbors_find_access(struct vb_neighbors *neighbors,
 			      struct vb_neighbor_access *access_out);
-bool vb_neighbors_has_access(struct vb_neighbors *neighbors, struct vb_neighbor_access *access);
+bool vb_neighbors_poll_access(struct vb_neighbors *neighbors, struct vb_neighbor_access *access);
 
 /* Numbers of packets since the beginning. */
 struct vb_neighbor_counts {

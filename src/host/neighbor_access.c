@@ -33,7 +33,7 @@ static bool has_process_ended(const struct vb_neighbor *neighbor)
 }
 
 /* A process that has not ended may have become another program. */
-static enum vb_dying last_acts(const struct vb_neighbor *neighbor)
+static enum vb_dying dying_threads_of(const struct vb_neighbor *neighbor)
 {
 	return has_process_ended(neighbor) ? VB_DYING_NONE : vb_dying_threads(neighbor->pid);
 }
@@ -42,19 +42,19 @@ bool vb_neighbor_is_gone(const struct vb_neighbor *neighbor)
 {
 	return vb_export_is_dead(neighbor->block) &&
 	       (!neighbor->in_memory || !(busy_of(neighbor) & 1) ||
-		last_acts(neighbor) == VB_DYING_NONE);
+		dying_threads_of(neighbor) == VB_DYING_NONE);
 }
 
 /*
  * Whether we stop waiting for a dead peer. If it is unknown what the peer does, the wait is short.
  */
-static bool is_over(struct vb_neighbor *neighbor)
+static bool give_up_if_dead(struct vb_neighbor *neighbor)
 {
 	if (!vb_export_is_dead(neighbor->block))
 		return false;
 	if (!neighbor->dead_ns)
 		neighbor->dead_ns = vb_clock_now();
-	switch (last_acts(neighbor)) {
+	switch (dying_threads_of(neighbor)) {
 	case VB_DYING_NONE:
 		return true;
 	case VB_DYING_SOME:
@@ -66,7 +66,7 @@ static bool is_over(struct vb_neighbor *neighbor)
 }
 
 /* Most accesses end in this time. */
-static bool ends_soon(const struct vb_neighbor *neighbor, uint32_t busy)
+static bool spin_until_ended(const struct vb_neighbor *neighbor, uint32_t busy)
 {
 	for (uint32_t i = 0; i < SPINS; i++)
 		if (busy_of(neighbor) != busy)
@@ -89,7 +89,7 @@ bool vb_neighbors_find_access(struct vb_neighbors *neighbors, struct vb_neighbor
 
 		/* In our own ring, only the calling thread can be busy. */
 		if (neighbor->in_memory == neighbor->out_memory || !(access.busy & 1) ||
-		    ends_soon(neighbor, access.busy) || is_over(neighbor))
+		    spin_until_ended(neighbor, access.busy) || give_up_if_dead(neighbor))
 			continue;
 		access.begin_ns = vb_clock_now();
 		*access_out = access;
@@ -98,7 +98,7 @@ bool vb_neighbors_find_access(struct vb_neighbors *neighbors, struct vb_neighbor
 	return false;
 }
 
-static void tell(struct vb_neighbor_access *access)
+static void log_wait(struct vb_neighbor_access *access)
 {
 	vb_log(VB_LOG_WARN,
 	       "adapter %u was stopped in the middle of an access to this process's memory: waiting for it",
@@ -106,15 +106,15 @@ static void tell(struct vb_neighbor_access *access)
 	access->is_told = true;
 }
 
-bool vb_neighbors_has_access(struct vb_neighbors *neighbors, struct vb_neighbor_access *access)
+bool vb_neighbors_poll_access(struct vb_neighbors *neighbors, struct vb_neighbor_access *access)
 {
 	struct vb_neighbor *neighbor = &neighbors->table[access->number];
 
 	if (!neighbor->in_memory || neighbor->in_ring != access->ring ||
-	    busy_of(neighbor) != access->busy || is_over(neighbor))
+	    busy_of(neighbor) != access->busy || give_up_if_dead(neighbor))
 		return false;
 	if (!access->is_told && vb_clock_now() - access->begin_ns > PATIENCE_NS)
-		tell(access);
+		log_wait(access);
 	return true;
 }
 
@@ -123,6 +123,6 @@ void vb_neighbors_await(struct vb_neighbors *neighbors)
 	struct vb_neighbor_access access;
 
 	while (vb_neighbors_find_access(neighbors, &access))
-		while (vb_neighbors_has_access(neighbors, &access))
+		while (vb_neighbors_poll_access(neighbors, &access))
 			syscall(SYS_sched_yield);
 }

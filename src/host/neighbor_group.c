@@ -56,8 +56,8 @@ void vb_neighbors_on_left(struct vb_neighbors *neighbors, const struct vb_gid *g
 	show(neighbors, bit_of(group));
 }
 
-static bool wants(const struct vb_neighbors *neighbors, const struct vb_neighbor *neighbor,
-		  uint32_t bit)
+static bool has_group_bit(const struct vb_neighbors *neighbors, const struct vb_neighbor *neighbor,
+			  uint32_t bit)
 {
 	const struct vb_export_head *head = &neighbor->block->head;
 
@@ -74,8 +74,8 @@ void vb_neighbors_send_copies(struct vb_neighbors *neighbors, const struct vb_sl
 		uint32_t number = neighbors->open[i];
 		struct vb_neighbor *neighbor = &neighbors->table[number];
 
-		if (neighbor->state == VB_NEIGHBOR_OPEN && wants(neighbors, neighbor, bit) &&
-		    vb_ring_room(&neighbor->out))
+		if (neighbor->state == VB_NEIGHBOR_OPEN &&
+		    has_group_bit(neighbors, neighbor, bit) && vb_ring_room(&neighbor->out))
 			(void)vb_neighbor_send(neighbors, number, slot);
 	}
 }

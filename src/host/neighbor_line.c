@@ -213,7 +213,7 @@ static uint32_t room_of(struct vb_neighbor *neighbor)
 	return vb_ring_room(&neighbor->out);
 }
 
-void vb_neighbor_tell_room(struct vb_neighbors *neighbors, uint32_t number)
+void vb_neighbor_update_room(struct vb_neighbors *neighbors, uint32_t number)
 {
 	vb_nic_set_shm_room(neighbors->nic, vb_neighbor_shm_link(number),
 			    room_of(&neighbors->table[number]));
@@ -230,12 +230,12 @@ void vb_neighbors_flush(struct vb_neighbors *neighbors)
 			wake_sleeper(neighbors, neighbor);
 		if (neighbor->has_less_room ||
 		    vb_nic_shm_room(neighbors->nic, vb_neighbor_shm_link(number)) < ROOM_LOW)
-			vb_neighbor_tell_room(neighbors, number);
+			vb_neighbor_update_room(neighbors, number);
 		neighbor->has_less_room = false;
 	}
 	if (!vb_nic_has_qps_without_room(neighbors->nic))
 		return;
 	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
 		if (neighbors->table[i].is_known)
-			vb_neighbor_tell_room(neighbors, i);
+			vb_neighbor_update_room(neighbors, i);
 }

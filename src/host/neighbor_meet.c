@@ -73,7 +73,7 @@ void vb_neighbor_close(struct vb_neighbors *neighbors, uint32_t number)
 		.out_fd = -1,
 	};
 	if (neighbor->is_known)
-		vb_neighbor_tell_room(neighbors, number);
+		vb_neighbor_update_room(neighbors, number);
 }
 
 /* --- ours --- */
@@ -90,7 +90,7 @@ static void drop_ring(struct vb_neighbor *neighbor)
 	neighbor->out = (struct vb_ring_writer){ 0 };
 }
 
-static void tell_limit(vb_err err)
+static void log_limit(vb_err err)
 {
 	char limits[VB_LIMIT_TEXT_MAX];
 
@@ -104,7 +104,7 @@ static bool make_ring(struct vb_neighbor *neighbor)
 		return true;
 	neighbor->out_fd = vb_export_open_memory("verbatim-ring", sizeof(struct vb_ring_memory));
 	if (neighbor->out_fd < 0) {
-		tell_limit(vb_limit_err(neighbor->out_fd));
+		log_limit(vb_limit_err(neighbor->out_fd));
 		return false;
 	}
 	neighbor->out_memory = vb_export_map_memory(neighbor->out_fd, sizeof(struct vb_ring_memory),
@@ -112,7 +112,7 @@ static bool make_ring(struct vb_neighbor *neighbor)
 	if (!neighbor->out_memory || getrandom(&neighbor->out_ring, sizeof(neighbor->out_ring),
 					       0) != sizeof(neighbor->out_ring)) {
 		drop_ring(neighbor);
-		tell_limit(VB_ENOMEM);
+		log_limit(VB_ENOMEM);
 		return false;
 	}
 	vb_ring_writer_init(&neighbor->out, neighbor->out_memory);
@@ -153,7 +153,7 @@ static bool offer(struct vb_neighbors *neighbors, uint32_t number)
 	neighbors->unsent_count += (error == -EAGAIN) - neighbor->is_unsent;
 	neighbor->is_unsent = error == -EAGAIN;
 	if (!error)
-		neighbor->told_ring = neighbor->in_ring;
+		neighbor->confirmed_ring = neighbor->in_ring;
 	return true;
 }
 
@@ -303,7 +303,7 @@ static void open_shm_link(struct vb_neighbors *neighbors, uint32_t number, pid_t
 	vb_fd_close(neighbor->out_fd);
 	neighbor->out_fd = -1;
 	init_reach(neighbors, neighbor, pid);
-	vb_neighbor_tell_room(neighbors, number);
+	vb_neighbor_update_room(neighbors, number);
 	vb_log(VB_LOG_DEBUG, "shared memory with adapter %u, process %d: %s", number, (int)pid,
 	       vb_neighbor_describe(neighbors, number));
 }
@@ -320,7 +320,7 @@ static void renew_shm_link(struct vb_neighbor *neighbor)
 	vb_neighbor_forget_segments(neighbor);
 	neighbor->reach = (struct vb_reach){ .way = VB_REACH_MAPPED };
 	drop_ring(neighbor);
-	neighbor->told_ring = 0;
+	neighbor->confirmed_ring = 0;
 }
 
 void vb_neighbor_refuse(const struct vb_member *member, uint32_t kind, const struct vb_mail *mail)
@@ -340,7 +340,7 @@ void vb_neighbor_refuse(const struct vb_member *member, uint32_t kind, const str
 static void turn_down(struct vb_neighbors *neighbors, uint32_t number, const struct vb_mail *mail,
 		      vb_err err)
 {
-	tell_limit(err);
+	log_limit(err);
 	vb_neighbor_refuse(neighbors->member, VB_NEIGHBOR_OFFER, mail);
 	vb_neighbor_close(neighbors, number);
 	neighbors->table[number].why = VB_NEIGHBOR_LIMITED;
@@ -402,7 +402,7 @@ void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
 	}
 	if (!neighbor->out_ring || message.answered != neighbor->out_ring)
 		renew_shm_link(neighbor);
-	if (neighbor->told_ring != neighbor->in_ring && !ask(neighbors, message.number)) {
+	if (neighbor->confirmed_ring != neighbor->in_ring && !ask(neighbors, message.number)) {
 		if (neighbor->why == VB_NEIGHBOR_LIMITED)
 			vb_neighbor_refuse(neighbors->member, VB_NEIGHBOR_OFFER, mail);
 		return;
@@ -460,7 +460,7 @@ enum vb_neighbor_state vb_neighbor_meet(struct vb_neighbors *neighbors, uint32_t
 	return neighbor->state;
 }
 
-void vb_neighbors_bury(struct vb_neighbors *neighbors)
+void vb_neighbors_close_gone(struct vb_neighbors *neighbors)
 {
 	for (uint32_t i = neighbors->open_count; i--;) {
 		uint32_t number = neighbors->open[i];

@@ -33,7 +33,7 @@ struct vb_neighbor {
 	uint64_t incarnation; /* of its export block; 0: none yet */
 	uint64_t out_ring; /* the ring of ours that it is given, random; 0: none … */
 	uint64_t in_ring; /* … the ring of its that we have … */
-	uint64_t told_ring; /* … and the one we have confirmed to it */
+	uint64_t confirmed_ring; /* … and the one we have confirmed to it */
 	bool is_unsent; /* its mailbox was full: the offer must be sent again */
 	const struct vb_export *block;
 	int wake_fd;
@@ -153,7 +153,7 @@ void vb_neighbors_take_refusal(struct vb_neighbors *neighbors, const void *bytes
 			       const struct vb_mail *mail);
 void vb_neighbor_close(struct vb_neighbors *neighbors, uint32_t number);
 /* neighbor_line.c: reports the available room to the engine */
-void vb_neighbor_tell_room(struct vb_neighbors *neighbors, uint32_t number);
+void vb_neighbor_update_room(struct vb_neighbors *neighbors, uint32_t number);
 void vb_neighbor_wake(struct vb_neighbors *neighbors, struct vb_neighbor *neighbor);
 
 #endif

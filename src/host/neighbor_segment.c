@@ -57,7 +57,7 @@ uint32_t vb_neighbors_share(struct vb_neighbors *neighbors, uint64_t address, ui
 	struct vb_own_segment *segment = find_own(neighbors, 0);
 
 	if (!segment ||
-	    (!share_conversion(segment, vb_conversion_find(address, length)) &&
+	    (!share_conversion(segment, vb_conversion_acquire(address, length)) &&
 	     !vb_shared_find(address, length, &segment->shared) &&
 	     (!may_convert || !share_conversion(segment, vb_conversion_make(address, length)))))
 		return 0;
@@ -210,7 +210,7 @@ static void ask_all(struct vb_neighbors *neighbors)
 	neighbors->segment_looks = SEGMENT_LOOKS;
 }
 
-bool vb_neighbors_await_segments(const struct vb_neighbors *neighbors)
+bool vb_neighbors_has_wanted_segments(const struct vb_neighbors *neighbors)
 {
 	return neighbors->wants_segment || neighbors->segment_looks;
 }

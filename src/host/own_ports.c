@@ -169,7 +169,7 @@ static bool is_local(struct vb_own_ports *ports, const struct vb_gid *gid, uint3
 /* --- ports --- */
 
 /* An old answer is only a hint. */
-void vb_own_ports_grow_old(struct vb_own_ports *ports, uint64_t now_ns)
+void vb_own_ports_expire(struct vb_own_ports *ports, uint64_t now_ns)
 {
 	if (ports->is_off || now_ns - ports->asked_ns < MEMORY_NS)
 		return;
@@ -191,7 +191,7 @@ bool vb_own_ports_is_stranger(struct vb_own_ports *ports, const struct vb_gid *s
 
 	if (ports->is_off)
 		return false;
-	vb_own_ports_grow_old(ports, now_ns);
+	vb_own_ports_expire(ports, now_ns);
 	if (!is_local(ports, source, interface) || vb_own_ports_has(ports->trusted, port))
 		return false;
 	if (vb_own_ports_has(ports->strange, port))

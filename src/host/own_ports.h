@@ -40,7 +40,7 @@ bool vb_own_ports_is_stranger(struct vb_own_ports *ports, const struct vb_gid *s
 			      uint32_t interface, uint16_t port, uint64_t now_ns);
 
 /* To be called now and then: the kernel's answers are forgotten after a tenth of a second. */
-void vb_own_ports_grow_old(struct vb_own_ports *ports, uint64_t now_ns);
+void vb_own_ports_expire(struct vb_own_ports *ports, uint64_t now_ns);
 
 static inline bool vb_own_ports_has(const uint64_t *trusted, uint16_t port)
 {

@@ -88,7 +88,7 @@ void vb_adapter_await_neighbors(struct vb_adapter *adapter)
 	if (!adapter->neighbors)
 		return;
 	while (vb_neighbors_find_access(adapter->neighbors, &access))
-		while (vb_neighbors_has_access(adapter->neighbors, &access)) {
+		while (vb_neighbors_poll_access(adapter->neighbors, &access)) {
 			vb_adapter_leave(adapter);
 			syscall(SYS_nanosleep, &(struct timespec){ 0, ACCESS_PAUSE_NS }, NULL);
 			vb_adapter_enter(adapter);
@@ -98,16 +98,16 @@ void vb_adapter_await_neighbors(struct vb_adapter *adapter)
 /*
  * Without the preloaded library, nothing would notify us of what the program does with its memory.
  */
-static bool may_convert(const struct vb_adapter *adapter)
+static bool hook_in_conversion(const struct vb_adapter *adapter)
 {
 	return adapter->init.config->share == VB_SHARE_ON &&
-	       vb_conversion_hook_in(vb_adapter_on_memory_call);
+	       vb_conversion_hook_in(vb_adapter_restore_memory);
 }
 
 uint32_t vb_adapter_share(struct vb_adapter *adapter, uint64_t address, uint64_t length)
 {
 	return adapter->neighbors ? vb_neighbors_share(adapter->neighbors, address, length,
-						       may_convert(adapter))
+						       hook_in_conversion(adapter))
 				  : 0;
 }
 

@@ -107,6 +107,14 @@ void vb_adapter_tell_class(struct vb_adapter *adapter)
 	vb_lock_give(&adapter->owner);
 }
 
+static void drop_lost_links(struct vb_adapter *adapter)
+{
+	if (adapter->member)
+		vb_member_drop_lost_links(adapter->member);
+	if (adapter->qp1)
+		vb_qp1_drop_lost_links(adapter->qp1);
+}
+
 static bool is_intact(const struct vb_adapter *adapter)
 {
 	return adapter->port && vb_udp_is_intact(adapter->udp) &&
@@ -121,6 +129,7 @@ static bool is_intact(const struct vb_adapter *adapter)
 static void repair_plug(struct vb_adapter *adapter)
 {
 	vb_lock_take(&adapter->owner);
+	drop_lost_links(adapter);
 	if (!is_intact(adapter)) {
 		vb_adapter_unplug(adapter);
 		if (!vb_adapter_plug_in_again(adapter))

@@ -13,7 +13,7 @@
 #include "host/qp1.h"
 #include "host/state.h"
 #include "link/udp.h"
-#include "nic/gsi.h"
+#include "nic/qp1_packet.h"
 #include "nic/nic.h"
 #include "nic/reach.h"
 
@@ -203,7 +203,7 @@ static bool receive_from_wire(struct vb_port *port, uint64_t now_ns)
 		uint32_t owner;
 
 		fill_frame(frame, &port->datagrams[i]);
-		if (vb_nic_is_mad(frame)) {
+		if (vb_nic_is_for_qp1(frame)) {
 			vb_qp1_receive(port->qp1, now_ns, frame);
 			continue;
 		}
@@ -229,9 +229,9 @@ static bool receive_from_members(struct vb_port *port, uint64_t now_ns)
 	if (port->neighbors)
 		vb_neighbors_offer_again(port->neighbors);
 	if (vb_member_is_asked(port->member))
-		vb_state_tell(port->nic, port->neighbors, port->member);
+		vb_state_report(port->nic, port->neighbors, port->member);
 	for (uint32_t i = 0; i < count; i++) {
-		if (vb_nic_is_mad(&port->handed[i]))
+		if (vb_nic_is_for_qp1(&port->handed[i]))
 			vb_qp1_receive(port->qp1, now_ns, &port->handed[i]);
 		else
 			port->handed[others++] = port->handed[i];
@@ -244,18 +244,18 @@ static bool receive_from_members(struct vb_port *port, uint64_t now_ns)
 /* --- sending --- */
 
 /* Logs it once: the program will notice by time-outs. */
-static void tell_of_drops(struct vb_port *port)
+static void log_drops(struct vb_port *port)
 {
-	if (port->has_told_of_drops || !vb_udp_counters(port->udp)[VB_UDP_TX_DROP_PORT_HELD])
+	if (port->has_logged_drops || !vb_udp_counters(port->udp)[VB_UDP_TX_DROP_PORT_HELD])
 		return;
-	port->has_told_of_drops = true;
+	port->has_logged_drops = true;
 	vb_log(VB_LOG_WARN,
 	       "packets to other hosts are dropped: UDP port %d was held by others when the first of this user's programs came",
 	       VB_ROCE_PORT);
 }
 
 /* Both what the engine has moved itself and what it left for the next turn count. */
-static bool has_moved_directly(struct vb_port *port)
+static bool note_direct_parts(struct vb_port *port)
 {
 	uint64_t parts = vb_nic_counters(port->nic)->counts[VB_COUNTER_DIRECT_PARTS];
 	bool has_moved = parts != port->direct_parts;
@@ -282,7 +282,7 @@ static void send_out(struct vb_port *port, uint32_t slot_count)
 {
 	if (!vb_port_send_slots(port, slot_count))
 		return;
-	tell_of_drops(port);
+	log_drops(port);
 	if (port->glances >= GLANCES_WITHOUT_MEMBERS / 2)
 		/* look on the next one: no answer can have come yet */
 		port->glances = GLANCES_WITHOUT_MEMBERS;
@@ -303,7 +303,7 @@ static bool transmit(struct vb_port *port, uint64_t now_ns)
 	if (vb_nic_has_work(port->nic))
 		slot_count = vb_nic_transmit(port->nic, now_ns, port->slots, VB_PORT_BATCH);
 	if (!slot_count)
-		return has_moved_directly(port);
+		return note_direct_parts(port);
 	send_out(port, slot_count);
 	return true;
 }
@@ -330,7 +330,7 @@ bool vb_port_send(struct vb_port *port, uint64_t now_ns)
 	return transmit(port, now_ns);
 }
 
-static void let_timers_fire(struct vb_port *port, uint64_t now_ns)
+static void expire_timers(struct vb_port *port, uint64_t now_ns)
 {
 	if (vb_nic_deadline(port->nic) <= now_ns)
 		vb_nic_expire(port->nic, now_ns);
@@ -361,7 +361,7 @@ static void steer_if_heir(struct vb_port *port)
 
 VB_COLD static void look_at_qp1(struct vb_port *port, uint64_t now_ns)
 {
-	vb_qp1_look(port->qp1, now_ns);
+	vb_qp1_receive_mail(port->qp1, now_ns);
 	steer_if_heir(port);
 }
 
@@ -376,9 +376,9 @@ static void glance_at_qp1(struct vb_port *port, uint64_t now_ns, uint32_t weight
 		return;
 	port->glances_without_qp1 = 0;
 	port->asked_address = (struct vb_gid){ 0 }; /* addresses come and go … */
-	vb_own_ports_grow_old(port->own_ports, now_ns); /* … and ports */
+	vb_own_ports_expire(port->own_ports, now_ns); /* … and ports */
 	if (port->neighbors)
-		vb_neighbors_bury(port->neighbors);
+		vb_neighbors_close_gone(port->neighbors);
 	look_at_qp1(port, now_ns);
 	if (vb_qp1_is_waiting(port->qp1))
 		take_unreachable(port, now_ns);
@@ -413,11 +413,11 @@ bool vb_port_turn(struct vb_port *port, uint64_t now_ns)
 {
 	bool moved = receive_from_shm_links(port, now_ns);
 
-	vb_udp_look_everywhere(port->udp);
+	vb_udp_read_others_next(port->udp);
 	moved |= receive_from_wire(port, now_ns);
 	moved |= receive_from_members(port, now_ns);
 	glance_at_qp1(port, now_ns, GLANCES_A_TURN);
-	let_timers_fire(port, now_ns);
+	expire_timers(port, now_ns);
 	moved |= drive_qp1(port, now_ns);
 	return transmit(port, now_ns) || moved;
 }
@@ -445,7 +445,7 @@ bool vb_port_glance(struct vb_port *port, uint64_t now_ns)
 	if (now_ns == port->glanced_ns) /* no deadline can have passed since */
 		return moved;
 	port->glanced_ns = now_ns;
-	let_timers_fire(port, now_ns);
+	expire_timers(port, now_ns);
 	return drive_qp1(port, now_ns) || moved;
 }
 

@@ -36,7 +36,7 @@ struct vb_port {
 	struct vb_frame handed[VB_MEMBER_BATCH]; /* for one other process, or from others */
 	uint32_t handed_count;
 	uint32_t handed_to;
-	bool has_told_of_drops;
+	bool has_logged_drops;
 	/* source port of the last packet, and its index among the link's sources */
 	uint16_t last_port;
 	uint32_t last_index;

@@ -116,7 +116,7 @@ vb_err vb_qp1_plug_in(struct vb_qp1 *qp1)
 	qp1->box.box = vb_mail_open(&qp1->user_id, VB_MAIL_LINKS);
 	qp1->box.fd = qp1->box.box ? vb_mail_fd(qp1->box.box) : -1;
 	if (qp1->epoll < 0 || qp1->box.fd < 0 || !claim_box(qp1) ||
-	    !vb_qp1_add_source(qp1, &qp1->box, EPOLLIN) || !vb_qp1_begin_life(qp1)) {
+	    !vb_qp1_add_source(qp1, &qp1->box, EPOLLIN) || !vb_qp1_open_liveness(qp1)) {
 		vb_qp1_unplug(qp1);
 		return VB_ENOMEM;
 	}
@@ -126,7 +126,7 @@ vb_err vb_qp1_plug_in(struct vb_qp1 *qp1)
 
 void vb_qp1_unplug(struct vb_qp1 *qp1)
 {
-	vb_qp1_end_life(qp1);
+	vb_qp1_close_liveness(qp1);
 	vb_qp1_close_names(qp1);
 	vb_qp1_forget_watches(qp1);
 	vb_qp1_remove_source(qp1, &qp1->box);
@@ -134,6 +134,12 @@ void vb_qp1_unplug(struct vb_qp1 *qp1)
 	qp1->epoll = -1;
 	qp1->queue_count = 0;
 	qp1->dispatch_ns = VB_NEVER;
+}
+
+void vb_qp1_drop_lost_links(struct vb_qp1 *qp1)
+{
+	if (qp1->box.box)
+		vb_mail_drop_lost_links(qp1->box.box);
 }
 
 bool vb_qp1_is_intact(const struct vb_qp1 *qp1)
@@ -150,8 +156,8 @@ void vb_qp1_inherit(struct vb_qp1 *qp1)
 
 /* --- its user --------------------------------------------------------------------------------- */
 
-vb_err vb_qp1_attach(struct vb_qp1 *qp1, const struct vb_gsi_user *user,
-		     struct vb_gsi_place *place_out)
+vb_err vb_qp1_attach(struct vb_qp1 *qp1, const struct vb_qp1_user *user,
+		     struct vb_qp1_config *place_out)
 {
 	struct vb_qp1 *nobody = NULL;
 	vb_err err;
@@ -166,7 +172,7 @@ vb_err vb_qp1_attach(struct vb_qp1 *qp1, const struct vb_gsi_user *user,
 	qp1->user = *user;
 	qp1->is_attached = true;
 	vb_qp1_open_names(qp1); /* a process that has taken over already has some */
-	*place_out = (struct vb_gsi_place){
+	*place_out = (struct vb_qp1_config){
 		.id_prefix = qp1->number,
 		.id_prefix_bits = ID_PREFIX_BITS,
 		.ca_guid = vb_guid(),
@@ -199,12 +205,12 @@ void vb_qp1_forget_user(struct vb_qp1 *qp1)
 void vb_qp1_kick(struct vb_qp1 *qp1)
 {
 	qp1->has_user = qp1->is_attached;
-	vb_qp1_stir(qp1);
+	vb_qp1_request_send(qp1);
 }
 
-void vb_qp1_stir(struct vb_qp1 *qp1)
+void vb_qp1_request_send(struct vb_qp1 *qp1)
 {
-	qp1->is_stirred = true;
+	qp1->is_send_requested = true;
 }
 
 /* --- what arrives ----------------------------------------------------------------------------- */
@@ -225,7 +231,7 @@ enum vb_cm_verdict vb_qp1_offer(struct vb_qp1 *qp1, uint64_t now_ns,
 		return vb_qp1_interpret(qp1, letter, meant) ? VB_CM_NOT_MINE : VB_CM_MALFORMED;
 	verdict = qp1->user.receive(qp1->user.owner, &letter->flow, letter->source, letter->bytes,
 				    VB_MAD_SIZE, now_ns, meant);
-	vb_qp1_stir(qp1);
+	vb_qp1_request_send(qp1);
 	return verdict;
 }
 
@@ -267,7 +273,7 @@ void vb_qp1_on_unreachable(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_
 	if (!qp1->has_user)
 		return;
 	qp1->user.on_unreachable(qp1->user.owner, address, now_ns);
-	vb_qp1_stir(qp1);
+	vb_qp1_request_send(qp1);
 }
 
 void vb_qp1_on_removal(struct vb_qp1 *qp1, const struct ibv_device *device)
@@ -305,8 +311,8 @@ static bool is_letters(const struct vb_qp1 *qp1, const struct vb_mail *mail)
 				       letters->count * sizeof(letters->letters[0]);
 }
 
-bool vb_qp1_look_into(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_mail_box *box,
-		      const struct vb_qp1_name *name)
+bool vb_qp1_receive_from_box(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_mail_box *box,
+			     const struct vb_qp1_name *name)
 {
 	struct vb_mail mail;
 
@@ -315,22 +321,23 @@ bool vb_qp1_look_into(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_mail_box *b
 			return false;
 		if (is_letters(qp1, &mail))
 			vb_qp1_on_letters(qp1, now_ns, &qp1->message, name);
-		else if (kind_of(qp1, &mail) == VB_QP1_LIVES && !name)
-			vb_qp1_on_lives(qp1, &qp1->message, &mail);
+		else if (kind_of(qp1, &mail) == VB_QP1_PRESENCE && !name)
+			vb_qp1_on_presence(qp1, &qp1->message, &mail);
 		vb_mail_close_fds(&mail);
 	}
 	return true;
 }
 
-static void look_at(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_source *source)
+static void serve_source(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_source *source)
 {
 	switch (source->kind) {
 	case VB_QP1_BOX:
-		(void)vb_qp1_look_into(qp1, now_ns, source->box, NULL);
+		(void)vb_qp1_receive_from_box(qp1, now_ns, source->box, NULL);
 		break;
 	case VB_QP1_DOOR:
-		(void)vb_qp1_look_into(qp1, now_ns, source->box,
-				       VB_CONTAINER(source, struct vb_qp1_door, source)->name);
+		(void)vb_qp1_receive_from_box(
+			qp1, now_ns, source->box,
+			VB_CONTAINER(source, struct vb_qp1_door, source)->name);
 		break;
 	case VB_QP1_WATCH:
 		vb_qp1_on_watch(qp1, now_ns, VB_CONTAINER(source, struct vb_qp1_watch, source));
@@ -338,7 +345,7 @@ static void look_at(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_source *s
 	}
 }
 
-void vb_qp1_look(struct vb_qp1 *qp1, uint64_t now_ns)
+void vb_qp1_receive_mail(struct vb_qp1 *qp1, uint64_t now_ns)
 {
 	struct epoll_event events[SOURCES_AT_ONCE];
 	long count;
@@ -347,7 +354,7 @@ void vb_qp1_look(struct vb_qp1 *qp1, uint64_t now_ns)
 		return;
 	count = syscall(SYS_epoll_pwait, qp1->epoll, events, SOURCES_AT_ONCE, 0, NULL, 0);
 	for (long i = 0; i < count; i++)
-		look_at(qp1, now_ns, events[i].data.ptr);
+		serve_source(qp1, now_ns, events[i].data.ptr);
 }
 
 /* --- time and sending ------------------------------------------------------------------------- */
@@ -357,14 +364,14 @@ VB_COLD void vb_qp1_expire(struct vb_qp1 *qp1, uint64_t now_ns)
 	if (qp1->has_user && qp1->user_ns <= now_ns) {
 		qp1->user.expire(qp1->user.owner, now_ns);
 		qp1->user_ns = qp1->user.deadline(qp1->user.owner);
-		vb_qp1_stir(qp1);
+		vb_qp1_request_send(qp1);
 	}
 	if (is_listening(qp1) && now_ns - qp1->claimed_ns >= CLAIM_WHEN_LISTENING_NS)
 		claim(qp1, now_ns);
 	if (qp1->closes_ns <= now_ns)
 		vb_qp1_end_closed_names(qp1, now_ns);
 	if (qp1->farewell_ns <= now_ns)
-		vb_qp1_say_farewells(qp1, now_ns);
+		vb_qp1_send_farewells(qp1, now_ns);
 	if (qp1->dispatch_ns <= now_ns)
 		vb_qp1_dispatch(qp1, now_ns);
 }
@@ -382,14 +389,14 @@ uint32_t vb_qp1_transmit(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_slot *sl
 	uint32_t count = 0;
 	struct vb_cm_mad mad;
 
-	if (!qp1->is_stirred || now_ns < qp1->send_ns)
+	if (!qp1->is_send_requested || now_ns < qp1->send_ns)
 		return 0;
 	while (count < most && take_mad(qp1, &mad))
 		vb_nic_build_mad(qp1->nic, &mad.flow, mad.qpn, mad.bytes, &slots[count++]);
 	if (count == most)
 		qp1->send_ns = now_ns + SEND_PAUSE_NS; /* there may be more */
 	else
-		qp1->is_stirred = false;
+		qp1->is_send_requested = false;
 	if (qp1->has_user)
 		qp1->user_ns = qp1->user.deadline(qp1->user.owner);
 	if (count && now_ns - qp1->claimed_ns >= CLAIM_WHEN_SENDING_NS)
@@ -399,7 +406,7 @@ uint32_t vb_qp1_transmit(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_slot *sl
 
 bool vb_qp1_is_sending(const struct vb_qp1 *qp1)
 {
-	return qp1->is_stirred || qp1->farewell_ns != VB_NEVER;
+	return qp1->is_send_requested || qp1->farewell_ns != VB_NEVER;
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -414,5 +421,5 @@ uint64_t vb_qp1_deadline(const struct vb_qp1 *qp1)
 
 	if (is_listening(qp1))
 		deadline = earlier(deadline, qp1->claimed_ns + CLAIM_WHEN_LISTENING_NS);
-	return qp1->is_stirred ? earlier(deadline, qp1->send_ns) : deadline;
+	return qp1->is_send_requested ? earlier(deadline, qp1->send_ns) : deadline;
 }

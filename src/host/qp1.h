@@ -11,7 +11,7 @@
 #define VB_HOST_QP1_H
 
 #include "base/err.h"
-#include "host/gsi.h"
+#include "host/qp1_user.h"
 #include "nic/frame.h"
 #include "nic/nic.h"
 
@@ -32,18 +32,20 @@ void vb_qp1_destroy(struct vb_qp1 *qp1);
 VB_MUST_USE vb_err vb_qp1_plug_in(struct vb_qp1 *qp1);
 void vb_qp1_unplug(struct vb_qp1 *qp1);
 bool vb_qp1_is_intact(const struct vb_qp1 *qp1);
+/* Forgets connections of its mail whose descriptors the program has closed. */
+void vb_qp1_drop_lost_links(struct vb_qp1 *qp1);
 
 /* To be called in a forked child, where QP 1 has no user. */
 void vb_qp1_inherit(struct vb_qp1 *qp1);
 
 /* --- driving ---------------------------------------------------------------------------------- */
 
-/* Takes a frame for QP 1 (vb_nic_is_mad()). */
+/* Takes a frame for QP 1 (vb_nic_is_for_qp1()). */
 void vb_qp1_receive(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_frame *frame);
 
 /* Takes what other processes have sent, when the descriptor is readable or the caller polls. */
 int vb_qp1_fd(const struct vb_qp1 *qp1);
-void vb_qp1_look(struct vb_qp1 *qp1, uint64_t now_ns);
+void vb_qp1_receive_mail(struct vb_qp1 *qp1, uint64_t now_ns);
 
 /*
  * Whether the MADs of the host must be steered to this member before anything more is sent. Either
@@ -74,15 +76,15 @@ uint32_t vb_qp1_transmit(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_slot *sl
  * Requests that wait for a process to listen again are refused at the next dispatch, because this
  * process leaves.
  */
-void vb_qp1_hold_no_more(struct vb_qp1 *qp1);
+void vb_qp1_release_held(struct vb_qp1 *qp1);
 /* When vb_qp1_expire() or vb_qp1_transmit() has something to do; 0: now. */
 uint64_t vb_qp1_deadline(const struct vb_qp1 *qp1);
 
 /* --- its user --------------------------------------------------------------------------------- */
 
-/* See host/gsi.h. VB_EBUSY: the process already has a user. */
-VB_MUST_USE vb_err vb_qp1_attach(struct vb_qp1 *qp1, const struct vb_gsi_user *user,
-				 struct vb_gsi_place *place_out);
+/* See host/qp1_user.h. VB_EBUSY: the process already has a user. */
+VB_MUST_USE vb_err vb_qp1_attach(struct vb_qp1 *qp1, const struct vb_qp1_user *user,
+				 struct vb_qp1_config *place_out);
 /* MADs that the user still has are lost: the caller must drive QP 1 first. */
 void vb_qp1_detach(struct vb_qp1 *qp1);
 bool vb_qp1_has_user(const struct vb_qp1 *qp1);
@@ -94,7 +96,7 @@ void vb_qp1_kick(struct vb_qp1 *qp1);
  * The process ends and has not detached: notifies the peers of its connections. The caller drives
  * QP 1 while it is sending.
  */
-void vb_qp1_part(struct vb_qp1 *qp1, uint64_t now_ns);
+void vb_qp1_begin_own_farewells(struct vb_qp1 *qp1, uint64_t now_ns);
 /* Whether MADs, or last messages, wait to be sent. */
 bool vb_qp1_is_sending(const struct vb_qp1 *qp1);
 

@@ -31,22 +31,22 @@
 
 /* --- our own life ----------------------------------------------------------------------------- */
 
-static void tell(const struct vb_qp1 *qp1, uint32_t number, bool is_new)
+static void send_presence(const struct vb_qp1 *qp1, uint32_t number, bool is_new)
 {
 	struct vb_mail_name to = vb_qp1_box_name(&qp1->user_id, number);
-	struct vb_qp1_lives lives = { .kind = VB_QP1_LIVES,
-				      .is_new = is_new,
-				      .number = qp1->number,
-				      .token = qp1->life.token };
+	struct vb_qp1_presence lives = { .kind = VB_QP1_PRESENCE,
+					 .is_new = is_new,
+					 .number = qp1->number,
+					 .token = qp1->life.token };
 	struct iovec part = { &lives, sizeof(lives) };
 
 	if (vb_fd_is_ours(qp1->life.others_end))
 		(void)vb_mail_send_fds(qp1->box.box, &to, &part, &qp1->life.others_end, 1);
 }
 
-bool vb_qp1_begin_life(struct vb_qp1 *qp1)
+bool vb_qp1_open_liveness(struct vb_qp1 *qp1)
 {
-	struct vb_qp1_life *life = &qp1->life;
+	struct vb_qp1_liveness *life = &qp1->life;
 	int ends[2];
 
 	if (getrandom(&life->token, sizeof(life->token), 0) != sizeof(life->token))
@@ -56,17 +56,17 @@ bool vb_qp1_begin_life(struct vb_qp1 *qp1)
 		return vb_fd_own(-errno) >= 0;
 	life->own_end = vb_fd_own(ends[0]);
 	life->others_end = vb_fd_own(ends[1]);
-	vb_mail_look(qp1->box.box);
+	vb_mail_refresh_list(qp1->box.box);
 	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
 		struct vb_mail_name to = vb_qp1_box_name(&qp1->user_id, number);
 
 		if (number != qp1->number && vb_mail_is_listed(qp1->box.box, &to))
-			tell(qp1, number, true);
+			send_presence(qp1, number, true);
 	}
 	return true;
 }
 
-void vb_qp1_end_life(struct vb_qp1 *qp1)
+void vb_qp1_close_liveness(struct vb_qp1 *qp1)
 {
 	vb_fd_close(qp1->life.own_end);
 	vb_fd_close(qp1->life.others_end);
@@ -74,7 +74,7 @@ void vb_qp1_end_life(struct vb_qp1 *qp1)
 }
 
 /* Leaves the message that waits at the others' end. */
-static bool leave_message(const struct vb_qp1_life *life, int rows_fd)
+static bool leave_message(const struct vb_qp1_liveness *life, int rows_fd)
 {
 	struct vb_qp1_rows_of rows = { VB_QP1_ROWS_OF, sizeof(struct vb_cm_row), VB_QP1_ROWS };
 	struct iovec part = { &rows, sizeof(rows) };
@@ -85,14 +85,14 @@ static bool leave_message(const struct vb_qp1_life *life, int rows_fd)
 	return is_left;
 }
 
-static bool map_rows(struct vb_qp1_life *life, int rows_fd)
+static bool map_rows(struct vb_qp1_liveness *life, int rows_fd)
 {
 	life->rows = vb_expanse_map(rows_fd, ROWS_BYTES, PROT_READ | PROT_WRITE, 0);
 	return life->rows;
 }
 
 /* Files may not be that large: no other process has the rows. */
-static bool keep_rows_to_ourselves(struct vb_qp1_life *life)
+static bool keep_rows_to_ourselves(struct vb_qp1_liveness *life)
 {
 	char limits[VB_LIMIT_TEXT_MAX];
 
@@ -129,7 +129,7 @@ vb_err vb_qp1_open_rows(struct vb_qp1 *qp1)
  */
 void vb_qp1_close_rows(struct vb_qp1 *qp1)
 {
-	struct vb_qp1_life *life = &qp1->life;
+	struct vb_qp1_liveness *life = &qp1->life;
 	struct vb_qp1_rows_of rows;
 	struct vb_mail mail;
 
@@ -145,7 +145,7 @@ void vb_qp1_close_rows(struct vb_qp1 *qp1)
 
 void vb_qp1_forget_rows(struct vb_qp1 *qp1)
 {
-	struct vb_qp1_life *life = &qp1->life;
+	struct vb_qp1_liveness *life = &qp1->life;
 
 	if (life->rows &&
 	    mmap(life->rows, ROWS_BYTES, PROT_READ | PROT_WRITE,
@@ -193,16 +193,16 @@ void vb_qp1_forget_watches(struct vb_qp1 *qp1)
 }
 
 /* At this end there is always something to read: only the closing of the other end counts. */
-void vb_qp1_on_lives(struct vb_qp1 *qp1, const void *bytes, struct vb_mail *mail)
+void vb_qp1_on_presence(struct vb_qp1 *qp1, const void *bytes, struct vb_mail *mail)
 {
 	struct vb_qp1_watch *watch;
-	struct vb_qp1_lives lives;
+	struct vb_qp1_presence lives;
 
 	if (mail->length != sizeof(lives) || mail->fd_count != 1)
 		return;
 	memcpy(&lives, bytes, sizeof(lives));
 	if (lives.is_new && lives.number < VB_MEMBER_COUNT && lives.number != qp1->number)
-		tell(qp1, lives.number, false);
+		send_presence(qp1, lives.number, false);
 	if (is_watched(qp1, lives.token))
 		return;
 	watch = add_watch(qp1, mail->fds[0]);
@@ -273,7 +273,8 @@ void vb_qp1_on_watch(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_watch *w
  * Returns the number of rows read. They are read, not mapped: another process may have made the
  * file shorter.
  */
-static uint32_t say_some(struct vb_qp1 *qp1, struct vb_qp1_watch *watch, bool *has_spoken)
+static uint32_t send_some_farewells(struct vb_qp1 *qp1, struct vb_qp1_watch *watch,
+				    bool *has_spoken)
 {
 	struct vb_cm_row rows[ROWS_AT_ONCE];
 	static const struct vb_cm_row none;
@@ -284,8 +285,8 @@ static uint32_t say_some(struct vb_qp1 *qp1, struct vb_qp1_watch *watch, bool *h
 	for (uint32_t i = 0; i < count; i++) {
 		if (rows[i].state == none.state)
 			continue;
-		vb_cm_farewell(qp1->machine, &rows[i]);
-		vb_qp1_stir(qp1);
+		vb_cm_send_farewell(qp1->machine, &rows[i]);
+		vb_qp1_request_send(qp1);
 		*has_spoken = true;
 	}
 	watch->row_next += count;
@@ -293,17 +294,17 @@ static uint32_t say_some(struct vb_qp1 *qp1, struct vb_qp1_watch *watch, bool *h
 }
 
 /* True when all messages are sent. */
-static bool go_on(struct vb_qp1 *qp1, struct vb_qp1_watch *watch)
+static bool continue_farewells(struct vb_qp1 *qp1, struct vb_qp1_watch *watch)
 {
 	bool has_spoken = false;
 
 	for (uint32_t i = 0; i < ROUNDS_AT_ONCE && !has_spoken; i++)
-		if (!say_some(qp1, watch, &has_spoken))
+		if (!send_some_farewells(qp1, watch, &has_spoken))
 			return true;
 	return false;
 }
 
-void vb_qp1_say_farewells(struct vb_qp1 *qp1, uint64_t now_ns)
+void vb_qp1_send_farewells(struct vb_qp1 *qp1, uint64_t now_ns)
 {
 	qp1->farewell_ns = VB_NEVER;
 	for (struct vb_list_node *node = qp1->watches.next; node != &qp1->watches;
@@ -314,14 +315,14 @@ void vb_qp1_say_farewells(struct vb_qp1 *qp1, uint64_t now_ns)
 			continue;
 		/* For the rest of it, or the next one. */
 		qp1->farewell_ns = now_ns + FAREWELL_PAUSE_NS;
-		if (go_on(qp1, watch))
+		if (continue_farewells(qp1, watch))
 			end_watch(qp1, watch);
 		return;
 	}
 }
 
 /* At the end of the process we do for ourselves what other processes would do for us. */
-void vb_qp1_part(struct vb_qp1 *qp1, uint64_t now_ns)
+void vb_qp1_begin_own_farewells(struct vb_qp1 *qp1, uint64_t now_ns)
 {
 	struct vb_qp1_watch *watch;
 	int process_fd;

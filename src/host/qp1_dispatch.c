@@ -23,7 +23,7 @@ struct vb_mail_name vb_qp1_box_name(const struct vb_mail_user *user_id, uint32_t
 {
 	char text[16];
 
-	snprintf(text, sizeof(text), "gsi/%u", number);
+	snprintf(text, sizeof(text), "qp1/%u", number);
 	return vb_mail_name(user_id, text);
 }
 
@@ -131,7 +131,7 @@ static enum fate send_to_owner(struct vb_qp1 *qp1, const struct vb_qp1_queued *r
 /* The MAD does not name its target: the process that knows its sender takes it. */
 static enum fate send_to_all(struct vb_qp1 *qp1, const struct vb_qp1_queued *run, uint32_t count)
 {
-	vb_mail_look(qp1->box.box);
+	vb_mail_refresh_list(qp1->box.box);
 	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
 		struct vb_mail_name to = vb_qp1_box_name(&qp1->user_id, number);
 
@@ -181,7 +181,7 @@ static uint32_t count_run(const struct vb_qp1 *qp1, uint32_t first)
 static void refuse(struct vb_qp1 *qp1, const struct vb_qp1_letter *letter)
 {
 	vb_cm_refuse(qp1->machine, &letter->flow, letter->source, letter->bytes, VB_MAD_SIZE);
-	vb_qp1_stir(qp1);
+	vb_qp1_request_send(qp1);
 }
 
 /*
@@ -197,8 +197,8 @@ static bool take_in(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_queued *q
 }
 
 /* Decides about a MAD that was not sent. True if it stays in the queue. */
-static bool settle(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_queued *queued,
-		   enum fate fate)
+static bool decide_fate(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_queued *queued,
+			enum fate fate)
 {
 	bool is_old = now_ns - queued->letter.arrived_ns >= VB_QP1_PATIENCE_NS;
 
@@ -224,14 +224,14 @@ void vb_qp1_dispatch(struct vb_qp1 *qp1, uint64_t now_ns)
 		count = count_run(qp1, first);
 		fate = send_run(qp1, &qp1->queue[first], count);
 		for (uint32_t i = first; i < first + count && fate != SENT; i++)
-			if (settle(qp1, now_ns, &qp1->queue[i], fate))
+			if (decide_fate(qp1, now_ns, &qp1->queue[i], fate))
 				qp1->queue[kept++] = qp1->queue[i];
 	}
 	qp1->queue_count = kept;
 	qp1->dispatch_ns = kept ? now_ns + RETRY_NS : VB_NEVER;
 }
 
-void vb_qp1_hold_no_more(struct vb_qp1 *qp1)
+void vb_qp1_release_held(struct vb_qp1 *qp1)
 {
 	vb_qp1_close_names(qp1);
 	for (uint32_t i = 0; i < qp1->queue_count; i++)

@@ -12,7 +12,7 @@
 #include "base/list.h"
 #include "base/timer.h"
 #include "host/mail.h"
-#include "nic/gsi.h"
+#include "nic/qp1_packet.h"
 
 #define VB_QP1_LETTERS_MAX 24 /* in a message: the kernel queues few of them for a socket */
 #define VB_QP1_QUEUE_MAX 1024
@@ -37,12 +37,11 @@ struct vb_qp1_letter {
 
 enum vb_qp1_message_kind {
 	VB_QP1_LETTERS = 0x76623201,
-	VB_QP1_ASKS = 0x76623202, /* which other processes make connections? */
 	/*
 	 * The sender lives: comes with a descriptor that signals its death, because the other end
 	 * then closes.
 	 */
-	VB_QP1_LIVES = 0x76623205,
+	VB_QP1_PRESENCE = 0x76623205,
 	VB_QP1_ROWS_OF = 0x76623204, /* the message found at that descriptor */
 };
 
@@ -52,7 +51,7 @@ struct vb_qp1_letters {
 	struct vb_qp1_letter letters[VB_QP1_LETTERS_MAX];
 };
 
-struct vb_qp1_lives {
+struct vb_qp1_presence {
 	uint32_t kind;
 	uint32_t is_new; /* and asks which others live */
 	uint32_t number; /* of the sender */
@@ -114,7 +113,7 @@ struct vb_qp1_watch {
 };
 
 /* How other processes learn of our death. */
-struct vb_qp1_life {
+struct vb_qp1_liveness {
 	uint64_t token;
 	struct vb_cm_row *rows;
 	int own_end; /* closed by the kernel when we die … */
@@ -143,11 +142,11 @@ struct vb_qp1 {
 
 	bool is_attached;
 	bool has_user; /* and the user has a machine: its functions may be called */
-	struct vb_gsi_user user;
+	struct vb_qp1_user user;
 	uint64_t user_ns; /* its deadline */
-	struct vb_qp1_life life;
+	struct vb_qp1_liveness life;
 
-	bool is_stirred; /* there may be MADs to send … */
+	bool is_send_requested; /* there may be MADs to send … */
 	uint64_t send_ns; /* … but not before this */
 
 	struct vb_qp1_queued *queue;
@@ -159,7 +158,7 @@ struct vb_qp1 {
 /* --- qp1.c --- */
 
 /* There may be MADs to send. */
-void vb_qp1_stir(struct vb_qp1 *qp1);
+void vb_qp1_request_send(struct vb_qp1 *qp1);
 /* The user's functions are no longer called. */
 void vb_qp1_forget_user(struct vb_qp1 *qp1);
 
@@ -172,8 +171,8 @@ enum vb_cm_verdict vb_qp1_offer(struct vb_qp1 *qp1, uint64_t now_ns,
 				const struct vb_qp1_letter *letter, struct vb_cm_meaning *meant);
 
 /* Takes some of the mail in a box, or at the door of a name. False when there is no more. */
-bool vb_qp1_look_into(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_mail_box *box,
-		      const struct vb_qp1_name *name);
+bool vb_qp1_receive_from_box(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_mail_box *box,
+			     const struct vb_qp1_name *name);
 
 /* --- qp1_dispatch.c --- */
 
@@ -190,7 +189,7 @@ void vb_qp1_on_letters(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_
 
 struct vb_mail_name vb_qp1_box_name(const struct vb_mail_user *user_id, uint32_t number);
 
-/* --- qp1_names.c --- */
+/* --- qp1_services.c --- */
 
 /*
  * The service that a closed name covers: a port, in any space. Programs that have talked over a
@@ -215,8 +214,8 @@ void vb_qp1_end_closed_names(struct vb_qp1 *qp1, uint64_t now_ns);
 /* --- qp1_death.c --- */
 
 /* The other processes learn that we live, and we learn of them. */
-VB_MUST_USE bool vb_qp1_begin_life(struct vb_qp1 *qp1);
-void vb_qp1_end_life(struct vb_qp1 *qp1);
+VB_MUST_USE bool vb_qp1_open_liveness(struct vb_qp1 *qp1);
+void vb_qp1_close_liveness(struct vb_qp1 *qp1);
 
 /* The rows of a user: other processes read them when we have died. */
 VB_MUST_USE vb_err vb_qp1_open_rows(struct vb_qp1 *qp1);
@@ -224,9 +223,9 @@ void vb_qp1_close_rows(struct vb_qp1 *qp1);
 /* To be called in a forked child: other processes do not see what it writes there. */
 void vb_qp1_forget_rows(struct vb_qp1 *qp1);
 
-void vb_qp1_on_lives(struct vb_qp1 *qp1, const void *bytes, struct vb_mail *mail);
+void vb_qp1_on_presence(struct vb_qp1 *qp1, const void *bytes, struct vb_mail *mail);
 void vb_qp1_on_watch(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_watch *watch);
-void vb_qp1_say_farewells(struct vb_qp1 *qp1, uint64_t now_ns);
+void vb_qp1_send_farewells(struct vb_qp1 *qp1, uint64_t now_ns);
 void vb_qp1_forget_watches(struct vb_qp1 *qp1);
 
 #endif

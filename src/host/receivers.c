@@ -136,26 +136,26 @@ bool vb_receivers_find_last(uint32_t *number_out)
 	return is_found;
 }
 
-void vb_receivers_keep(void)
+void vb_receivers_lock(void)
 {
 	pthread_mutex_lock(&table.dropping);
 }
 
-void vb_receivers_keep_no_more(void)
+void vb_receivers_unlock(void)
 {
 	pthread_mutex_unlock(&table.dropping);
 }
 
 void vb_receivers_drop(uint32_t number)
 {
-	vb_receivers_keep();
+	vb_receivers_lock();
 	pthread_mutex_lock(&table.lock);
 	if (vb_receivers_set_has(&table.held, number)) {
 		forget(number);
 		vb_udp_receiver_close(table.fds[number]);
 	}
 	pthread_mutex_unlock(&table.lock);
-	vb_receivers_keep_no_more();
+	vb_receivers_unlock();
 }
 
 /* Other threads may have held the locks. */

@@ -47,13 +47,13 @@ int vb_receivers_fd(uint32_t number);
 
 /*
  * vb_receivers_find_last() finds the last number, if the table also has sockets of all numbers
- * before it. vb_receivers_drop() closes a socket; between vb_receivers_keep() and
- * vb_receivers_keep_no_more() it waits, so that the caller can use descriptors.
+ * before it. vb_receivers_drop() closes a socket; between vb_receivers_lock() and
+ * vb_receivers_unlock() it waits, so that the caller can use descriptors.
  */
 bool vb_receivers_find_last(uint32_t *number_out);
 void vb_receivers_drop(uint32_t number);
-void vb_receivers_keep(void);
-void vb_receivers_keep_no_more(void);
+void vb_receivers_lock(void);
+void vb_receivers_unlock(void);
 
 struct vb_receivers_set vb_receivers_held(void);
 uint32_t vb_receivers_count(void);

@@ -141,7 +141,7 @@ VB_COLD static void send_again(int signal, siginfo_t *info)
  * Keeps a signal until the program's own mask is restored. A second one is lost; the kernel keeps
  * only one as well.
  */
-static void keep(int signal, const siginfo_t *info)
+static void hold_signal(int signal, const siginfo_t *info)
 {
 	*sent_of(signal) =
 		(struct sent){ info->si_code, info->si_pid, info->si_uid, info->si_value };
@@ -312,7 +312,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	if (vb_guard_catch(info, context))
 		return;
 	if (!is_fault(signal, info) && own.held & BIT(signal))
-		keep(signal, info);
+		hold_signal(signal, info);
 	else
 		pass_on(signal, info, context);
 }

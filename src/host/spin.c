@@ -52,7 +52,7 @@ static uint32_t count_running(void)
 	return count;
 }
 
-bool vb_spin_has_cpu(struct vb_spin *spin, uint64_t now_ns)
+bool vb_spin_look_for_cpu(struct vb_spin *spin, uint64_t now_ns)
 {
 	uint32_t running;
 
@@ -72,7 +72,7 @@ void vb_spin_on_packet(struct vb_spin *spin)
 	spin->vain_count = 0;
 }
 
-void vb_spin_on_vain(struct vb_spin *spin)
+void vb_spin_on_timeout(struct vb_spin *spin)
 {
 	spin->soon_count = 0;
 	if (spin->vain_count < VAIN_MAX)

@@ -36,11 +36,11 @@ void vb_spin_on_sleep(struct vb_spin *spin, uint64_t slept_ns, bool is_woken);
 /* Whether the recent packets justify polling … */
 bool vb_spin_is_earned(const struct vb_spin *spin, uint64_t now_ns);
 /* … and whether there is a CPU for it: asked again now and then while the polling lasts. */
-bool vb_spin_has_cpu(struct vb_spin *spin, uint64_t now_ns);
+bool vb_spin_look_for_cpu(struct vb_spin *spin, uint64_t now_ns);
 
 /* The result: a packet came in time; none came; another thread had the CPU meanwhile. */
 void vb_spin_on_packet(struct vb_spin *spin);
-void vb_spin_on_vain(struct vb_spin *spin);
+void vb_spin_on_timeout(struct vb_spin *spin);
 void vb_spin_on_loss(struct vb_spin *spin, uint64_t now_ns);
 
 #endif

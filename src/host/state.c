@@ -113,8 +113,8 @@ static void add_counts(struct text *text, const struct vb_nic *nic,
 		    counters->drops[VB_DROP_COPY]);
 }
 
-void vb_state_tell(const struct vb_nic *nic, const struct vb_neighbors *neighbors,
-		   struct vb_member *member)
+void vb_state_report(const struct vb_nic *nic, const struct vb_neighbors *neighbors,
+		     struct vb_member *member)
 {
 	struct text text = { .bytes = vb_heap_alloc(1, VB_STATE_TEXT_MAX) };
 	const struct vb_qp *qp;

@@ -20,8 +20,8 @@ struct vb_member;
 struct vb_neighbors;
 
 /* Answers the process that has asked. `neighbors` may be NULL. */
-void vb_state_tell(const struct vb_nic *nic, const struct vb_neighbors *neighbors,
-		   struct vb_member *member);
+void vb_state_report(const struct vb_nic *nic, const struct vb_neighbors *neighbors,
+		     struct vb_member *member);
 /*
  * The reason for a QP's path: "shared memory, …" or "wire: …"; NULL for a QP that is not connected,
  * or a UD QP, which chooses a path for each packet.

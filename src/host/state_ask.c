@@ -19,7 +19,7 @@ struct vb_mail_box *vb_state_ask(uint32_t *asked_count_out)
 	*asked_count_out = 0;
 	if (!box)
 		return NULL;
-	vb_mail_look(box);
+	vb_mail_refresh_list(box);
 	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
 		struct vb_mail_name name = vb_member_name(&user, number);
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-bool vb_stopped_is(pid_t pid)
+bool vb_process_is_stopped(pid_t pid)
 {
 	char path[32], text[512];
 	const char *end;

@@ -9,6 +9,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-bool vb_stopped_is(pid_t pid);
+bool vb_process_is_stopped(pid_t pid);
 
 #endif

@@ -103,7 +103,7 @@ static void publish(struct vb_ring_writer *writer, uint32_t length, uint32_t siz
  * polls. The reader's CPU has had them since the last round, and fetching them takes longer than
  * filling them. At this point no thread waits for it.
  */
-static void get_lines_ahead(const struct vb_ring_writer *writer, uint32_t size)
+static void prefetch_cache_lines(const struct vb_ring_writer *writer, uint32_t size)
 {
 	if (size > AHEAD_MAX || free_bytes(writer) < size)
 		return;
@@ -139,7 +139,7 @@ void vb_ring_commit(struct vb_ring_writer *writer, uint32_t length)
 	uint32_t size = size_of(length);
 
 	publish(writer, length, size);
-	get_lines_ahead(writer, size);
+	prefetch_cache_lines(writer, size);
 }
 
 static bool is_committed(const struct vb_ring_reader *reader)

@@ -174,7 +174,7 @@ uint32_t vb_udp_receive(struct vb_udp *udp, struct vb_udp_datagram *out, uint32_
 void vb_udp_allow_flow(struct vb_udp *udp, bool is_allowed);
 
 /* The next vb_udp_receive() looks at all sockets: for a caller that sleeps if it finds nothing. */
-void vb_udp_look_everywhere(struct vb_udp *udp);
+void vb_udp_read_others_next(struct vb_udp *udp);
 
 /*
  * Joins a multicast group on the link's interface; joining more than once is the same as once.

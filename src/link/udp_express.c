@@ -217,7 +217,7 @@ bool vb_udp_express_takes(const struct vb_udp_express *express,
 }
 
 /* The number that the kernel reports replaces ours. */
-VB_COLD static void count_anew(struct vb_udp *udp, struct vb_udp_source *source)
+VB_COLD static void recheck_number(struct vb_udp *udp, struct vb_udp_source *source)
 {
 	struct vb_udp_express *express = &source->express;
 	uint16_t expected = express->next_ip_id;
@@ -245,7 +245,7 @@ void vb_udp_express_on_sent(struct vb_udp *udp, struct vb_udp_source *source, ui
 	express->next_ip_id = (uint16_t)(express->next_ip_id + sent);
 	express->sent_since_check += sent;
 	if (sent < handed_over)
-		count_anew(udp, source);
+		recheck_number(udp, source);
 	else if (express->sent_since_check >= CHECKED_AFTER)
 		udp->is_express_work_due = true;
 }
@@ -257,7 +257,7 @@ VB_COLD void vb_udp_express_work(struct vb_udp *udp)
 		struct vb_udp_source *source = &udp->sources[i];
 
 		if (source->express.is_open && source->express.sent_since_check >= CHECKED_AFTER)
-			count_anew(udp, source);
+			recheck_number(udp, source);
 		if (source->express.is_open)
 			vb_udp_cut_tell(udp, source->express.socket.fd, &source->express.cut);
 		if (is_worth_express(udp, source))

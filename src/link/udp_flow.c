@@ -125,7 +125,7 @@ void vb_udp_flow_notice(struct vb_udp *udp, const struct vb_udp_datagram *datagr
 
 /* --- receiving -------------------------------------------------------------------------------- */
 
-void vb_udp_look_everywhere(struct vb_udp *udp)
+void vb_udp_read_others_next(struct vb_udp *udp)
 {
 	udp->flow.taken = OTHERS_EVERY;
 }

@@ -98,7 +98,7 @@ struct vb_udp_address vb_udp_group(const struct vb_udp *udp, uint32_t index)
 	return udp->groups[index].address;
 }
 
-int vb_udp_next_to_read(struct vb_udp *udp)
+int vb_udp_choose_next_socket(struct vb_udp *udp)
 {
 	uint32_t index = udp->group_turn++ % (udp->group_count + 1);
 

@@ -95,7 +95,7 @@ struct vb_udp_inbox {
 	alignas(struct cmsghdr) uint8_t control[VB_UDP_RX_BATCH][VB_UDP_RX_CONTROL];
 	uint8_t *bytes;
 	uint32_t wish; /* number to ask the kernel for */
-	bool was_vain; /* the kernel had none the last time */
+	bool was_empty; /* the kernel had none the last time */
 	bool is_by_flow; /* the messages came by the connected receive socket … */
 	bool is_named; /* … and still carry their sender */
 	uint32_t count; /* messages present … */
@@ -156,7 +156,7 @@ int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
 int vb_udp_socket_open_flow(const struct vb_udp_address *address, uint16_t port,
 			    uint32_t receive_buffer_length);
 uint16_t vb_udp_socket_port(int fd);
-void vb_udp_socket_wish_receive_buffer(int fd, uint32_t length); /* 0: none */
+void vb_udp_socket_set_receive_buffer(int fd, uint32_t length); /* 0: none */
 int vb_udp_socket_tell_class(int fd, int family);
 /* No thread reads the socket: the kernel need not keep what arrives. */
 int vb_udp_socket_refuse_input(int fd);
@@ -172,7 +172,8 @@ VB_MUST_USE vb_err vb_udp_inbox_init(struct vb_udp_inbox *inbox, uint32_t datagr
 void vb_udp_inbox_fini(struct vb_udp_inbox *inbox);
 
 /* udp_group.c */
-int vb_udp_next_to_read(struct vb_udp *udp); /* the unicast socket and those of groups, in turns */
+int vb_udp_choose_next_socket(
+	struct vb_udp *udp); /* the unicast socket and those of groups, in turns */
 void vb_udp_leave_all(struct vb_udp *udp);
 
 /* udp_flow.c */

@@ -70,7 +70,8 @@ static uint32_t ask_others(struct vb_udp *udp)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i <= udp->group_count && !count; i++) {
-		int result = ask_kernel(udp, vb_udp_next_to_read(udp), sizeof(union vb_udp_name));
+		int result =
+			ask_kernel(udp, vb_udp_choose_next_socket(udp), sizeof(union vb_udp_name));
 
 		count = result < 0 ? 0 : (uint32_t)result;
 	}
@@ -89,11 +90,11 @@ static uint32_t ask_flow(struct vb_udp *udp)
 }
 
 /* Getting all that was requested, after nothing, may be chance, as in a ping-pong. */
-static uint32_t next_wish(struct vb_udp_inbox *box, uint32_t count)
+static uint32_t adapt_batch_length(struct vb_udp_inbox *box, uint32_t count)
 {
-	uint32_t wish = count == box->wish && !box->was_vain ? 2 * count : max32(count, 1);
+	uint32_t wish = count == box->wish && !box->was_empty ? 2 * count : max32(count, 1);
 
-	box->was_vain = !count;
+	box->was_empty = !count;
 	return min32(wish, VB_UDP_RX_BATCH);
 }
 
@@ -108,7 +109,7 @@ static void refill(struct vb_udp *udp)
 	box->is_named = !box->is_by_flow || udp->flow.is_mixed;
 	if (box->is_by_flow)
 		count = ask_flow(udp);
-	box->wish = next_wish(box, count);
+	box->wish = adapt_batch_length(box, count);
 	box->count = count;
 	box->next = 0;
 	udp->counters[VB_UDP_RX_MESSAGES] += count;

@@ -109,7 +109,7 @@ void vb_udp_receiver_adopt(int fd, uint32_t receive_buffer_length)
 	int unused = 0;
 
 	(void)vb_sys_setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof(unused));
-	vb_udp_socket_wish_receive_buffer(fd, receive_buffer_length);
+	vb_udp_socket_set_receive_buffer(fd, receive_buffer_length);
 	throw_away(fd);
 }
 

@@ -80,7 +80,8 @@ static void append_ipv6(const struct vb_udp *udp, struct msghdr *header,
 }
 
 /* Fills in header `index` of the outbox; false if these sockets cannot reach such an address. */
-static bool address_header(struct vb_udp *udp, uint32_t index, const struct vb_udp_message *message)
+static bool fill_addressed_header(struct vb_udp *udp, uint32_t index,
+				  const struct vb_udp_message *message)
 {
 	struct vb_udp_outbox *box = &udp->outbox;
 	struct msghdr *header = &box->headers[index].msg_hdr;
@@ -107,7 +108,7 @@ static struct iovec *writable(const struct iovec *iovecs)
 }
 
 /* A connected socket knows its destination. */
-static void express_header(struct vb_udp *udp, uint32_t index)
+static void fill_connected_header(struct vb_udp *udp, uint32_t index)
 {
 	udp->outbox.headers[index].msg_hdr =
 		(struct msghdr){ .msg_control = udp->outbox.control[index] };
@@ -122,8 +123,8 @@ static bool fill_header(struct vb_udp *udp, uint32_t index, const struct vb_udp_
 	if (message->is_express && !vb_udp_express_takes(express, message, index))
 		return false;
 	if (message->is_express)
-		express_header(udp, index);
-	else if (!address_header(udp, index, message))
+		fill_connected_header(udp, index);
+	else if (!fill_addressed_header(udp, index, message))
 		return false;
 	header->msg_iov = writable(message->iovecs);
 	header->msg_iovlen = message->iovec_count;
@@ -289,7 +290,7 @@ static uint32_t fill_segments(struct vb_udp *udp, const struct vb_udp_message *m
 		if (!cut_segment(&cut, message->segment_length, &segment))
 			return count;
 		VB_CHECK(count < VB_UDP_SEGMENTS_MAX);
-		if (!address_header(udp, count, message))
+		if (!fill_addressed_header(udp, count, message))
 			return 0;
 		udp->outbox.headers[count].msg_hdr.msg_iov = segment.msg_iov;
 		udp->outbox.headers[count].msg_hdr.msg_iovlen = segment.msg_iovlen;
@@ -336,8 +337,8 @@ VB_COLD static uint32_t send_split(struct vb_udp *udp, const struct vb_udp_messa
 /* --- messages --------------------------------------------------------------------------------- */
 
 /* Returns 1 when the first message is finished, 0 when it must wait. */
-VB_COLD static uint32_t on_refused(struct vb_udp *udp, const struct vb_udp_message *message,
-				   int error)
+VB_COLD static uint32_t handle_refusal(struct vb_udp *udp, const struct vb_udp_message *message,
+				       int error)
 {
 	uint64_t sent = udp->counters[VB_UDP_TX_DATAGRAMS];
 	uint32_t taken;
@@ -376,10 +377,10 @@ static uint32_t send_run(struct vb_udp *udp, const struct vb_udp_message *messag
 	int result;
 
 	if (!filled)
-		return on_refused(udp, messages, EAFNOSUPPORT);
+		return handle_refusal(udp, messages, EAFNOSUPPORT);
 	result = transmit(udp, &source->socket, udp->outbox.headers, filled);
 	if (result < 0)
-		return on_refused(udp, messages, -result);
+		return handle_refusal(udp, messages, -result);
 	count_run(udp, messages, (uint32_t)result);
 	for (int i = 0; i < result; i++)
 		vb_udp_express_notice(udp, &messages[i]);
@@ -417,7 +418,7 @@ static uint32_t send_express(struct vb_udp *udp, const struct vb_udp_message *me
 	return 1;
 }
 
-static bool may_go(const struct vb_udp *udp, const struct vb_udp_message *message)
+static bool is_destination_allowed(const struct vb_udp *udp, const struct vb_udp_message *message)
 {
 	struct vb_udp_address destination = message->destination;
 
@@ -431,8 +432,8 @@ static bool may_go(const struct vb_udp *udp, const struct vb_udp_message *messag
  * The number of messages, from the first on, with a permitted destination. Consecutive ones mostly
  * take the same path.
  */
-static uint32_t count_that_may_go(const struct vb_udp *udp, const struct vb_udp_message *messages,
-				  uint32_t count)
+static uint32_t count_allowed(const struct vb_udp *udp, const struct vb_udp_message *messages,
+			      uint32_t count)
 {
 	uint32_t passed = 0;
 
@@ -441,7 +442,7 @@ static uint32_t count_that_may_go(const struct vb_udp *udp, const struct vb_udp_
 	while (passed < count && ((passed && !memcmp(messages[passed].destination.ip,
 						     messages[passed - 1].destination.ip,
 						     sizeof(messages->destination.ip))) ||
-				  may_go(udp, &messages[passed])))
+				  is_destination_allowed(udp, &messages[passed])))
 		passed++;
 	return passed;
 }
@@ -452,8 +453,7 @@ uint32_t vb_udp_send(struct vb_udp *udp, const struct vb_udp_message *messages, 
 
 	while (taken < count) {
 		const struct vb_udp_message *next = &messages[taken];
-		uint32_t passed =
-			count_that_may_go(udp, next, min32(count - taken, VB_UDP_TX_BATCH));
+		uint32_t passed = count_allowed(udp, next, min32(count - taken, VB_UDP_TX_BATCH));
 		uint32_t done = 1;
 
 		if (!passed)

@@ -109,7 +109,7 @@ static uint16_t free_port(int family)
 }
 
 /* Exceeds the system's limit if permitted; otherwise goes as far as the limit. */
-void vb_udp_socket_wish_receive_buffer(int fd, uint32_t length)
+void vb_udp_socket_set_receive_buffer(int fd, uint32_t length)
 {
 	int value = (int)length;
 
@@ -128,7 +128,7 @@ int vb_udp_socket_open_receiver(int family, const struct vb_udp_config *config)
 			     sizeof(receiver_options) / sizeof(receiver_options[0]));
 	if (result < 0)
 		goto close_fd;
-	vb_udp_socket_wish_receive_buffer(fd, config->receive_buffer_length);
+	vb_udp_socket_set_receive_buffer(fd, config->receive_buffer_length);
 	result = bind_to_port(fd, family, config->port ? config->port : free_port(family));
 	if (result < 0)
 		goto close_fd;
@@ -172,7 +172,7 @@ static int open_at(const struct vb_udp_address *address, uint16_t port,
 		result = set_options(fd, family, more, more_count);
 	if (result < 0)
 		goto close_fd;
-	vb_udp_socket_wish_receive_buffer(fd, receive_buffer_length);
+	vb_udp_socket_set_receive_buffer(fd, receive_buffer_length);
 	result = vb_sys_bind(fd, &name, vb_udp_address_store(address, port, family, &name));
 	if (result < 0)
 		goto close_fd;

@@ -179,7 +179,7 @@ static void free_connection(struct vb_cm_connection *connection)
 	vb_heap_free(connection);
 }
 
-void vb_cm_settle(struct vb_cm_connection *connection)
+void vb_cm_free_if_over(struct vb_cm_connection *connection)
 {
 	bool is_over = connection->self.state == VB_CM_CLOSED ||
 		       connection->self.state == VB_CM_IDLE;
@@ -244,7 +244,7 @@ static void take_from(struct vb_cm_connection *connection, struct vb_cm_mad *mad
 	vb_list_remove(&connection->sending);
 	if (connection->is_request_due)
 		vb_list_append(&cm->sending, &connection->sending);
-	vb_cm_settle(connection);
+	vb_cm_free_if_over(connection);
 }
 
 bool vb_cm_take_mad(struct vb_cm *cm, struct vb_cm_mad *mad)

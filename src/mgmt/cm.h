@@ -94,7 +94,7 @@ enum vb_cm_state {
 
 /*
  * One connection, published for other processes of the host: the data needed to notify its peer
- * that the connection is over (vb_cm_farewell()). A row holds no pointers. A row with an odd
+ * that the connection is over (vb_cm_send_farewell()). A row holds no pointers. A row with an odd
  * generation is being written, or was being written when its process died.
  */
 struct vb_cm_row {
@@ -171,7 +171,7 @@ void vb_cm_refuse(struct vb_cm *cm, const struct vb_flow *flow, vb_qpn source, c
  * Notifies the peer of a dead process's connection that the connection is over, once, by a DREQ,
  * DREP or REJ as its state demands. The contents of the row are not trusted.
  */
-void vb_cm_farewell(struct vb_cm *cm, const struct vb_cm_row *row);
+void vb_cm_send_farewell(struct vb_cm *cm, const struct vb_cm_row *row);
 
 /*
  * No one receives messages at that address (its port is closed, or the host does not exist):

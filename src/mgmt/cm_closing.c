@@ -43,7 +43,7 @@ static void withdraw(struct vb_cm_connection *connection)
 	connection->is_orphan = true;
 	connection->events = 0;
 	vb_list_remove(&connection->talking);
-	vb_cm_settle(connection);
+	vb_cm_free_if_over(connection);
 }
 
 static void on_rejected(struct vb_cm_connection *connection, const struct vb_cm_arrival *arrival)
@@ -87,7 +87,7 @@ static void on_rejected(struct vb_cm_connection *connection, const struct vb_cm_
 	}
 	keep_closing(connection, arrival);
 	vb_cm_note_event(connection, VB_CM_REJECTED);
-	vb_cm_settle(connection);
+	vb_cm_free_if_over(connection);
 }
 
 bool vb_cm_on_rej(struct vb_cm *cm, const struct vb_cm_arrival *arrival)

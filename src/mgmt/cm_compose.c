@@ -83,7 +83,7 @@ struct vb_mad vb_cm_compose_dreq(const struct vb_cm *cm, const struct vb_cm_row 
 	return mad;
 }
 
-bool vb_cm_compose_parting(const struct vb_cm *cm, const struct vb_cm_row *row, struct vb_mad *mad)
+bool vb_cm_compose_farewell(const struct vb_cm *cm, const struct vb_cm_row *row, struct vb_mad *mad)
 {
 	switch ((enum vb_cm_state)row->state) {
 	case VB_CM_REQ_SENT:

@@ -256,14 +256,14 @@ void vb_cm_hang_up(struct vb_cm_connection *connection, uint64_t now_ns)
 	send_dreq(connection, &mad, now_ns);
 }
 
-static void part(struct vb_cm_connection *connection, uint64_t now_ns)
+static void send_farewell(struct vb_cm_connection *connection, uint64_t now_ns)
 {
 	struct vb_cm_sidr refusal = { .status = VB_MAD_SIDR_REJECTED };
 	struct vb_mad mad;
 
 	if (connection->self.state == VB_CM_DREQ_SENT)
 		return; /* continues until the DREP */
-	if (vb_cm_compose_parting(connection->cm, &connection->self, &mad)) {
+	if (vb_cm_compose_farewell(connection->cm, &connection->self, &mad)) {
 		if (mad.kind == VB_MAD_REJ)
 			reject(connection, &mad, now_ns);
 		else if (mad.kind == VB_MAD_DREQ)
@@ -285,6 +285,6 @@ void vb_cm_connection_destroy(struct vb_cm_connection *connection, uint64_t now_
 	connection->owner = NULL;
 	connection->events = 0;
 	vb_list_remove(&connection->talking);
-	part(connection, now_ns);
-	vb_cm_settle(connection);
+	send_farewell(connection, now_ns);
+	vb_cm_free_if_over(connection);
 }

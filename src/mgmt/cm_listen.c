@@ -20,7 +20,7 @@ static uint32_t family_of(const struct vb_cm_meaning *meaning)
 						  : VB_CM_RAW;
 }
 
-static bool takes(const struct vb_cm_service *service, const struct vb_cm_meaning *meaning)
+static bool is_for_service(const struct vb_cm_service *service, const struct vb_cm_meaning *meaning)
 {
 	return service->id == meaning->service && service->takes & family_of(meaning) &&
 	       (vb_gid_is_zero(&service->address) ||
@@ -36,7 +36,7 @@ struct vb_cm_listener *vb_cm_listener_find(const struct vb_cm *cm,
 	     node = node->next) {
 		struct vb_cm_listener *listener = VB_CONTAINER(node, struct vb_cm_listener, node);
 
-		if (!takes(&listener->service, meaning))
+		if (!is_for_service(&listener->service, meaning))
 			continue;
 		if (!vb_gid_is_zero(&listener->service.address))
 			return listener;
@@ -135,7 +135,7 @@ bool vb_cm_had_listener(const struct vb_cm *cm, const struct vb_cm_meaning *mean
 	for (uint32_t i = 0; i < VB_CM_CLOSED_LISTENERS; i++) {
 		const struct vb_cm_closed *closed = &cm->closed[i];
 
-		if (takes(&closed->service, meaning) && now_ns - closed->time_ns <= ago_ns)
+		if (is_for_service(&closed->service, meaning) && now_ns - closed->time_ns <= ago_ns)
 			return true;
 	}
 	return false;

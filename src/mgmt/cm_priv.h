@@ -128,7 +128,7 @@ struct vb_cm_arrival {
 /* Makes a connection without an owner, in IDLE, with an ID. NULL: no memory or no slot. */
 struct vb_cm_connection *vb_cm_connection_make(struct vb_cm *cm);
 /* Frees an orphan with no work left. The caller must not touch it afterwards. */
-void vb_cm_settle(struct vb_cm_connection *connection);
+void vb_cm_free_if_over(struct vb_cm_connection *connection);
 
 /* --- cm_index.c ------------------------------------------------------------------------------- */
 
@@ -183,7 +183,8 @@ struct vb_mad vb_cm_compose_rej(const struct vb_cm *cm, const struct vb_cm_row *
 struct vb_mad vb_cm_compose_mra(const struct vb_cm_row *row, enum vb_mad_about about);
 struct vb_mad vb_cm_compose_dreq(const struct vb_cm *cm, const struct vb_cm_row *row);
 /* The message that the peer must get when this end goes away: REJ, DREQ or DREP. False: none. */
-bool vb_cm_compose_parting(const struct vb_cm *cm, const struct vb_cm_row *row, struct vb_mad *mad);
+bool vb_cm_compose_farewell(const struct vb_cm *cm, const struct vb_cm_row *row,
+			    struct vb_mad *mad);
 VB_MUST_USE vb_err vb_cm_put_private(struct vb_mad *mad, const struct vb_cm_private *private_data);
 /* Puts the addresses first, if there are any. */
 VB_MUST_USE vb_err vb_cm_put_private_ip(struct vb_mad *mad, const struct vb_service_ip *ip,

@@ -85,10 +85,10 @@ void vb_cm_refuse_arrival(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 	}
 }
 
-void vb_cm_farewell(struct vb_cm *cm, const struct vb_cm_row *row)
+void vb_cm_send_farewell(struct vb_cm *cm, const struct vb_cm_row *row)
 {
 	struct vb_mad mad;
 
-	if (row->generation % 2 == 0 && vb_cm_compose_parting(cm, row, &mad))
+	if (row->generation % 2 == 0 && vb_cm_compose_farewell(cm, row, &mad))
 		vb_cm_send_refusal(cm, &row->flow, row->peer_qpn, &mad);
 }

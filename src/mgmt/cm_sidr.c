@@ -92,6 +92,6 @@ bool vb_cm_on_sidr_rep(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 	memcpy(connection->opening, arrival->bytes, VB_MAD_SIZE);
 	vb_cm_close(connection);
 	vb_cm_note_event(connection, VB_CM_SIDR_RESPONSE);
-	vb_cm_settle(connection);
+	vb_cm_free_if_over(connection);
 	return true;
 }

@@ -182,7 +182,7 @@ void vb_cm_on_unreachable(struct vb_cm *cm, const struct vb_gid *address, uint64
 		if (!connection || !vb_gid_equal(&connection->self.flow.destination, address))
 			continue;
 		vb_cm_give_up(connection, now_ns);
-		vb_cm_settle(connection);
+		vb_cm_free_if_over(connection);
 	}
 }
 
@@ -198,12 +198,12 @@ static void on_timer(struct vb_cm_connection *connection, uint64_t now_ns)
 	if (connection->self.state == VB_CM_TIMEWAIT) {
 		vb_cm_close(connection);
 		vb_cm_note_event(connection, VB_CM_TIMEWAIT_EXIT);
-		vb_cm_settle(connection);
+		vb_cm_free_if_over(connection);
 		return;
 	}
 	if (!connection->retries_left) {
 		vb_cm_give_up(connection, now_ns);
-		vb_cm_settle(connection);
+		vb_cm_free_if_over(connection);
 		return;
 	}
 	connection->retries_left--;

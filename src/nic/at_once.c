@@ -32,7 +32,7 @@ static uint32_t add_ack(struct vb_qp *qp, struct vb_slot slots[2])
 	if (!vb_rc_owes_mere_ack(&qp->responder))
 		return 1;
 	if (qp->shm_link) {
-		vb_rc_let_ack_ride(qp, slots);
+		vb_rc_piggyback_ack(qp, slots);
 		return 1;
 	}
 	vb_rc_emit_ack(qp, &slots[1]);

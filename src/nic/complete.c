@@ -85,7 +85,7 @@ void vb_qp_complete_current(struct vb_qp *qp)
 	requester->send_index++;
 	requester->cursor = (struct vb_cursor){ 0, 0 };
 	vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_SUCCESS);
-	vb_rc_check_drained(qp);
+	vb_rc_report_drained(qp);
 }
 
 uint8_t vb_headers_of(const struct vb_flow *flow)

@@ -154,7 +154,7 @@ VB_COLD void vb_cq_on_overrun(struct vb_cq *cq, const struct vb_qp *qp)
 	vb_event_raise(cq->nic, &cq->source, VB_EVENT_CQ_ERR);
 }
 
-void vb_cq_look_if_armed(struct vb_cq *cq, bool solicited)
+void vb_cq_raise_if_armed(struct vb_cq *cq, bool solicited)
 {
 	uint32_t armed;
 
@@ -232,7 +232,7 @@ void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp)
 	atomic_store_explicit(&cq->produced, kept, memory_order_release);
 }
 
-void vb_cq_disown(struct vb_cq *cq, const struct vb_xrcd *xrcd)
+void vb_cq_forget_xrcd(struct vb_cq *cq, const struct vb_xrcd *xrcd)
 {
 	uint32_t end = atomic_load_explicit(&cq->produced, memory_order_relaxed);
 

@@ -60,7 +60,7 @@ static bool is_alone(const struct vb_qp *qp)
  * were alone were refused: then only one in many tries again. UC does not wait: its requests are
  * complete when they are sent.
  */
-static bool waits(struct vb_qp *qp)
+static bool decide_to_wait(struct vb_qp *qp)
 {
 	struct vb_requester *requester = &qp->requester;
 	const struct vb_wqe *before = vb_queue_wqe(&qp->sq, requester->send_index - 1);
@@ -240,7 +240,7 @@ enum vb_direct vb_qp_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe
 	    (wqe->opcode != VB_WR_WRITE && !qp->attr.reads_out))
 		return VB_DIRECT_REFUSED;
 	if (!is_alone(qp))
-		return waits(qp) ? VB_DIRECT_WAIT : VB_DIRECT_REFUSED;
+		return decide_to_wait(qp) ? VB_DIRECT_WAIT : VB_DIRECT_REFUSED;
 	if (qp->nic->direct_left < min32(wqe->length, VB_DIRECT_PART_MIN)) {
 		qp->nic->direct_left = 0; /* ends the turn for all QPs */
 		vb_qp_schedule(qp);

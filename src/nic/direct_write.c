@@ -75,7 +75,7 @@ static void complete(struct vb_qp *qp, const struct vb_send_request *request, ui
 	vb_nic_count(qp->nic, VB_COUNTER_DIRECT_PARTS);
 	if (qp->signal_all || request->flags & VB_SEND_SIGNALED)
 		vb_qp_complete_write(qp, index, request->wr_id, length);
-	vb_nic_settle(qp->nic);
+	vb_nic_fail_overruns(qp->nic);
 }
 
 bool vb_qp_write_at_once(struct vb_qp *qp, uint64_t now_ns, const struct vb_send_request *request)

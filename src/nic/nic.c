@@ -263,7 +263,7 @@ void vb_nic_begin(struct vb_nic *nic, uint64_t now_ns)
 		vb_list_remove(&qp->sent);
 		vb_unreliable_complete_sent(qp);
 	}
-	vb_nic_settle(nic);
+	vb_nic_fail_overruns(nic);
 }
 
 /* Takes the doorbells in the order in which they were rung. */
@@ -336,7 +336,7 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 	 * packets.
 	 */
 	if (!count)
-		vb_nic_settle(nic);
+		vb_nic_fail_overruns(nic);
 	return count;
 }
 
@@ -360,7 +360,7 @@ void vb_nic_expire(struct vb_nic *nic, uint64_t now_ns)
 			break;
 		}
 	}
-	vb_nic_settle(nic);
+	vb_nic_fail_overruns(nic);
 }
 
 uint64_t vb_nic_deadline(struct vb_nic *nic)
@@ -427,7 +427,7 @@ static void fail_users_of(struct vb_nic *nic, const struct vb_cq *cq)
 	}
 }
 
-void vb_nic_settle(struct vb_nic *nic)
+void vb_nic_fail_overruns(struct vb_nic *nic)
 {
 	/* Failing a QP fills its other CQ with flushes, which may then overrun. */
 	while (vb_list_is_linked(&nic->overruns)) {

@@ -244,7 +244,7 @@ free_qp:
  * Takes a rung QP off the doorbell stack. Posting to a QP that is being destroyed is an error of
  * the program.
  */
-static void unring(struct vb_qp *qp)
+static void leave_doorbell(struct vb_qp *qp)
 {
 	struct vb_nic *nic = qp->nic;
 	struct vb_qp *stack;
@@ -270,7 +270,7 @@ vb_err vb_qp_destroy(struct vb_qp *qp)
 		return VB_EBUSY;
 	vb_qp_reset(qp);
 	vb_mw_unbind_all(qp);
-	unring(qp);
+	leave_doorbell(qp);
 	vb_list_remove(&qp->active);
 	vb_timer_remove(&nic->timers, &qp->timer);
 	nic->timer_count--;
@@ -307,7 +307,7 @@ void vb_qp_reset(struct vb_qp *qp)
 	qp->responder = (struct vb_responder){ 0 };
 	qp->responder.receive.copy = copy;
 	qp->responder.resources = resources;
-	atomic_store_explicit(&qp->has_told_no_credits, 0, memory_order_relaxed);
+	atomic_store_explicit(&qp->has_announced_no_credits, 0, memory_order_relaxed);
 	vb_qp_set_state(qp, VB_STATE_RESET);
 }
 
@@ -402,7 +402,7 @@ static bool emit_reliable(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn
 	if (has_request && (qp->has_replied || can_wait) && vb_rc_emit_request(qp, slot)) {
 		qp->has_replied = false;
 		if (slot->shm_link && vb_rc_owes_mere_ack(&qp->responder))
-			vb_rc_let_ack_ride(qp, slot);
+			vb_rc_piggyback_ack(qp, slot);
 		return true;
 	}
 	qp->has_replied = vb_rc_owes_reply(&qp->responder) && vb_rc_emit_reply(qp, slot);

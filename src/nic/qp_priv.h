@@ -39,7 +39,7 @@ struct vb_requester {
 	bool is_probing; /* the message under way was begun without credits */
 	uint8_t retries_left;
 	uint8_t rnr_retries_left;
-	bool drained_told; /* SQ_DRAINED was raised for this SQD */
+	bool has_raised_drained; /* SQ_DRAINED was raised for this SQD */
 	uint32_t credit_limit; /* the last message (SSN) that the peer has a receive for; 24 bits */
 	uint32_t next_ssn;
 	uint32_t reads_out; /* READs and atomics sent but not complete */
@@ -140,7 +140,7 @@ struct vb_qp {
 	uint8_t service; /* enum vb_service of its packets */
 	_Atomic uint8_t state; /* enum vb_qp_state; read by posting threads */
 	/* The peer knows that there are no receives; read by posting threads. */
-	_Atomic uint8_t has_told_no_credits;
+	_Atomic uint8_t has_announced_no_credits;
 	_Atomic uint8_t has_reach; /* `reach` is not NULL; read by posting threads */
 	uint8_t mtu_shift;
 	bool signal_all;

@@ -307,9 +307,9 @@ static void enter(struct vb_qp *qp, enum vb_qp_state to)
 		break;
 	case VB_STATE_SQD:
 		if (vb_qp_state_now(qp) != VB_STATE_SQD)
-			qp->requester.drained_told = false;
+			qp->requester.has_raised_drained = false;
 		vb_qp_set_state(qp, to);
-		vb_rc_check_drained(qp);
+		vb_rc_report_drained(qp);
 		break;
 	case VB_STATE_RTS:
 		vb_qp_set_state(qp, to);
@@ -336,7 +336,7 @@ vb_err vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t ma
 		qp->attr.sqd_notify = false; /* unless this transition itself asks for it */
 	apply(qp, attr, mask);
 	enter(qp, to);
-	vb_nic_settle(qp->nic);
+	vb_nic_fail_overruns(qp->nic);
 	return VB_OK;
 }
 

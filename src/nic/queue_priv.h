@@ -144,7 +144,7 @@ struct vb_cq {
 enum vb_armed { VB_ARMED_NOT = 0, VB_ARMED_SOLICITED = 1, VB_ARMED_NEXT = 2 };
 
 void vb_cq_on_overrun(struct vb_cq *cq, const struct vb_qp *qp);
-void vb_cq_look_if_armed(struct vb_cq *cq, bool solicited);
+void vb_cq_raise_if_armed(struct vb_cq *cq, bool solicited);
 
 /*
  * Returns the place for a completion of this QP, to be filled in and published; NULL: the CQ
@@ -172,7 +172,7 @@ static inline void vb_cq_show(struct vb_cq *cq, bool solicited)
 
 	atomic_store_explicit(&cq->produced, produced + 1, memory_order_release);
 	if (!cq->is_silent)
-		vb_cq_look_if_armed(cq, solicited);
+		vb_cq_raise_if_armed(cq, solicited);
 }
 
 void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp);
@@ -180,7 +180,7 @@ void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp);
  * The SRQ that led to this CQ goes away. Completions of this XRC domain's QPs stay, but no longer
  * refer to the QPs.
  */
-void vb_cq_disown(struct vb_cq *cq, const struct vb_xrcd *xrcd);
+void vb_cq_forget_xrcd(struct vb_cq *cq, const struct vb_xrcd *xrcd);
 void vb_cq_on_timer(struct vb_cq *cq);
 
 struct vb_srq {

@@ -52,7 +52,7 @@ void vb_rc_conclude_failure(struct vb_qp *qp);
 uint32_t vb_rc_flight_max(const struct vb_qp *qp);
 bool vb_rc_is_drained(const struct vb_qp *qp);
 /* SQD: raises the event once when nothing is under way any more. */
-void vb_rc_check_drained(struct vb_qp *qp);
+void vb_rc_report_drained(struct vb_qp *qp);
 
 /* rc_response.c */
 void vb_rc_on_response(struct vb_qp *qp, const struct vb_frame *frame,
@@ -84,7 +84,7 @@ bool vb_rc_emit_reply(struct vb_qp *qp, struct vb_slot *slot);
 /* Builds the ACK that is owed. */
 void vb_rc_emit_ack(struct vb_qp *qp, struct vb_slot *slot);
 /* Piggybacks the ACK that is owed on a request. */
-void vb_rc_let_ack_ride(struct vb_qp *qp, struct vb_slot *slot);
+void vb_rc_piggyback_ack(struct vb_qp *qp, struct vb_slot *slot);
 
 /* rc_resource.c */
 VB_MUST_USE vb_err vb_rc_resize_resources(struct vb_qp *qp, uint32_t count);

@@ -34,7 +34,7 @@ static uint32_t count_receives(const struct vb_qp *qp)
  * The same as a syndrome. A peer that learns of no receives waits until some are announced. So a
  * thread that posts a receive must be able to see that.
  */
-static uint8_t ack_syndrome(struct vb_qp *qp)
+static uint8_t announce_credits(struct vb_qp *qp)
 {
 	uint32_t count;
 
@@ -42,7 +42,7 @@ static uint8_t ack_syndrome(struct vb_qp *qp)
 		return VB_SYNDROME_ACK | VB_CREDIT_CODE_INVALID;
 	count = count_receives(qp);
 	if (!count) {
-		atomic_store_explicit(&qp->has_told_no_credits, 1, memory_order_relaxed);
+		atomic_store_explicit(&qp->has_announced_no_credits, 1, memory_order_relaxed);
 		/*
 		 * Pairs with the fence in vb_qp_post_recv(): either we see its receive, or it sees
 		 * that it must ring.
@@ -51,7 +51,7 @@ static uint8_t ack_syndrome(struct vb_qp *qp)
 		count = count_receives(qp);
 	}
 	if (count)
-		atomic_store_explicit(&qp->has_told_no_credits, 0, memory_order_relaxed);
+		atomic_store_explicit(&qp->has_announced_no_credits, 0, memory_order_relaxed);
 	return VB_SYNDROME_ACK | vb_credit_code(count);
 }
 
@@ -104,7 +104,7 @@ static enum vb_verdict build_read_response(struct vb_qp *qp, const struct vb_res
 		    read_response_op(vb_psn_equal(resource->next_psn, resource->run_psn), is_last),
 		    resource->next_psn, &packet);
 	packet.payload_length = min32(resource->run_length - offset, qp->attr.path_mtu);
-	packet.aeth = (struct vb_aeth){ ack_syndrome(qp), resource->msn };
+	packet.aeth = (struct vb_aeth){ announce_credits(qp), resource->msn };
 	vb_slot_begin(slot, &qp->flow, &packet);
 	verdict = add_read_data(qp, resource, offset, packet.payload_length, slot);
 	if (verdict == VB_PASS && !vb_slot_finish(qp->nic, slot, &packet))
@@ -119,7 +119,7 @@ static void build_result(struct vb_qp *qp, const struct vb_resource *resource, s
 
 	fill_header(qp, is_write ? VB_OP_READ_RESPONSE_ONLY : VB_OP_ATOMIC_ACKNOWLEDGE,
 		    resource->first_psn, &packet);
-	packet.aeth = (struct vb_aeth){ ack_syndrome(qp), resource->msn };
+	packet.aeth = (struct vb_aeth){ announce_credits(qp), resource->msn };
 	packet.atomic_result = resource->result;
 	vb_slot_begin(slot, &qp->flow, &packet);
 	VB_CHECK(vb_slot_finish(qp->nic, slot, &packet)); /* has no application memory in it */
@@ -172,17 +172,17 @@ static void build_acknowledge(struct vb_qp *qp, uint8_t syndrome, vb_psn psn, st
 void vb_rc_emit_ack(struct vb_qp *qp, struct vb_slot *slot)
 {
 	qp->responder.reply = VB_REPLY_NONE;
-	build_acknowledge(qp, ack_syndrome(qp), qp->responder.plain_psn, slot);
+	build_acknowledge(qp, announce_credits(qp), qp->responder.plain_psn, slot);
 }
 
-void vb_rc_let_ack_ride(struct vb_qp *qp, struct vb_slot *slot)
+void vb_rc_piggyback_ack(struct vb_qp *qp, struct vb_slot *slot)
 {
 	struct vb_responder *responder = &qp->responder;
 
 	slot->rider = (struct vb_rider){
 		.is_there = true,
 		.psn = responder->plain_psn,
-		.aeth = { ack_syndrome(qp), responder->msn },
+		.aeth = { announce_credits(qp), responder->msn },
 	};
 	responder->reply = VB_REPLY_NONE;
 }

@@ -231,7 +231,7 @@ static void execute_local(struct vb_qp *qp, struct vb_wqe *wqe)
 		vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_SUCCESS);
 	requester->send_index++;
 	requester->cursor = (struct vb_cursor){ 0, 0 };
-	vb_rc_check_drained(qp);
+	vb_rc_report_drained(qp);
 }
 
 /* The buffers for a response must be valid before the peer does anything. */
@@ -494,13 +494,14 @@ bool vb_rc_is_drained(const struct vb_qp *qp)
 	       !vb_qp_has_begun(qp, vb_queue_wqe(&qp->sq, requester->send_index));
 }
 
-void vb_rc_check_drained(struct vb_qp *qp)
+void vb_rc_report_drained(struct vb_qp *qp)
 {
 	struct vb_requester *requester = &qp->requester;
 
-	if (vb_qp_state_now(qp) != VB_STATE_SQD || requester->drained_told || !vb_rc_is_drained(qp))
+	if (vb_qp_state_now(qp) != VB_STATE_SQD || requester->has_raised_drained ||
+	    !vb_rc_is_drained(qp))
 		return;
-	requester->drained_told = true;
+	requester->has_raised_drained = true;
 	if (qp->attr.sqd_notify)
 		vb_event_raise(qp->nic, &qp->source, VB_EVENT_SQ_DRAINED);
 }

@@ -35,7 +35,7 @@ VB_COLD void vb_rc_refuse(struct vb_qp *qp, enum vb_verdict verdict, vb_psn psn)
 	vb_qp_schedule(qp);
 }
 
-static struct vb_resource *keep(struct vb_qp *qp, const struct vb_packet *packet)
+static struct vb_resource *keep_request(struct vb_qp *qp, const struct vb_packet *packet)
 {
 	struct vb_responder *responder = &qp->responder;
 	struct vb_resource *resource = vb_rc_claim_resource(responder);
@@ -78,7 +78,7 @@ static enum vb_verdict execute_read(struct vb_qp *qp, const struct vb_packet *pa
 		return VB_INVALID_REQUEST;
 	if (reth->length && vb_memory_resolve(qp->nic, &request, &memory) != VB_PASS)
 		return VB_ACCESS_REFUSED;
-	resource = keep(qp, packet);
+	resource = keep_request(qp, packet);
 	resource->rkey = reth->rkey;
 	resource->address = reth->address;
 	resource->length = reth->length;
@@ -110,7 +110,7 @@ static enum vb_verdict execute_atomic(struct vb_qp *qp, const struct vb_packet *
 		done = vb_dma_fetch_add(memory.address, atomic->swap_or_add, &old);
 	if (!done)
 		return VB_OPERATION_FAILED;
-	resource = keep(qp, packet);
+	resource = keep_request(qp, packet);
 	resource->result = old;
 	vb_nic_count(qp->nic, VB_COUNTER_RX_ATOMIC_REQUESTS);
 	return VB_PASS;
@@ -136,7 +136,7 @@ static enum vb_verdict execute_atomic_write(struct vb_qp *qp, const struct vb_fr
 	vb_payload_read(&payload, bytes, sizeof(bytes));
 	if (!vb_dma_atomic_store(memory.address, bytes))
 		return VB_OPERATION_FAILED;
-	keep(qp, packet);
+	keep_request(qp, packet);
 	vb_nic_count(qp->nic, VB_COUNTER_RX_ATOMIC_REQUESTS);
 	return VB_PASS;
 }
@@ -176,7 +176,7 @@ void vb_rc_on_receives(struct vb_qp *qp)
 {
 	const struct vb_responder *responder = &qp->responder;
 
-	if (!atomic_load_explicit(&qp->has_told_no_credits, memory_order_relaxed) ||
+	if (!atomic_load_explicit(&qp->has_announced_no_credits, memory_order_relaxed) ||
 	    vb_queue_posted(&qp->rq) == qp->rq.taken || responder->refusal)
 		return;
 	/* Only READs came for so long that this PSN could be taken for a new one. */

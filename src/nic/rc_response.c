@@ -83,7 +83,7 @@ static void on_progress(struct vb_qp *qp)
 		vb_rc_seek(qp, requester->unacked);
 	vb_rc_on_acknowledged(qp);
 	vb_rc_conclude_failure(qp);
-	vb_rc_check_drained(qp);
+	vb_rc_report_drained(qp);
 	if (vb_rc_has_request(qp))
 		vb_qp_schedule(qp);
 }
@@ -111,7 +111,7 @@ static void go_back(struct vb_qp *qp, enum vb_counter counter)
 }
 
 /* Acknowledges everything before `upto`; false if there is a gap, which has then been handled. */
-static bool settle_before(struct vb_qp *qp, vb_psn upto)
+static bool acknowledge_before(struct vb_qp *qp, vb_psn upto)
 {
 	struct vb_requester *requester = &qp->requester;
 	vb_psn before = requester->unacked;
@@ -173,7 +173,7 @@ static void on_nak(struct vb_qp *qp, const struct vb_packet *packet)
 {
 	uint8_t nak = vb_syndrome_code(packet->aeth.syndrome);
 
-	if (!settle_before(qp, packet->bth.psn))
+	if (!acknowledge_before(qp, packet->bth.psn))
 		return;
 	if (nak != VB_NAK_SEQUENCE) {
 		vb_rc_fail(qp, status_of_nak(qp, nak));
@@ -190,7 +190,7 @@ static void on_rnr_nak(struct vb_qp *qp, const struct vb_packet *packet)
 		vb_nic_drop(qp->nic, VB_DROP_NOT_OUR_RESPONSE); /* a copy of that RNR NAK */
 		return;
 	}
-	if (!settle_before(qp, packet->bth.psn))
+	if (!acknowledge_before(qp, packet->bth.psn))
 		return;
 	vb_nic_count(qp->nic, VB_COUNTER_RNR_NAK_RETRY_ERR);
 	if (!requester->rnr_retries_left) {
@@ -208,7 +208,7 @@ static void on_acknowledge(struct vb_qp *qp, const struct vb_packet *packet)
 {
 	switch (vb_syndrome_kind(packet->aeth.syndrome)) {
 	case VB_SYNDROME_ACK:
-		if (settle_before(qp, vb_psn_add(packet->bth.psn, 1)))
+		if (acknowledge_before(qp, vb_psn_add(packet->bth.psn, 1)))
 			take_credits(qp, &packet->aeth);
 		break;
 	case VB_SYNDROME_RNR_NAK:
@@ -289,7 +289,7 @@ static void on_result(struct vb_qp *qp, const struct vb_frame *frame,
 	enum vb_verdict verdict = VB_PASS;
 	const struct vb_wqe *wqe;
 
-	if (!settle_before(qp, packet->bth.psn))
+	if (!acknowledge_before(qp, packet->bth.psn))
 		return;
 	wqe = vb_queue_wqe(&qp->sq, requester->done_index);
 	switch ((enum vb_wr_opcode)wqe->opcode) {

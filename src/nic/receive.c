@@ -357,5 +357,5 @@ void vb_nic_receive(struct vb_nic *nic, uint64_t now_ns, const struct vb_frame *
 	vb_nic_begin(nic, now_ns);
 	for (uint32_t i = 0; i < count; i++)
 		receive_one(nic, &frames[i]);
-	vb_nic_settle(nic);
+	vb_nic_fail_overruns(nic);
 }

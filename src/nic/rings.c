@@ -315,7 +315,7 @@ enum vb_post_refusal vb_srq_check_recv(const struct vb_srq *srq,
 
 bool vb_qp_is_awaited(const struct vb_qp *qp)
 {
-	return atomic_load_explicit(&qp->has_told_no_credits, memory_order_relaxed);
+	return atomic_load_explicit(&qp->has_announced_no_credits, memory_order_relaxed);
 }
 
 vb_err vb_qp_post_recv(struct vb_qp *qp, const struct vb_recv_request *request)

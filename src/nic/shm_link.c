@@ -49,7 +49,7 @@ bool vb_qp_execute_at_once(struct vb_qp *qp, uint64_t now_ns)
 	nic->now_ns = now_ns;
 	nic->direct_left = VB_DIRECT_TURN;
 	is_done = vb_rc_execute_at_once(qp);
-	vb_nic_settle(nic);
+	vb_nic_fail_overruns(nic);
 	return is_done;
 }
 

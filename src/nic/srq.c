@@ -134,7 +134,7 @@ vb_err vb_srq_destroy(struct vb_srq *srq)
 	if (srq->xrcd) {
 		write_row(srq->pd->nic, srq->number % VB_SRQ_ROWS, NULL);
 		abandon_messages(srq);
-		vb_cq_disown(srq->cq, srq->xrcd);
+		vb_cq_forget_xrcd(srq->cq, srq->xrcd);
 		vb_list_remove(&srq->in_xrcd);
 		srq->xrcd->user_count--;
 		srq->cq->user_count--;

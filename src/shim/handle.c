@@ -120,7 +120,7 @@ int vb_handle_open(const struct vb_route *route, int flags)
 
 /* --- recognising ------------------------------------------------------------------------------ */
 
-bool vb_handle_exist(void)
+bool vb_handle_has_any(void)
 {
 	return atomic_load_explicit(&exist, memory_order_acquire);
 }
@@ -153,7 +153,7 @@ bool vb_handle_path(int fd, char path[PATH_MAX])
 	int errno_before = errno;
 	long length = -1;
 
-	if (fd < 0 || !vb_handle_exist())
+	if (fd < 0 || !vb_handle_has_any())
 		return false;
 	if (may_be_ours(fd)) {
 		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);

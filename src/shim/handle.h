@@ -20,7 +20,7 @@ int vb_handle_open(const struct vb_route *route, int flags);
  * True if this process has ever opened such a descriptor. Until then none of its descriptors needs
  * a closer look.
  */
-bool vb_handle_exist(void);
+bool vb_handle_has_any(void);
 /* False if the descriptor does not belong to the tree. Leaves errno unchanged. */
 bool vb_handle_path(int fd, char path[PATH_MAX]);
 

@@ -33,7 +33,7 @@ static void note_special(void)
 	__atomic_store_n(&vb_shim_has_special_memory, true, __ATOMIC_RELEASE);
 }
 
-static bool tell(enum vb_conversion_reason reason, const void *address, size_t length)
+static bool notify_adapter(enum vb_conversion_reason reason, const void *address, size_t length)
 {
 	vb_conversion_hook *hook = __atomic_load_n(&vb_shim_memory, __ATOMIC_ACQUIRE);
 	int errno_before = errno;
@@ -50,17 +50,17 @@ VB_EXPORT int munmap(void *address, size_t length)
 {
 	int result;
 
-	(void)tell(VB_CONVERSION_UNMAPS, address, length);
+	(void)notify_adapter(VB_CONVERSION_UNMAPS, address, length);
 	result = vb_next()->munmap(address, length);
-	(void)tell(VB_CONVERSION_UNMAPPED, address, length);
+	(void)notify_adapter(VB_CONVERSION_UNMAPPED, address, length);
 	return result;
 }
 
-static void tell_if_fixed(enum vb_conversion_reason reason, const void *address, size_t length,
-			  int flags)
+static void notify_if_fixed(enum vb_conversion_reason reason, const void *address, size_t length,
+			    int flags)
 {
 	if (flags & MAP_FIXED)
-		(void)tell(reason, address, length);
+		(void)notify_adapter(reason, address, length);
 }
 
 /* Notes the kinds of memory that the kernel's short list of mappings does not show. */
@@ -75,9 +75,9 @@ VB_EXPORT void *mmap(void *address, size_t length, int protection, int flags, in
 	void *memory;
 
 	note_kind(flags);
-	tell_if_fixed(VB_CONVERSION_UNMAPS, address, length, flags);
+	notify_if_fixed(VB_CONVERSION_UNMAPS, address, length, flags);
 	memory = vb_next()->mmap(address, length, protection, flags, fd, offset);
-	tell_if_fixed(VB_CONVERSION_UNMAPPED, address, length, flags);
+	notify_if_fixed(VB_CONVERSION_UNMAPPED, address, length, flags);
 	return memory;
 }
 
@@ -87,9 +87,9 @@ VB_EXPORT void *mmap64(void *address, size_t length, int protection, int flags, 
 	void *memory;
 
 	note_kind(flags);
-	tell_if_fixed(VB_CONVERSION_UNMAPS, address, length, flags);
+	notify_if_fixed(VB_CONVERSION_UNMAPS, address, length, flags);
 	memory = vb_next()->mmap64(address, length, protection, flags, fd, offset);
-	tell_if_fixed(VB_CONVERSION_UNMAPPED, address, length, flags);
+	notify_if_fixed(VB_CONVERSION_UNMAPPED, address, length, flags);
 	return memory;
 }
 
@@ -103,9 +103,9 @@ VB_EXPORT void *mremap(void *address, size_t length, size_t new_length, int flag
 		place = va_arg(arguments, void *);
 	va_end(arguments);
 	if (flags & MREMAP_FIXED)
-		(void)tell(VB_CONVERSION_CHANGES, place, new_length);
-	if (!tell(new_length > length ? VB_CONVERSION_GROWS : VB_CONVERSION_CHANGES, address,
-		  length)) {
+		(void)notify_adapter(VB_CONVERSION_CHANGES, place, new_length);
+	if (!notify_adapter(new_length > length ? VB_CONVERSION_GROWS : VB_CONVERSION_CHANGES,
+			    address, length)) {
 		errno = ENOMEM;
 		return MAP_FAILED;
 	}
@@ -143,46 +143,47 @@ VB_EXPORT int madvise(void *address, size_t length, int advice)
 	if (is_making_special(advice))
 		note_special();
 	if (!is_mere_hint(advice) && is_at_page(address))
-		(void)tell(is_emptying(advice) ? VB_CONVERSION_EMPTIES : VB_CONVERSION_CHANGES,
-			   address, length);
+		(void)notify_adapter(is_emptying(advice) ? VB_CONVERSION_EMPTIES
+							 : VB_CONVERSION_CHANGES,
+				     address, length);
 	return vb_next()->madvise(address, length, advice);
 }
 
 VB_EXPORT int mprotect(void *address, size_t length, int protection)
 {
-	(void)tell(VB_CONVERSION_CHANGES, address, length);
+	(void)notify_adapter(VB_CONVERSION_CHANGES, address, length);
 	return vb_next()->mprotect(address, length, protection);
 }
 
 VB_EXPORT int pkey_mprotect(void *address, size_t length, int protection, int key)
 {
 	note_special();
-	(void)tell(VB_CONVERSION_CHANGES, address, length);
+	(void)notify_adapter(VB_CONVERSION_CHANGES, address, length);
 	return vb_next()->pkey_mprotect(address, length, protection, key);
 }
 
 VB_EXPORT int mlock(const void *address, size_t length)
 {
-	(void)tell(VB_CONVERSION_CHANGES, address, length);
+	(void)notify_adapter(VB_CONVERSION_CHANGES, address, length);
 	return vb_next()->mlock(address, length);
 }
 
 VB_EXPORT int mlock2(const void *address, size_t length, unsigned flags)
 {
-	(void)tell(VB_CONVERSION_CHANGES, address, length);
+	(void)notify_adapter(VB_CONVERSION_CHANGES, address, length);
 	return vb_next()->mlock2(address, length, flags);
 }
 
 VB_EXPORT int mlockall(int flags)
 {
-	(void)tell(VB_CONVERSION_CHANGES, NULL, SIZE_MAX);
+	(void)notify_adapter(VB_CONVERSION_CHANGES, NULL, SIZE_MAX);
 	return vb_next()->mlockall(flags);
 }
 
 /* Does not run the handlers that fork() calls. */
 VB_EXPORT pid_t _Fork(void)
 {
-	(void)tell(VB_CONVERSION_COPIES, NULL, SIZE_MAX);
+	(void)notify_adapter(VB_CONVERSION_COPIES, NULL, SIZE_MAX);
 	return vb_next()->_Fork();
 }
 
@@ -196,7 +197,7 @@ VB_EXPORT int clone(int (*function)(void *), void *stack, int flags, void *argum
 		further[i] = va_arg(arguments, void *);
 	va_end(arguments);
 	if (!(flags & CLONE_VM))
-		(void)tell(VB_CONVERSION_COPIES, NULL, SIZE_MAX);
+		(void)notify_adapter(VB_CONVERSION_COPIES, NULL, SIZE_MAX);
 	return vb_next()->clone(function, stack, flags, argument, further[0], further[1],
 				further[2]);
 }

@@ -105,7 +105,7 @@ static bool add_srq(struct vb_world *world, struct vb_channel *channel, struct v
  * Finds another channel's SRQ on that machine; the channel's messages are made to fit into its
  * receives.
  */
-static bool find_srq(struct vb_world *world, struct vb_channel *channel, struct vb_channel_end *end)
+static bool join_srq(struct vb_world *world, struct vb_channel *channel, struct vb_channel_end *end)
 {
 	struct vb_node *node = world->nodes[end->node];
 
@@ -134,7 +134,7 @@ static bool add_srqs(struct vb_world *world, struct vb_channel *channel, uint32_
 		return side == 0 || (add_srq(world, channel, end, recv_cq) &&
 				     add_srq(world, channel, end, recv_cq));
 	if (!channel->options.has_srq ||
-	    (channel->options.shares_srq && find_srq(world, channel, end)))
+	    (channel->options.shares_srq && join_srq(world, channel, end)))
 		return true;
 	return add_srq(world, channel, end, recv_cq);
 }

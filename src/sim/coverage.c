@@ -80,7 +80,7 @@ static bool describe_count(const char *what, const char *name, uint64_t count, c
 }
 
 /* Subtracts `count` rows from *row if they come before it. */
-static bool is_in(uint32_t *row, uint32_t count)
+static bool seek_in_table(uint32_t *row, uint32_t count)
 {
 	if (*row < count)
 		return true;
@@ -93,34 +93,34 @@ bool vb_coverage_describe(const struct vb_coverage *coverage, uint32_t row, char
 {
 	const uint32_t statuses = VB_COVERAGE_TYPES * VB_COVERAGE_STATUSES;
 
-	if (is_in(&row, 1))
+	if (seek_in_table(&row, 1))
 		return describe_count("worlds", "", coverage->worlds, text, size);
-	if (is_in(&row, VB_MOOD_COUNT))
+	if (seek_in_table(&row, VB_MOOD_COUNT))
 		return describe_count("mood", vb_mood_describe((enum vb_fault_mood)row),
 				      coverage->moods[row], text, size);
-	if (is_in(&row, VB_FATE_COUNT))
+	if (seek_in_table(&row, VB_FATE_COUNT))
 		return describe_count(
 			"packets", row ? vb_fate_describe((enum vb_packet_fate)row) : "delivered",
 			coverage->fates[row], text, size);
-	if (is_in(&row, VB_COVERAGE_TYPES * VB_COVERAGE_OPCODES))
+	if (seek_in_table(&row, VB_COVERAGE_TYPES * VB_COVERAGE_OPCODES))
 		return describe_requests(coverage, row, text, size);
-	if (is_in(&row, statuses))
+	if (seek_in_table(&row, statuses))
 		return describe_table(coverage->send_statuses, row, "send", text, size);
-	if (is_in(&row, statuses))
+	if (seek_in_table(&row, statuses))
 		return describe_table(coverage->recv_statuses, row, "receive", text, size);
-	if (is_in(&row, VB_COVERAGE_EVENTS)) {
+	if (seek_in_table(&row, VB_COVERAGE_EVENTS)) {
 		text[0] = '\0';
 		return !coverage->events[row] ||
 		       describe_count("event", vb_event_describe((enum vb_event_kind)row),
 				      coverage->events[row], text, size);
 	}
-	if (is_in(&row, VB_FLAW_COUNT))
+	if (seek_in_table(&row, VB_FLAW_COUNT))
 		return describe_count("action", vb_flaw_name((enum vb_flaw)row),
 				      coverage->flaws[row], text, size);
-	if (is_in(&row, VB_COUNTER_COUNT))
+	if (seek_in_table(&row, VB_COUNTER_COUNT))
 		return describe_count("counter", vb_counter_name((enum vb_counter)row),
 				      coverage->counts[row], text, size);
-	if (is_in(&row, VB_DROP_COUNT))
+	if (seek_in_table(&row, VB_DROP_COUNT))
 		return describe_count("drop", vb_drop_name((enum vb_drop)row), coverage->drops[row],
 				      text, size);
 	return false;

@@ -83,7 +83,7 @@ static bool remote_holds(const struct vb_model_request *request, uint64_t key, u
 				request->length, wrong);
 }
 
-static void check_written(struct vb_model *model, uint32_t index)
+static void finish_write(struct vb_model *model, uint32_t index)
 {
 	struct vb_model_request *request = &model->requests[index];
 	struct vb_model_series *series =
@@ -143,7 +143,7 @@ static void on_success(struct vb_model *model, uint32_t index)
 		/* An unreliable write may arrive later or never: it is checked at the end. */
 		if (request->opens_remote && !request->remote->is_retired &&
 		    vb_model_is_reliable(&model->qps[request->qp]))
-			check_written(model, index);
+			finish_write(model, index);
 		break;
 	case VB_WR_COMPARE_SWAP:
 	case VB_WR_FETCH_ADD:
@@ -240,8 +240,8 @@ static const char *find_fault(const struct vb_model *model, const struct vb_mode
 		       : "a message changes only its length of the receive's buffer, but this address changed";
 }
 
-static void check_reliable(struct vb_model *model, uint32_t index,
-			   const struct vb_model_completion *completion)
+static void deliver_reliable(struct vb_model *model, uint32_t index,
+			     const struct vb_model_completion *completion)
 {
 	uint32_t message = vb_delivery_next_message(model, completion->qp);
 	struct vb_model_qp *sender;
@@ -289,8 +289,8 @@ static void note_arrival(struct vb_model_request *message, uint32_t receiver)
 	message->delivered++;
 }
 
-static void check_unreliable(struct vb_model *model, uint32_t index, uint32_t sender,
-			     const struct vb_model_completion *completion)
+static void deliver_unreliable(struct vb_model *model, uint32_t index, uint32_t sender,
+			       const struct vb_model_completion *completion)
 {
 	struct vb_model_qp *from = &model->qps[sender];
 	const struct vb_model_qp *to = &model->qps[completion->qp];
@@ -367,13 +367,13 @@ void vb_delivery_on_receive(struct vb_model *model, uint32_t index,
 
 	model->last_message = VB_MODEL_NONE;
 	if (vb_model_is_reliable(receiver)) {
-		check_reliable(model, index, completion);
+		deliver_reliable(model, index, completion);
 	} else if (receiver->type == VB_QP_UC) {
-		check_unreliable(model, index, receiver->peer, completion);
+		deliver_unreliable(model, index, receiver->peer, completion);
 	} else if (completion->source_qp == VB_MODEL_NONE) {
 		vb_model_report(model, index, "a UD receive names the QP that sent it", 1, 0);
 	} else {
-		check_unreliable(model, index, completion->source_qp, completion);
+		deliver_unreliable(model, index, completion->source_qp, completion);
 		check_grh(model, index, completion);
 	}
 	vb_delivery_give_back(model, &model->requests[index], true);

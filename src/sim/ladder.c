@@ -42,8 +42,8 @@ static void describe_packet(const struct vb_packet *packet, char *text, uint32_t
 	}
 }
 
-static bool has_been_sent(struct vb_ladder *ladder, const struct vb_trace_entry *entry,
-			  const struct vb_packet *packet)
+static bool remember_packet(struct vb_ladder *ladder, const struct vb_trace_entry *entry,
+			    const struct vb_packet *packet)
 {
 	uint64_t name = (uint64_t)entry->from << 56 | (uint64_t)packet->bth.destination.v << 24 |
 			packet->bth.psn.v;
@@ -121,7 +121,7 @@ static void draw_packet(struct vb_ladder *ladder, const struct vb_trace_entry *e
 	if (vb_packet_parse(entry->head, kept, entry->length, &packet) != VB_PARSED)
 		return;
 	describe_packet(&packet, words, sizeof(words));
-	is_repeated = has_been_sent(ladder, entry, &packet);
+	is_repeated = remember_packet(ladder, entry, &packet);
 	ladder->packets++;
 	ladder->lost += is_lost;
 	ladder->repeated += is_repeated;

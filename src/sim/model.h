@@ -5,7 +5,7 @@
  * model never asks the engine. The first broken rule is kept as a sentence.
  *
  *   model.c       objects, posting, slots of the queues, reset and death, the end
- *   verdict.c     order and status of completions
+ *   completion_check.c     order and status of completions
  *   delivery.c    messages, buffers and their contents
  *   history.c     atomic operations on shared words
  */

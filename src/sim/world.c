@@ -231,7 +231,7 @@ static void on_packet(struct vb_world *world, struct vb_fabric_packet *packet)
 
 /* --- death --- */
 
-static void bury(struct vb_world *world, struct vb_node *node)
+static void report_deaths(struct vb_world *world, struct vb_node *node)
 {
 	for (uint32_t i = 0; i < node->qp_count; i++) {
 		if (node->qps[i])
@@ -267,7 +267,7 @@ static void on_death(struct vb_world *world)
 	node->is_dead = true;
 	world->fabric.is_dead[node->index] = true;
 	vb_shm_links_withdraw(world, node);
-	bury(world, node);
+	report_deaths(world, node);
 	for (uint32_t i = 0; i < world->options.node_count; i++) {
 		vb_shm_links_report_room(world, world->nodes[i]);
 		/* it waited for room at the dead machine */
@@ -297,7 +297,7 @@ static void on_restart(struct vb_world *world)
 
 	vb_world_note(world, index, VB_ACTION_RESTARTS, 0, 0);
 	world->coverage.flaws[VB_FLAW_RESTARTED]++;
-	bury(world, node);
+	report_deaths(world, node);
 	node->arena->is_retired = true;
 	stop_node(world, node);
 	world->retired[world->retired_count++] = node;

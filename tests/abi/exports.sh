@@ -39,19 +39,19 @@ verdict $status "the exports differ from those of the installed library"
 # Each line is one that another library of ours, perhaps of another build, relies upon.
 cat >"$directory/own" <<'END'
 A VERBATIM_1
-T vb_gsi_alloc@@VERBATIM_1
-T vb_gsi_attach@@VERBATIM_1
-T vb_gsi_detach@@VERBATIM_1
-T vb_gsi_free@@VERBATIM_1
-T vb_gsi_kick@@VERBATIM_1
-T vb_gsi_listen@@VERBATIM_1
-T vb_gsi_log@@VERBATIM_1
-T vb_gsi_unlisten@@VERBATIM_1
-T vb_gsi_wait@@VERBATIM_1
+T vb_abi_heap_alloc@@VERBATIM_1
+T vb_abi_qp1_attach@@VERBATIM_1
+T vb_abi_qp1_detach@@VERBATIM_1
+T vb_abi_heap_free@@VERBATIM_1
+T vb_abi_qp1_kick@@VERBATIM_1
+T vb_abi_qp1_listen@@VERBATIM_1
+T vb_abi_log_line@@VERBATIM_1
+T vb_abi_qp1_unlisten@@VERBATIM_1
+T vb_abi_qp1_wait@@VERBATIM_1
 END
 status=0
 grep 'VERBATIM_1$' "$directory/all" | diff "$directory/own" - || status=1
-verdict $status "the exports for our librdmacm are not those of src/host/gsi.h"
+verdict $status "the exports for our librdmacm are not those of src/host/qp1_user.h"
 
 readelf -d "$ours" >"$directory/dynamic"
 for what in 'soname: \[libibverbs.so.1\]' NODELETE SYMBOLIC NOW; do

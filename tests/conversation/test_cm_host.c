@@ -226,7 +226,7 @@ static void die(struct talk *talk)
 	EXPECT(row.state != VB_CM_IDLE);
 	vb_cm_destroy(talk->cm[SERVER]);
 	talk->cm[SERVER] = survivor_create();
-	vb_cm_farewell(talk->cm[SERVER], &row);
+	vb_cm_send_farewell(talk->cm[SERVER], &row);
 }
 
 TEST(a_connection_of_a_dead_process_is_ended_by_a_dreq)
@@ -328,10 +328,10 @@ TEST(a_row_that_was_being_written_or_is_rubbish_has_no_last_words)
 	struct vb_cm_row row = row_of(talk, SERVER);
 
 	row.generation++;
-	vb_cm_farewell(talk->cm[SERVER], &row);
+	vb_cm_send_farewell(talk->cm[SERVER], &row);
 	row.generation++;
 	row.state = 0xee;
-	vb_cm_farewell(talk->cm[SERVER], &row);
+	vb_cm_send_farewell(talk->cm[SERVER], &row);
 	expect_silence_of(talk, SERVER);
 	talk_end(talk);
 }

@@ -325,8 +325,8 @@ static void step(struct fuzz *fuzz)
 	else if (what == 13 && input_bool(&fuzz->input))
 		lose_peer(fuzz, input_bool(&fuzz->input));
 	else if (what == 13)
-		vb_cm_farewell(fuzz->cm[0],
-			       &fuzz->rows[1][input_below(&fuzz->input, CONNECTIONS_MAX)]);
+		vb_cm_send_farewell(fuzz->cm[0],
+				    &fuzz->rows[1][input_below(&fuzz->input, CONNECTIONS_MAX)]);
 	else if (what == 14)
 		deliver(fuzz, LOST);
 	else if (what == 15)

@@ -429,7 +429,7 @@ void neighbor_transmit(void)
 void neighbor_look(bool buries)
 {
 	if (buries) {
-		vb_neighbors_bury(ours.neighbors);
+		vb_neighbors_close_gone(ours.neighbors);
 		return;
 	}
 	(void)vb_neighbors_begin_sleep(ours.neighbors);

@@ -123,7 +123,7 @@ static struct ibv_context *open_first_device(void)
 
 void manager_open(struct manager *manager)
 {
-	struct vb_gsi_user user = {
+	struct vb_qp1_user user = {
 		.owner = manager,
 		.receive = on_receive,
 		.take_mad = on_take_mad,
@@ -136,9 +136,9 @@ void manager_open(struct manager *manager)
 	pthread_mutex_init(&manager->lock, NULL);
 	manager->events_fd = eventfd(0, EFD_SEMAPHORE);
 	manager->context = open_first_device();
-	EXPECT_EQ(vb_gsi_attach(manager->context, &user, &manager->place), 0);
+	EXPECT_EQ(vb_abi_qp1_attach(manager->context, &user, &manager->place), 0);
 	make_machine(manager);
-	vb_gsi_kick(manager->context);
+	vb_abi_qp1_kick(manager->context);
 	/*
 	 * QPNs of a process that had the same number are still in use if its end was not announced.
 	 */
@@ -148,7 +148,7 @@ void manager_open(struct manager *manager)
 
 void manager_close(struct manager *manager)
 {
-	vb_gsi_detach(manager->context);
+	vb_abi_qp1_detach(manager->context);
 	vb_cm_destroy(manager->cm);
 	EXPECT_EQ(ibv_close_device(manager->context), 0);
 	close(manager->events_fd);
@@ -170,7 +170,7 @@ static void leave(struct manager *manager)
 {
 	collect_events(manager);
 	pthread_mutex_unlock(&manager->lock);
-	vb_gsi_kick(manager->context);
+	vb_abi_qp1_kick(manager->context);
 }
 
 static struct vb_gid gid_of(const char *text)
@@ -191,8 +191,8 @@ void manager_listen(struct manager *manager, uint16_t port, const char *address,
 		wish.address = gid_of(address);
 		wish.takes = vb_gid_is_ipv4(&wish.address) ? VB_CM_IPV4 : VB_CM_IPV6;
 	}
-	EXPECT_EQ(vb_gsi_listen(manager->context, wish.id, address ? &wish.address : NULL,
-				wish.takes, &service->name),
+	EXPECT_EQ(vb_abi_qp1_listen(manager->context, wish.id, address ? &wish.address : NULL,
+				    wish.takes, &service->name),
 		  0);
 	enter(manager);
 	MUST(vb_cm_listen(manager->cm, &wish, CONNECTIONS_MAX, NULL, &service->listener));
@@ -204,7 +204,7 @@ void manager_unlisten(struct manager *manager, struct service *service)
 	enter(manager);
 	vb_cm_listener_destroy(service->listener, vb_clock_now());
 	leave(manager);
-	vb_gsi_unlisten(service->name);
+	vb_abi_qp1_unlisten(service->name);
 }
 
 struct vb_cm_connection *manager_connect(struct manager *manager, const char *from, const char *to,
@@ -272,7 +272,7 @@ struct vb_cm_event manager_wait(struct manager *manager)
 	struct vb_cm_event event;
 	uint64_t one;
 
-	EXPECT_EQ(vb_gsi_wait(manager->context, manager->events_fd), 0);
+	EXPECT_EQ(vb_abi_qp1_wait(manager->context, manager->events_fd), 0);
 	EXPECT_EQ(read(manager->events_fd, &one, sizeof(one)), sizeof(one));
 	enter(manager);
 	event = manager->events[manager->event_first++ % MANAGER_EVENTS];

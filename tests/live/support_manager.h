@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A small connection manager. It does what librdmacm does with QP 1 (host/gsi.h), for one machine
- * (mgmt/cm.h) and without QPs. Its connections carry no data. Events are taken one by one; an event
- * that does not come fails the test by the test's time-out.
+ * A small connection manager. It does what librdmacm does with QP 1 (host/qp1_user.h), for one
+ * machine (mgmt/cm.h) and without QPs. Its connections carry no data. Events are taken one by one;
+ * an event that does not come fails the test by the test's time-out.
  */
 #ifndef VB_TESTS_LIVE_SUPPORT_MANAGER_H
 #define VB_TESTS_LIVE_SUPPORT_MANAGER_H
 
 #include "harness.h"
-#include "host/gsi.h"
+#include "host/qp1_user.h"
 
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@
 
 struct manager {
 	struct ibv_context *context;
-	struct vb_gsi_place place;
+	struct vb_qp1_config place;
 	pthread_mutex_t lock; /* protects everything below */
 	struct vb_cm *cm;
 	int events_fd; /* counts the events */
@@ -31,7 +31,7 @@ struct manager {
 
 struct service {
 	struct vb_cm_listener *listener;
-	struct vb_gsi_name *name;
+	struct vb_abi_qp1_name *name;
 };
 
 void manager_open(struct manager *manager);

@@ -58,7 +58,7 @@ TEST(a_member_is_alone_while_nobody_else_has_a_socket_on_the_port)
 	EXPECT(!vb_member_is_alone(first));
 	vb_member_leave(second);
 	EXPECT(!vb_member_is_alone(first)); /* the member has left a socket behind */
-	vb_member_let_go(first);
+	vb_member_drop_tail(first);
 	EXPECT(vb_member_is_alone(first));
 	vb_member_leave(first);
 }

@@ -66,7 +66,7 @@ static void be_member(int reports, int end)
 		EXPECT_EQ(vb_member_take(member, frames), 0);
 		if (!vb_udp_receive(udp, &datagram, 1))
 			continue;
-		vb_member_let_go(member);
+		vb_member_drop_tail(member);
 		tell(reports,
 		     (struct report){ vb_member_number(member), load24(datagram.data + 5) });
 	}

@@ -196,7 +196,7 @@ static void step(void)
 		break;
 	case 2:
 	case 3:
-		vb_neighbors_bury(station->neighbors);
+		vb_neighbors_close_gone(station->neighbors);
 		break;
 	case 4:
 		vb_neighbors_offer_again(station->neighbors);

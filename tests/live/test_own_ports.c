@@ -199,7 +199,7 @@ TEST(a_port_that_a_stranger_has_after_a_fellow_is_a_strangers)
 	close(fd);
 	EXPECT_EQ(let_stranger_open(port, &line), port);
 	now_ns += LATER_NS;
-	vb_own_ports_grow_old(ports, now_ns);
+	vb_own_ports_expire(ports, now_ns);
 	EXPECT(!vb_own_ports_has(vb_own_ports_trusted(ports), port));
 	EXPECT(is_stranger(ports, port));
 	vb_own_ports_destroy(ports);
@@ -233,7 +233,7 @@ TEST(an_announced_port_needs_no_query_until_it_is_removed)
 	vb_own_ports_add(ports, port);
 	EXPECT(!is_stranger(ports, port));
 	now_ns += LATER_NS;
-	vb_own_ports_grow_old(ports, now_ns);
+	vb_own_ports_expire(ports, now_ns);
 	EXPECT(vb_own_ports_has(vb_own_ports_trusted(ports), port));
 	vb_own_ports_remove(ports, port);
 	EXPECT(is_stranger(ports, port));

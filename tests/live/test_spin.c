@@ -77,7 +77,7 @@ TEST(each_time_in_vain_doubles_what_must_be_earned_until_a_packet_comes)
 		EXPECT(!is_earned());
 		sleep_shortly(1);
 		EXPECT(is_earned());
-		vb_spin_on_vain(&spin);
+		vb_spin_on_timeout(&spin);
 		EXPECT(!is_earned());
 		needed = needed < VB_SPIN_EARNED_MAX ? 2 * needed : needed;
 	}
@@ -92,29 +92,29 @@ TEST(a_cpu_is_needed_that_nobody_else_wants)
 	pin();
 	sleep_shortly(VB_SPIN_EARNED);
 	loadavg = "2";
-	EXPECT(!vb_spin_has_cpu(&spin, BEGIN_NS));
+	EXPECT(!vb_spin_look_for_cpu(&spin, BEGIN_NS));
 	EXPECT(!vb_spin_is_earned(&spin, BEGIN_NS + VB_SPIN_RESTS_NS - 1));
 	EXPECT(vb_spin_is_earned(&spin, BEGIN_NS + VB_SPIN_RESTS_NS));
 	loadavg = "1";
-	EXPECT(vb_spin_has_cpu(&spin, BEGIN_NS + VB_SPIN_RESTS_NS));
+	EXPECT(vb_spin_look_for_cpu(&spin, BEGIN_NS + VB_SPIN_RESTS_NS));
 }
 
 TEST(a_helper_that_cannot_read_the_load_does_not_spin)
 {
-	EXPECT(!vb_spin_has_cpu(&spin, BEGIN_NS));
+	EXPECT(!vb_spin_look_for_cpu(&spin, BEGIN_NS));
 	loadavg = "none";
-	EXPECT(!vb_spin_has_cpu(&spin, BEGIN_NS + VB_SPIN_RESTS_NS));
+	EXPECT(!vb_spin_look_for_cpu(&spin, BEGIN_NS + VB_SPIN_RESTS_NS));
 }
 
 TEST(threads_are_counted_now_and_then_only)
 {
 	pin();
 	loadavg = "1";
-	EXPECT(vb_spin_has_cpu(&spin, BEGIN_NS));
+	EXPECT(vb_spin_look_for_cpu(&spin, BEGIN_NS));
 	loadavg = "2";
-	EXPECT(vb_spin_has_cpu(&spin, BEGIN_NS + VB_SPIN_COUNTED_NS - 1));
+	EXPECT(vb_spin_look_for_cpu(&spin, BEGIN_NS + VB_SPIN_COUNTED_NS - 1));
 	EXPECT_EQ(reads, 1);
-	EXPECT(!vb_spin_has_cpu(&spin, BEGIN_NS + VB_SPIN_COUNTED_NS));
+	EXPECT(!vb_spin_look_for_cpu(&spin, BEGIN_NS + VB_SPIN_COUNTED_NS));
 	EXPECT_EQ(reads, 2);
 }
 
@@ -123,10 +123,10 @@ TEST(a_helper_that_lost_its_cpu_rests_and_counts_again)
 	pin();
 	loadavg = "1";
 	sleep_shortly(VB_SPIN_EARNED);
-	EXPECT(vb_spin_has_cpu(&spin, BEGIN_NS));
+	EXPECT(vb_spin_look_for_cpu(&spin, BEGIN_NS));
 	vb_spin_on_loss(&spin, BEGIN_NS);
 	EXPECT(!vb_spin_is_earned(&spin, BEGIN_NS + VB_SPIN_LOSES_NS - 1));
 	EXPECT(vb_spin_is_earned(&spin, BEGIN_NS + VB_SPIN_LOSES_NS));
-	EXPECT(vb_spin_has_cpu(&spin, BEGIN_NS + VB_SPIN_LOSES_NS));
+	EXPECT(vb_spin_look_for_cpu(&spin, BEGIN_NS + VB_SPIN_LOSES_NS));
 	EXPECT_EQ(reads, 2);
 }

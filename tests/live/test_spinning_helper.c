@@ -26,8 +26,8 @@ bool __wrap_vb_spin_is_earned(const struct vb_spin *spin, uint64_t now_ns)
 	return true;
 }
 
-bool __wrap_vb_spin_has_cpu(struct vb_spin *spin, uint64_t now_ns);
-bool __wrap_vb_spin_has_cpu(struct vb_spin *spin, uint64_t now_ns)
+bool __wrap_vb_spin_look_for_cpu(struct vb_spin *spin, uint64_t now_ns);
+bool __wrap_vb_spin_look_for_cpu(struct vb_spin *spin, uint64_t now_ns)
 {
 	(void)spin;
 	(void)now_ns;

@@ -23,7 +23,7 @@
 
 enum { NUMBERS = 255, CROWD = 3000, JOINING = 24, OVERFLOW_UID = 65534 };
 
-static const char *const members[] = { "verbatim/0/%u", "verbatim/0/gsi/%u", NULL };
+static const char *const members[] = { "verbatim/0/%u", "verbatim/0/qp1/%u", NULL };
 
 static void begin_as_root(void)
 {
@@ -387,7 +387,7 @@ TEST(a_user_with_the_overflow_uid_of_a_namespace_works_and_sends_nothing_to_look
 	stranger = stranger_start(&hold, &spoils);
 	other = start_in_namespace(STRANGER + 1, -1, work_alone);
 	expect_no_spoils(spoils);
-	EXPECT(!is_named("@verbatim/65534/gsi"));
+	EXPECT(!is_named("@verbatim/65534/qp1"));
 	stranger_end(other);
 	stranger_end(stranger);
 }

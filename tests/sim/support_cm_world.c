@@ -249,7 +249,7 @@ static bool say_farewells(struct cm_world *world, uint32_t dead)
 		for (uint32_t row = 0; row < CM_CONNECTIONS_MAX; row++) {
 			world->coverage->farewells += world->processes[dead].rows[row].state !=
 						      VB_CM_IDLE;
-			vb_cm_farewell(process->cm, &world->processes[dead].rows[row]);
+			vb_cm_send_farewell(process->cm, &world->processes[dead].rows[row]);
 		}
 		return true;
 	}

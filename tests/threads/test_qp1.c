@@ -23,7 +23,7 @@
 
 static struct vb_adapter *adapter;
 static struct vb_pd *pd;
-static struct vb_gsi_place place;
+static struct vb_qp1_config place;
 
 static struct {
 	pthread_mutex_t lock;
@@ -196,7 +196,7 @@ static void on_event(void *owner, const struct vb_event *event)
 
 static void begin(void)
 {
-	struct vb_gsi_user functions = {
+	struct vb_qp1_user functions = {
 		.receive = on_receive,
 		.take_mad = on_take_mad,
 		.deadline = on_deadline,

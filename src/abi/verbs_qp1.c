@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * QP 1 for librdmacm (host/gsi.h): each function enters the adapter of a context, does its work and
- * leaves.
+ * QP 1 for librdmacm (host/qp1_user.h): each function enters the adapter of a context, does its
+ * work and leaves.
  */
 #include "abi/export_priv.h"
 #include "abi/objects_priv.h"
 #include "abi/refuse_priv.h"
 #include "base/heap.h"
 #include "host/clock.h"
-#include "host/gsi.h"
+#include "host/qp1_user.h"
 #include "host/qp1.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #define LAST_MADS_NS 200000000u /* the longest time that the last MADs of a user may take */
 #define PAUSE_NS 100000
 
-struct vb_gsi_name {
+struct vb_abi_qp1_name {
 	struct vb_adapter *adapter;
 	struct vb_qp1_name *name;
 };
@@ -37,7 +37,7 @@ static void set_home(struct vb_adapter *adapter)
 	pthread_mutex_unlock(&home_lock);
 }
 
-void vb_abi_tell_removal(const struct ibv_device *device)
+void vb_abi_report_removal(const struct ibv_device *device)
 {
 	pthread_mutex_lock(&home_lock);
 	if (home_adapter) {
@@ -53,13 +53,13 @@ static struct vb_adapter *adapter_of(struct ibv_context *context)
 	return vb_abi_context_of(context)->adapter;
 }
 
-VB_ABI_EXPORT int vb_gsi_attach(struct ibv_context *home, const struct vb_gsi_user *user,
-				struct vb_gsi_place *place_out)
+VB_ABI_EXPORT int vb_abi_qp1_attach(struct ibv_context *home, const struct vb_qp1_user *user,
+				    struct vb_qp1_config *place_out)
 {
 	struct vb_adapter *adapter = adapter_of(home);
 	vb_err err;
 
-	if (!vb_adapter_is_usable(adapter))
+	if (!vb_adapter_ensure_usable(adapter))
 		return EIO;
 	vb_adapter_enter(adapter);
 	err = vb_qp1_attach(vb_adapter_qp1(adapter), user, place_out);
@@ -72,7 +72,7 @@ VB_ABI_EXPORT int vb_gsi_attach(struct ibv_context *home, const struct vb_gsi_us
 	return 0;
 }
 
-VB_ABI_EXPORT void vb_gsi_kick(struct ibv_context *home)
+VB_ABI_EXPORT void vb_abi_qp1_kick(struct ibv_context *home)
 {
 	struct vb_adapter *adapter = adapter_of(home);
 
@@ -95,26 +95,26 @@ static bool try_detach(struct vb_adapter *adapter, bool is_patient)
 	return is_done;
 }
 
-VB_ABI_EXPORT void vb_gsi_detach(struct ibv_context *home)
+VB_ABI_EXPORT void vb_abi_qp1_detach(struct ibv_context *home)
 {
 	uint64_t begin_ns = vb_clock_now();
 
 	set_home(NULL);
-	vb_gsi_kick(home);
+	vb_abi_qp1_kick(home);
 	while (!try_detach(adapter_of(home), vb_clock_now() - begin_ns < LAST_MADS_NS))
 		syscall(SYS_nanosleep, &(struct timespec){ 0, PAUSE_NS }, NULL);
 }
 
-VB_ABI_EXPORT int vb_gsi_listen(struct ibv_context *home, uint64_t service,
-				const struct vb_gid *address, uint32_t families,
-				struct vb_gsi_name **name_out)
+VB_ABI_EXPORT int vb_abi_qp1_listen(struct ibv_context *home, uint64_t service,
+				    const struct vb_gid *address, uint32_t families,
+				    struct vb_abi_qp1_name **name_out)
 {
 	static const struct vb_gid any;
 	struct vb_adapter *adapter = adapter_of(home);
-	struct vb_gsi_name *name;
+	struct vb_abi_qp1_name *name;
 	vb_err err;
 
-	if (!vb_adapter_is_usable(adapter))
+	if (!vb_adapter_ensure_usable(adapter))
 		return EIO;
 	name = vb_heap_alloc(1, sizeof(*name));
 	if (!name)
@@ -132,7 +132,7 @@ VB_ABI_EXPORT int vb_gsi_listen(struct ibv_context *home, uint64_t service,
 	return 0;
 }
 
-VB_ABI_EXPORT void vb_gsi_unlisten(struct vb_gsi_name *name)
+VB_ABI_EXPORT void vb_abi_qp1_unlisten(struct vb_abi_qp1_name *name)
 {
 	vb_adapter_enter(name->adapter);
 	vb_qp1_unlisten(vb_adapter_qp1(name->adapter), vb_clock_now(), name->name);
@@ -140,22 +140,22 @@ VB_ABI_EXPORT void vb_gsi_unlisten(struct vb_gsi_name *name)
 	vb_heap_free(name);
 }
 
-VB_ABI_EXPORT int vb_gsi_wait(struct ibv_context *home, int fd)
+VB_ABI_EXPORT int vb_abi_qp1_wait(struct ibv_context *home, int fd)
 {
 	return vb_abi_wait(adapter_of(home), fd);
 }
 
-VB_ABI_EXPORT void vb_gsi_log(enum vb_log_level level, const char *line)
+VB_ABI_EXPORT void vb_abi_log_line(enum vb_log_level level, const char *line)
 {
 	vb_log(level, "%s", line);
 }
 
-VB_ABI_EXPORT void *vb_gsi_alloc(size_t count, size_t size)
+VB_ABI_EXPORT void *vb_abi_heap_alloc(size_t count, size_t size)
 {
 	return vb_heap_alloc(count, size);
 }
 
-VB_ABI_EXPORT void vb_gsi_free(void *memory)
+VB_ABI_EXPORT void vb_abi_heap_free(void *memory)
 {
 	vb_heap_free(memory);
 }

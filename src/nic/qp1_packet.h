@@ -4,8 +4,8 @@
  * management datagram (wire/mad.h) becomes a packet, and a packet becomes a datagram, by the rules
  * for other UD packets. The engine does not look into the datagram.
  */
-#ifndef VB_NIC_GSI_H
-#define VB_NIC_GSI_H
+#ifndef VB_NIC_QP1_PACKET_H
+#define VB_NIC_QP1_PACKET_H
 
 #include "nic/nic.h"
 #include "wire/mad.h"
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 /* Whether a frame is for QP 1. The frame may hold anything. */
-bool vb_nic_is_mad(const struct vb_frame *frame);
+bool vb_nic_is_for_qp1(const struct vb_frame *frame);
 
 /* Takes the datagram out of such a frame. False: refused, and counted under one drop reason. */
 bool vb_nic_receive_mad(struct vb_nic *nic, const struct vb_frame *frame,

@@ -308,21 +308,21 @@ static void hold_port(int line)
 
 TEST(a_service_has_one_owner_until_it_gives_it_back)
 {
-	struct vb_gsi_name *name;
+	struct vb_abi_qp1_name *name;
 	struct party owner;
 
 	enter_host();
 	owner = party_start(hold_port);
 	hear_letter(owner.line, 'l');
 	manager_open(&manager);
-	EXPECT_EQ(vb_gsi_listen(manager.context, SPACE_PORT(PORT), NULL, VB_CM_IPV4, &name),
+	EXPECT_EQ(vb_abi_qp1_listen(manager.context, SPACE_PORT(PORT), NULL, VB_CM_IPV4, &name),
 		  EADDRINUSE);
-	EXPECT_EQ(vb_gsi_listen(manager.context, SPACE_PORT(PORT), NULL, VB_CM_RAW, &name), 0);
-	vb_gsi_unlisten(name);
+	EXPECT_EQ(vb_abi_qp1_listen(manager.context, SPACE_PORT(PORT), NULL, VB_CM_RAW, &name), 0);
+	vb_abi_qp1_unlisten(name);
 	say_letter(owner.line, 'c');
 	hear_letter(owner.line, 'u');
-	EXPECT_EQ(vb_gsi_listen(manager.context, SPACE_PORT(PORT), NULL, VB_CM_IPV4, &name), 0);
-	vb_gsi_unlisten(name);
+	EXPECT_EQ(vb_abi_qp1_listen(manager.context, SPACE_PORT(PORT), NULL, VB_CM_IPV4, &name), 0);
+	vb_abi_qp1_unlisten(name);
 	say_letter(owner.line, 'e');
 	party_join(&owner);
 	manager_close(&manager);
@@ -418,12 +418,12 @@ TEST(a_killed_process_frees_its_services)
 
 TEST(a_process_has_one_user_of_qp_1)
 {
-	struct vb_gsi_user user = { 0 };
-	struct vb_gsi_place place;
+	struct vb_qp1_user user = { 0 };
+	struct vb_qp1_config place;
 
 	enter_host();
 	manager_open(&manager);
-	EXPECT_EQ(vb_gsi_attach(manager.context, &user, &place), EBUSY);
+	EXPECT_EQ(vb_abi_qp1_attach(manager.context, &user, &place), EBUSY);
 	manager_close(&manager);
 	manager_open(&manager);
 	manager_close(&manager);
@@ -432,7 +432,7 @@ TEST(a_process_has_one_user_of_qp_1)
 TEST(all_processes_of_a_host_have_its_guid_and_other_prefixes)
 {
 	struct party other;
-	struct vb_gsi_place place;
+	struct vb_qp1_config place;
 
 	enter_host();
 	other = party_start(hold_port);
@@ -587,8 +587,8 @@ TEST(a_forked_child_is_no_user_and_its_end_ends_nothing)
 	EXPECT(child >= 0);
 	if (!child) {
 		memset(manager.place.rows, 0xff, 4096);
-		vb_gsi_kick(manager.context);
-		vb_gsi_detach(manager.context);
+		vb_abi_qp1_kick(manager.context);
+		vb_abi_qp1_detach(manager.context);
 		_exit(0);
 	}
 	EXPECT_EQ(waitpid(child, &status, 0), child);

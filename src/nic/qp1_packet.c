@@ -3,13 +3,13 @@
  * QP 1: one UD packet for each datagram, always of the same length, with the first P_Key and the
  * well-known Q_Key.
  */
-#include "nic/gsi.h"
+#include "nic/qp1_packet.h"
 
 #include "nic/payload_priv.h"
 
 #define PKEY_INDEX 0u
 
-bool vb_nic_is_mad(const struct vb_frame *frame)
+bool vb_nic_is_for_qp1(const struct vb_frame *frame)
 {
 	return frame->head.length >= VB_BTH_SIZE &&
 	       vb_bth_load(frame->head.data).destination.v == VB_MAD_QPN.v;

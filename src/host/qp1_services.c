@@ -162,8 +162,9 @@ static void exchange_door(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_nam
 
 	(void)!open_door(qp1, name, index);
 	if (before.box && vb_mail_is_intact(before.box)) {
+		vb_mail_drop_lost_links(before.box);
 		vb_mail_shut(before.box);
-		while (vb_qp1_look_into(qp1, now_ns, before.box, name))
+		while (vb_qp1_receive_from_box(qp1, now_ns, before.box, name))
 			;
 	}
 	vb_qp1_remove_source(qp1, &before);

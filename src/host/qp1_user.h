@@ -7,10 +7,10 @@
  * process it arrives at.
  *
  * Order of locks: the adapter's ownership, then the user's own locks, which its functions below
- * take. The user holds none of its locks when it calls vb_gsi_*.
+ * take. The user holds none of its locks when it calls vb_abi_qp1_*().
  */
-#ifndef VB_HOST_GSI_H
-#define VB_HOST_GSI_H
+#ifndef VB_HOST_QP1_USER_H
+#define VB_HOST_QP1_USER_H
 
 #include "host/log.h"
 #include "mgmt/cm.h"
@@ -23,13 +23,13 @@
 
 struct ibv_context;
 struct ibv_device;
-struct vb_gsi_name;
+struct vb_abi_qp1_name;
 
 /*
  * Each function is called by a thread that drives the adapter and owns it: it must not call verbs
  * or wait.
  */
-struct vb_gsi_user {
+struct vb_qp1_user {
 	void *owner;
 	enum vb_cm_verdict (*receive)(void *owner, const struct vb_flow *flow, vb_qpn source,
 				      const uint8_t *bytes, uint32_t length, uint64_t now_ns,
@@ -45,13 +45,13 @@ struct vb_gsi_user {
 };
 
 /* What the user's machine is made from (struct vb_cm_config). */
-struct vb_gsi_place {
+struct vb_qp1_config {
 	uint32_t id_prefix;
 	uint32_t id_prefix_bits;
 	uint64_t ca_guid;
 	/*
-	 * Zeroed; valid until vb_gsi_detach(). Other processes of this host read the rows when this
-	 * process has died, to notify its peers.
+	 * Zeroed; valid until vb_abi_qp1_detach(). Other processes of this host read the rows when
+	 * this process has died, to notify its peers.
 	 */
 	struct vb_cm_row *rows;
 	uint32_t row_count;
@@ -61,38 +61,38 @@ struct vb_gsi_place {
 
 /*
  * A process has one user. The adapter of the context is its home; the user sends from any address
- * of the host. Its functions are called from the first vb_gsi_kick() on, which announces that the
- * user has its machine, until vb_gsi_detach() has returned. EBUSY: there is a user already.
+ * of the host. Its functions are called from the first vb_abi_qp1_kick() on, which announces that
+ * the user has its machine, until vb_abi_qp1_detach() has returned. EBUSY: there is a user already.
  */
-int vb_gsi_attach(struct ibv_context *home, const struct vb_gsi_user *user,
-		  struct vb_gsi_place *place_out);
+int vb_abi_qp1_attach(struct ibv_context *home, const struct vb_qp1_user *user,
+		      struct vb_qp1_config *place_out);
 /* Takes and sends all MADs of the user first. The user must have given back its names already. */
-void vb_gsi_detach(struct ibv_context *home);
+void vb_abi_qp1_detach(struct ibv_context *home);
 
 /* The user has MADs to take, or an earlier deadline: sends the MADs in this thread. */
-void vb_gsi_kick(struct ibv_context *home);
+void vb_abi_qp1_kick(struct ibv_context *home);
 
 /*
  * Holds the name of a service: requests for it that arrive at this host come to this process.
  * `address` NULL: any. `families` as in struct vb_cm_service. EADDRINUSE: another process of this
  * user has the name.
  */
-int vb_gsi_listen(struct ibv_context *home, uint64_t service, const struct vb_gid *address,
-		  uint32_t families, struct vb_gsi_name **name_out);
+int vb_abi_qp1_listen(struct ibv_context *home, uint64_t service, const struct vb_gid *address,
+		      uint32_t families, struct vb_abi_qp1_name **name_out);
 /* Another process may take the name now. For a moment requests wait for one to do so. */
-void vb_gsi_unlisten(struct vb_gsi_name *name);
+void vb_abi_qp1_unlisten(struct vb_abi_qp1_name *name);
 
 /*
  * Waits until `fd` is readable, driving the adapter meanwhile. Returns 0, EINTR, or EAGAIN if fd
  * does not block.
  */
-int vb_gsi_wait(struct ibv_context *home, int fd);
+int vb_abi_qp1_wait(struct ibv_context *home, int fd);
 
 /* Writes a line to the log that the two libraries share. */
-void vb_gsi_log(enum vb_log_level level, const char *line);
+void vb_abi_log_line(enum vb_log_level level, const char *line);
 
 /* Memory of libibverbs' heap, as in base/heap.h. */
-void *vb_gsi_alloc(size_t count, size_t size);
-void vb_gsi_free(void *memory);
+void *vb_abi_heap_alloc(size_t count, size_t size);
+void vb_abi_heap_free(void *memory);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/crc.h"
-#include "nic/gsi.h"
+#include "nic/qp1_packet.h"
 #include "wire/icrc.h"
 
 #include <string.h>
@@ -64,7 +64,7 @@ static void expect_transport(struct setup setup)
 
 	build(p);
 	sent = frame();
-	EXPECT(vb_nic_is_mad(&sent));
+	EXPECT(vb_nic_is_for_qp1(&sent));
 	EXPECT_EQ(slot.length, slot.head_length);
 	EXPECT_EQ(vb_packet_parse(slot.head, slot.head_length, slot.length, &packet), VB_PARSED);
 	EXPECT_EQ(packet.bth.pkey, VB_PKEY_DEFAULT);

@@ -72,7 +72,7 @@ vb_err vb_adapter_open_link(struct vb_adapter *adapter)
 		.source_count = SOURCE_PORTS,
 		.receive_buffer_length = vb_adapter_receive_buffer(adapter),
 		.is_segmenting = true,
-		.is_express_wanted = adapter->init.config->icrc != VB_ICRC_STRICT,
+		.is_connected_tx_wanted = adapter->init.config->icrc != VB_ICRC_STRICT,
 		.is_host_only = !vb_member_has_roce_port(adapter->member),
 	};
 	vb_err err;

@@ -24,7 +24,7 @@
 #define DOUBTS_MAX 10u /* pauses before a holder that cannot be connected to is doubted */
 #define NAMES 8u /* for one lock */
 
-enum holder { GONE, FELLOW, STRANGER, HOPELESS };
+enum holder { GONE, FELLOW, STRANGER, STOPPED };
 
 static int open_socket(void)
 {
@@ -82,13 +82,13 @@ static enum holder wait_for_holder(const struct sockaddr_un *address, socklen_t 
 	socklen_t size = sizeof(holder);
 
 	if (fd < 0)
-		return HOPELESS;
+		return STOPPED;
 	if (vb_sys_connect(fd, address, length) < 0) {
 		who = judge_holder(address, user, doubts);
 	} else if (vb_sys_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &size) == 0 &&
 		   holder.uid == user->uid) {
 		wait_for(fd, POLLIN, LOOK_MS);
-		who = vb_process_is_stopped(holder.pid) ? HOPELESS : FELLOW;
+		who = vb_process_is_stopped(holder.pid) ? STOPPED : FELLOW;
 	}
 	vb_fd_close(fd);
 	return who;
@@ -128,7 +128,7 @@ int vb_name_lock_take(const struct vb_mail_name *name, const struct vb_mail_user
 		if (take(fd, &address, length))
 			return fd;
 		who = wait_for_holder(&address, length, user, &doubts);
-		if (who == HOPELESS)
+		if (who == STOPPED)
 			break;
 		index += who == STRANGER;
 	}

@@ -225,7 +225,7 @@ static bool receive_from_members(struct vb_port *port, uint64_t now_ns)
 	uint32_t others = 0;
 
 	port->glances = 0;
-	vb_udp_allow_flow(port->udp, vb_member_is_alone(port->member));
+	vb_udp_allow_connected_rx(port->udp, vb_member_is_alone(port->member));
 	if (port->neighbors)
 		vb_neighbors_offer_again(port->neighbors);
 	if (vb_member_is_asked(port->member))

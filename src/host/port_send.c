@@ -61,12 +61,12 @@ static bool join_first(struct iovec *last, struct vb_slot *first, const struct v
 }
 
 /* The link knows the destination: it reported this path itself. */
-static void begin_express(struct vb_udp_message *message, const struct vb_slot *slot,
-			  const struct iovec *iovecs)
+static void begin_connected_tx(struct vb_udp_message *message, const struct vb_slot *slot,
+			       const struct iovec *iovecs)
 {
 	*message = (struct vb_udp_message){
 		.source_index = slot->number_index,
-		.is_express = true,
+		.is_connected_tx = true,
 		.ip_id = slot->ip_id,
 		.iovecs = iovecs,
 	};
@@ -76,7 +76,7 @@ static void begin_message(struct vb_port *port, struct vb_udp_message *message,
 			  const struct vb_slot *slot, const struct iovec *iovecs)
 {
 	if (slot->is_numbered) {
-		begin_express(message, slot, iovecs);
+		begin_connected_tx(message, slot, iovecs);
 		return;
 	}
 	*message = (struct vb_udp_message){
@@ -280,7 +280,7 @@ static uint32_t make_messages(struct vb_port *port, uint32_t slot_count, bool *i
 VB_COLD static void number_flow(struct vb_port *port, uint32_t source_index)
 {
 	uint16_t next_ip_id;
-	const struct vb_udp_way *way = vb_udp_express(port->udp, source_index, &next_ip_id);
+	const struct vb_udp_way *way = vb_udp_connected_tx(port->udp, source_index, &next_ip_id);
 	struct vb_flow flow;
 
 	if (!way) {
@@ -310,7 +310,7 @@ uint32_t vb_port_send_slots(struct vb_port *port, uint32_t slot_count)
 	if (!message_count)
 		return 0;
 	vb_udp_send(port->udp, port->messages, message_count);
-	if (vb_udp_has_express_changed(port->udp))
+	if (vb_udp_take_connected_tx_change(port->udp))
 		for (uint32_t i = 0; i < vb_udp_source_count(port->udp); i++)
 			number_flow(port, i);
 	return message_count;

@@ -114,7 +114,7 @@ static void close_sources(struct vb_udp *udp)
 	while (udp->source_count) {
 		struct vb_udp_source *source = &udp->sources[--udp->source_count];
 
-		vb_udp_express_close(udp, source);
+		vb_udp_connected_tx_close(udp, source);
 		vb_fd_close(source->socket.fd);
 	}
 }
@@ -150,7 +150,7 @@ vb_err vb_udp_open(const struct vb_udp_config *config, struct vb_udp **udp_out)
 	udp->receive_buffer_length = config->receive_buffer_length;
 	udp->is_segmenting = config->is_segmenting;
 	udp->is_host_only = config->is_host_only;
-	udp->is_express_wanted = config->is_express_wanted;
+	udp->is_connected_tx_wanted = config->is_connected_tx_wanted;
 	udp->port = vb_udp_socket_port(udp->receiver);
 	udp->destination_port = config->destination_port ? config->destination_port : udp->port;
 	*udp_out = udp;
@@ -171,7 +171,7 @@ free_udp:
 void vb_udp_close(struct vb_udp *udp)
 {
 	vb_udp_leave_all(udp);
-	vb_udp_flow_close(udp);
+	vb_udp_connected_rx_close(udp);
 	close_sources(udp);
 	close_receiver(udp);
 	vb_fd_close(udp->poller);
@@ -182,13 +182,14 @@ void vb_udp_close(struct vb_udp *udp)
 bool vb_udp_is_intact(const struct vb_udp *udp)
 {
 	bool is_intact = vb_fd_is_ours(udp->poller) && vb_fd_is_ours(udp->receiver) &&
-			 (!udp->flow.is_open || vb_fd_is_ours(udp->flow.fd));
+			 (!udp->connected_rx.is_open || vb_fd_is_ours(udp->connected_rx.fd));
 
 	for (uint32_t i = 0; i < udp->source_count; i++) {
 		const struct vb_udp_source *source = &udp->sources[i];
 
 		is_intact &= vb_fd_is_ours(source->socket.fd) &&
-			     (!source->express.is_open || vb_fd_is_ours(source->express.socket.fd));
+			     (!source->connected_tx.is_open ||
+			      vb_fd_is_ours(source->connected_tx.socket.fd));
 	}
 	return is_intact;
 }

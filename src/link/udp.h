@@ -58,7 +58,7 @@ struct vb_udp_config {
 	uint32_t datagram_length_max;
 	bool is_segmenting; /* one message may be up to 64 datagrams */
 	bool is_host_only; /* packets to other hosts are dropped: the port is not ours there */
-	bool is_express_wanted; /* see vb_udp_express() */
+	bool is_connected_tx_wanted; /* see vb_udp_connected_tx() */
 	/* even if the machine has IPv6; a machine without IPv6 has only IPv4 anyway */
 	bool is_ipv4_only;
 };
@@ -110,10 +110,10 @@ struct vb_udp_message {
 	uint8_t traffic_class; /* DSCP and ECN */
 	uint8_t hop_limit; /* 0: 64 */
 	/*
-	 * Goes with this number by the connected transmit socket (vb_udp_express()); the addresses,
-	 * class and limit are ignored.
+	 * Goes with this number by the connected transmit socket (vb_udp_connected_tx()); the
+	 * addresses, class and limit are ignored.
 	 */
-	bool is_express;
+	bool is_connected_tx;
 	uint16_t ip_id;
 	const struct iovec *iovecs; /* the bytes, in order; borrowed for the call */
 	uint32_t iovec_count;
@@ -130,12 +130,12 @@ uint32_t vb_udp_send(struct vb_udp *udp, const struct vb_udp_message *messages, 
  * The connected transmit socket: if many messages in a row take one path, they may go faster, with
  * numbers that count up. Returns the path for which messages from that source may use it, and the
  * next number; NULL if there is none. Apart from what was sent since, the two differ from the last
- * time only if vb_udp_has_express_changed() reported it. A message with a number that is not the
- * next one is dropped.
+ * time only if vb_udp_take_connected_tx_change() reported it. A message with a number that is not
+ * the next one is dropped.
  */
-const struct vb_udp_way *vb_udp_express(const struct vb_udp *udp, uint32_t source_index,
-					uint16_t *next_ip_id);
-bool vb_udp_has_express_changed(struct vb_udp *udp);
+const struct vb_udp_way *vb_udp_connected_tx(const struct vb_udp *udp, uint32_t source_index,
+					     uint16_t *next_ip_id);
+bool vb_udp_take_connected_tx_change(struct vb_udp *udp);
 
 /*
  * Takes up to `capacity` destinations that, since the last call, turned out to have no process on
@@ -171,7 +171,7 @@ uint32_t vb_udp_receive(struct vb_udp *udp, struct vb_udp_datagram *out, uint32_
  * not. For a link that shares its port with no other: packets from that sender to other links on
  * the port would come to this link.
  */
-void vb_udp_allow_flow(struct vb_udp *udp, bool is_allowed);
+void vb_udp_allow_connected_rx(struct vb_udp *udp, bool is_allowed);
 
 /* The next vb_udp_receive() looks at all sockets: for a caller that sleeps if it finds nothing. */
 void vb_udp_read_others_next(struct vb_udp *udp);
@@ -237,8 +237,8 @@ void vb_udp_receiver_adopt(int fd, uint32_t receive_buffer_length);
 	X(TX_MESSAGES, "udp_tx_messages")                                                      \
 	X(TX_DATAGRAMS, "udp_tx_datagrams")                                                    \
 	X(TX_BYTES, "udp_tx_bytes")                                                            \
-	X(TX_EXPRESSES, "udp_tx_expresses") /* opened */                                       \
-	X(TX_CUTS, "udp_tx_cuts") /* default segment sizes that were set */                    \
+	X(TX_CONNECTED, "udp_tx_connected") /* opened */                                       \
+	X(TX_GSO_DEFAULTS, "udp_tx_gso_defaults") /* default segment sizes that were set */    \
 	X(TX_LOST_COUNT, "udp_tx_lost_count") /* of a connected transmit socket */             \
 	X(TX_STOPS, "udp_tx_stops") /* the kernel had no room */                               \
 	X(TX_SPLIT, "udp_tx_split") /* messages sent as single datagrams */                    \
@@ -253,7 +253,7 @@ void vb_udp_receiver_adopt(int fd, uint32_t receive_buffer_length);
 	X(RX_MESSAGES, "udp_rx_messages")                                                      \
 	X(RX_DATAGRAMS, "udp_rx_datagrams")                                                    \
 	X(RX_BYTES, "udp_rx_bytes")                                                            \
-	X(RX_FLOWS, "udp_rx_flows") /* that got a connected receive socket */                  \
+	X(RX_CONNECTED, "udp_rx_connected") /* that got a connected receive socket */          \
 	X(RX_DROP_OVERFLOW, "udp_rx_drop_overflow") /* receive buffer; the kernel's count */   \
 	X(RX_DROP_TRUNCATED, "udp_rx_drop_truncated")                                          \
 	X(RX_DROP_UNADDRESSED, "udp_rx_drop_unaddressed") /* the kernel reported too little */ \

@@ -123,9 +123,9 @@ uint32_t vb_udp_take_unreachable(struct vb_udp *udp, struct vb_udp_address *dest
 
 		count +=
 			take_all_from(udp, &source->socket, destinations + count, capacity - count);
-		if (source->express.is_open)
-			count += take_all_from(udp, &source->express.socket, destinations + count,
-					       capacity - count);
+		if (source->connected_tx.is_open)
+			count += take_all_from(udp, &source->connected_tx.socket,
+					       destinations + count, capacity - count);
 	}
 	return count;
 }

@@ -32,19 +32,19 @@ struct vb_udp_transmitter {
 };
 
 /* The default segment size of a connected transmit socket. */
-struct vb_udp_cut {
+struct vb_udp_gso_default {
 	uint16_t length; /* of the segments; 0: none */
-	uint16_t wish; /* the size that the last messages carried … */
+	uint16_t last_length; /* the size that the last messages carried … */
 	int32_t streak; /* … and how many in a row; ignored below 0 */
 };
 
-struct vb_udp_express {
+struct vb_udp_connected_tx {
 	bool is_open;
 	struct vb_udp_transmitter socket;
 	struct vb_udp_way way;
 	uint16_t next_ip_id; /* of IPv4 */
 	uint32_t sent_since_check;
-	struct vb_udp_cut cut;
+	struct vb_udp_gso_default gso_default;
 };
 
 /* All messages with one source port. */
@@ -53,7 +53,7 @@ struct vb_udp_source {
 	uint16_t port;
 	struct vb_udp_way last_way; /* where the last message went … */
 	int32_t streak; /* … and how many in a row; ignored below 0 */
-	struct vb_udp_express express;
+	struct vb_udp_connected_tx connected_tx;
 };
 
 struct vb_udp_group {
@@ -61,8 +61,8 @@ struct vb_udp_group {
 	int fd;
 };
 
-/* udp_flow.c */
-struct vb_udp_flow {
+/* udp_connected_rx.c */
+struct vb_udp_connected_rx {
 	bool is_allowed;
 	bool is_open;
 	bool is_leaving; /* to be closed once it is empty */
@@ -94,9 +94,9 @@ struct vb_udp_inbox {
 	struct iovec iovecs[VB_UDP_RX_BATCH];
 	alignas(struct cmsghdr) uint8_t control[VB_UDP_RX_BATCH][VB_UDP_RX_CONTROL];
 	uint8_t *bytes;
-	uint32_t wish; /* number to ask the kernel for */
+	uint32_t batch_length; /* number to ask the kernel for */
 	bool was_empty; /* the kernel had none the last time */
-	bool is_by_flow; /* the messages came by the connected receive socket … */
+	bool is_by_connected_rx; /* the messages came by the connected receive socket … */
 	bool is_named; /* … and still carry their sender */
 	uint32_t count; /* messages present … */
 	uint32_t next; /* … the first that is not completely split … */
@@ -117,16 +117,16 @@ struct vb_udp {
 	uint32_t group_count;
 	uint32_t group_turn; /* counts up: which socket is read next */
 	struct vb_udp_group groups[VB_UDP_GROUPS_MAX];
-	struct vb_udp_flow flow;
+	struct vb_udp_connected_rx connected_rx;
 	uint32_t interface_index;
 	uint32_t receive_buffer_length; /* as requested */
 	uint16_t port;
 	uint16_t destination_port;
 	bool is_segmenting;
 	bool is_host_only;
-	bool is_express_wanted;
-	bool has_express_changed;
-	bool is_express_work_due;
+	bool is_connected_tx_wanted;
+	bool has_connected_tx_changed;
+	bool is_connected_tx_work_due;
 	uint64_t counters[VB_UDP_COUNTER_COUNT];
 	struct vb_udp_outbox outbox;
 	struct vb_udp_inbox inbox;
@@ -147,14 +147,14 @@ struct vb_udp_address vb_udp_address_load(const union vb_udp_name *name, uint16_
 int vb_udp_socket_open_receiver(int family, const struct vb_udp_config *config);
 int vb_udp_socket_open_sender(int family, uint16_t port, bool is_host_only);
 /* With the port of a sender, for one path; not yet connected. */
-int vb_udp_socket_open_express(int sender, int family, const struct vb_udp_way *way,
-			       uint32_t scope);
+int vb_udp_socket_open_connected_tx(int sender, int family, const struct vb_udp_way *way,
+				    uint32_t scope);
 /* For the address of a multicast group. */
 int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
 			     uint32_t receive_buffer_length);
 /* For one address of this host; not yet connected, and reports no addresses. */
-int vb_udp_socket_open_flow(const struct vb_udp_address *address, uint16_t port,
-			    uint32_t receive_buffer_length);
+int vb_udp_socket_open_connected_rx(const struct vb_udp_address *address, uint16_t port,
+				    uint32_t receive_buffer_length);
 uint16_t vb_udp_socket_port(int fd);
 void vb_udp_socket_set_receive_buffer(int fd, uint32_t length); /* 0: none */
 int vb_udp_socket_tell_class(int fd, int family);
@@ -176,16 +176,16 @@ int vb_udp_choose_next_socket(
 	struct vb_udp *udp); /* the unicast socket and those of groups, in turns */
 void vb_udp_leave_all(struct vb_udp *udp);
 
-/* udp_flow.c */
-void vb_udp_flow_close(struct vb_udp *udp);
-void vb_udp_flow_notice(struct vb_udp *udp, const struct vb_udp_datagram *datagram);
+/* udp_connected_rx.c */
+void vb_udp_connected_rx_close(struct vb_udp *udp);
+void vb_udp_connected_rx_notice(struct vb_udp *udp, const struct vb_udp_datagram *datagram);
 /*
  * Whether the other sockets come before the connected receive socket; and the result of a look at
  * them, or at it.
  */
-bool vb_udp_flow_lets_others_first(const struct vb_udp *udp);
-void vb_udp_flow_on_others(struct vb_udp *udp, uint32_t message_count);
-void vb_udp_flow_on_look(struct vb_udp *udp, uint32_t message_count);
+bool vb_udp_connected_rx_lets_others_first(const struct vb_udp *udp);
+void vb_udp_connected_rx_on_others(struct vb_udp *udp, uint32_t message_count);
+void vb_udp_connected_rx_on_look(struct vb_udp *udp, uint32_t message_count);
 
 /* udp.c */
 vb_err vb_udp_err_of(int result); /* the error of a failed system call */
@@ -196,30 +196,31 @@ void vb_udp_watch_room(struct vb_udp *udp, struct vb_udp_transmitter *transmitte
 /* udp_send.c: the interface that an address refers to; 0: none. */
 uint32_t vb_udp_scope_of(const struct vb_udp *udp, const struct vb_udp_address *address);
 
-/* udp_cut.c */
+/* udp_gso_default.c */
 
 /* Whether the socket segments the message correctly by default. */
-bool vb_udp_cut_is_known(const struct vb_udp_cut *cut, const struct vb_udp_message *message);
+bool vb_udp_gso_default_is_known(const struct vb_udp_gso_default *gso_default,
+				 const struct vb_udp_message *message);
 /* To be called for each message that is sent. */
-void vb_udp_cut_notice(struct vb_udp *udp, struct vb_udp_cut *cut,
-		       const struct vb_udp_message *message);
+void vb_udp_gso_default_notice(struct vb_udp *udp, struct vb_udp_gso_default *gso_default,
+			       const struct vb_udp_message *message);
 /* Sets the socket's default to the size that many messages in a row carried, if they did. */
-void vb_udp_cut_tell(struct vb_udp *udp, int fd, struct vb_udp_cut *cut);
+void vb_udp_gso_default_set(struct vb_udp *udp, int fd, struct vb_udp_gso_default *gso_default);
 
-/* udp_express.c */
-void vb_udp_express_notice(struct vb_udp *udp, const struct vb_udp_message *message);
-void vb_udp_express_close(struct vb_udp *udp, struct vb_udp_source *source);
+/* udp_connected_tx.c */
+void vb_udp_connected_tx_notice(struct vb_udp *udp, const struct vb_udp_message *message);
+void vb_udp_connected_tx_close(struct vb_udp *udp, struct vb_udp_source *source);
 /* Whether the message may go by this socket, `ahead` messages after the next. */
-bool vb_udp_express_takes(const struct vb_udp_express *express,
-			  const struct vb_udp_message *message, uint32_t ahead);
-void vb_udp_express_on_sent(struct vb_udp *udp, struct vb_udp_source *source, uint32_t sent,
-			    uint32_t handed_over);
+bool vb_udp_connected_tx_takes(const struct vb_udp_connected_tx *connected_tx,
+			       const struct vb_udp_message *message, uint32_t ahead);
+void vb_udp_connected_tx_on_sent(struct vb_udp *udp, struct vb_udp_source *source, uint32_t sent,
+				 uint32_t handed_over);
 /*
  * Opens connected transmit sockets and checks their numbers. To be called after all messages that
  * already have a number: asking takes numbers, and a message by such a socket does not carry its
  * path.
  */
-void vb_udp_express_work(struct vb_udp *udp);
-void vb_udp_express_on_refused(struct vb_udp *udp, struct vb_udp_source *source, int error);
+void vb_udp_connected_tx_work(struct vb_udp *udp);
+void vb_udp_connected_tx_on_refused(struct vb_udp *udp, struct vb_udp_source *source, int error);
 
 #endif

@@ -32,7 +32,7 @@ vb_err vb_udp_inbox_init(struct vb_udp_inbox *inbox, uint32_t datagram_length_ma
 		return VB_ENOMEM;
 	for (uint32_t i = 0; i < VB_UDP_RX_BATCH; i++)
 		inbox->iovecs[i] = (struct iovec){ inbox->bytes + (size_t)i * stride, length };
-	inbox->wish = 1;
+	inbox->batch_length = 1;
 	return VB_OK;
 }
 
@@ -47,7 +47,7 @@ static int ask_kernel(struct vb_udp *udp, int fd, socklen_t name_length)
 	struct vb_udp_inbox *box = &udp->inbox;
 	int result;
 
-	for (uint32_t i = 0; i < box->wish; i++)
+	for (uint32_t i = 0; i < box->batch_length; i++)
 		box->headers[i].msg_hdr = (struct msghdr){
 			.msg_name = name_length ? &box->names[i] : NULL,
 			.msg_namelen = name_length,
@@ -56,8 +56,8 @@ static int ask_kernel(struct vb_udp *udp, int fd, socklen_t name_length)
 			.msg_control = box->control[i],
 			.msg_controllen = sizeof(box->control[i]),
 		};
-	if (box->wish > 1)
-		return vb_sys_recvmmsg(fd, box->headers, box->wish, MSG_DONTWAIT);
+	if (box->batch_length > 1)
+		return vb_sys_recvmmsg(fd, box->headers, box->batch_length, MSG_DONTWAIT);
 	result = vb_sys_recvmsg(fd, &box->headers[0].msg_hdr, MSG_DONTWAIT);
 	if (result < 0)
 		return result;
@@ -75,24 +75,24 @@ static uint32_t ask_others(struct vb_udp *udp)
 
 		count = result < 0 ? 0 : (uint32_t)result;
 	}
-	vb_udp_flow_on_others(udp, count);
+	vb_udp_connected_rx_on_others(udp, count);
 	return count;
 }
 
 static uint32_t ask_flow(struct vb_udp *udp)
 {
-	int result =
-		ask_kernel(udp, udp->flow.fd, udp->flow.is_mixed ? sizeof(union vb_udp_name) : 0);
+	int result = ask_kernel(udp, udp->connected_rx.fd,
+				udp->connected_rx.is_mixed ? sizeof(union vb_udp_name) : 0);
 	uint32_t count = result < 0 ? 0 : (uint32_t)result;
 
-	vb_udp_flow_on_look(udp, count);
+	vb_udp_connected_rx_on_look(udp, count);
 	return count;
 }
 
 /* Getting all that was requested, after nothing, may be chance, as in a ping-pong. */
 static uint32_t adapt_batch_length(struct vb_udp_inbox *box, uint32_t count)
 {
-	uint32_t wish = count == box->wish && !box->was_empty ? 2 * count : max32(count, 1);
+	uint32_t wish = count == box->batch_length && !box->was_empty ? 2 * count : max32(count, 1);
 
 	box->was_empty = !count;
 	return min32(wish, VB_UDP_RX_BATCH);
@@ -103,13 +103,13 @@ static void refill(struct vb_udp *udp)
 	struct vb_udp_inbox *box = &udp->inbox;
 	uint32_t count = 0;
 
-	if (vb_udp_flow_lets_others_first(udp))
+	if (vb_udp_connected_rx_lets_others_first(udp))
 		count = ask_others(udp);
-	box->is_by_flow = !count && udp->flow.is_open;
-	box->is_named = !box->is_by_flow || udp->flow.is_mixed;
-	if (box->is_by_flow)
+	box->is_by_connected_rx = !count && udp->connected_rx.is_open;
+	box->is_named = !box->is_by_connected_rx || udp->connected_rx.is_mixed;
+	if (box->is_by_connected_rx)
 		count = ask_flow(udp);
-	box->wish = adapt_batch_length(box, count);
+	box->batch_length = adapt_batch_length(box, count);
 	box->count = count;
 	box->next = 0;
 	udp->counters[VB_UDP_RX_MESSAGES] += count;
@@ -117,8 +117,8 @@ static void refill(struct vb_udp *udp)
 
 static void load_overflow(struct vb_udp *udp, uint32_t count)
 {
-	uint32_t *before = udp->inbox.is_by_flow ? &udp->flow.overflow_count
-						 : &udp->inbox.overflow_count;
+	uint32_t *before = udp->inbox.is_by_connected_rx ? &udp->connected_rx.overflow_count
+							 : &udp->inbox.overflow_count;
 
 	udp->counters[VB_UDP_RX_DROP_OVERFLOW] += count - *before;
 	*before = count;
@@ -200,7 +200,8 @@ static void begin_datagram(struct vb_udp *udp)
 {
 	struct vb_udp_inbox *box = &udp->inbox;
 
-	box->datagram = box->is_by_flow ? udp->flow.sender : (struct vb_udp_datagram){ 0 };
+	box->datagram = box->is_by_connected_rx ? udp->connected_rx.sender
+						: (struct vb_udp_datagram){ 0 };
 	box->datagram.data = box->iovecs[box->next].iov_base;
 	if (box->is_named)
 		box->datagram.source =
@@ -228,8 +229,8 @@ static bool begin_message(struct vb_udp *udp)
 		udp->counters[VB_UDP_RX_DROP_UNADDRESSED]++;
 		return false;
 	}
-	if (!box->is_by_flow)
-		vb_udp_flow_notice(udp, &box->datagram);
+	if (!box->is_by_connected_rx)
+		vb_udp_connected_rx_notice(udp, &box->datagram);
 	return true;
 }
 

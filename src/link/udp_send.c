@@ -117,19 +117,21 @@ static void fill_connected_header(struct vb_udp *udp, uint32_t index)
 static bool fill_header(struct vb_udp *udp, uint32_t index, const struct vb_udp_message *message)
 {
 	struct msghdr *header = &udp->outbox.headers[index].msg_hdr;
-	const struct vb_udp_express *express = &udp->sources[message->source_index].express;
+	const struct vb_udp_connected_tx *connected_tx =
+		&udp->sources[message->source_index].connected_tx;
 
 	VB_CHECK(message->iovec_count <= VB_UDP_IOVECS_MAX);
-	if (message->is_express && !vb_udp_express_takes(express, message, index))
+	if (message->is_connected_tx && !vb_udp_connected_tx_takes(connected_tx, message, index))
 		return false;
-	if (message->is_express)
+	if (message->is_connected_tx)
 		fill_connected_header(udp, index);
 	else if (!fill_addressed_header(udp, index, message))
 		return false;
 	header->msg_iov = writable(message->iovecs);
 	header->msg_iovlen = message->iovec_count;
-	if (message->is_express ? !vb_udp_cut_is_known(&express->cut, message)
-				: message->segment_length)
+	if (message->is_connected_tx
+		    ? !vb_udp_gso_default_is_known(&connected_tx->gso_default, message)
+		    : message->segment_length)
 		append_control(header, SOL_UDP, UDP_SEGMENT, &message->segment_length,
 			       sizeof(message->segment_length));
 	return true;
@@ -142,7 +144,7 @@ static uint32_t fill_run(struct vb_udp *udp, const struct vb_udp_message *messag
 
 	VB_CHECK(messages->source_index < udp->source_count);
 	while (filled < count && messages[filled].source_index == messages->source_index &&
-	       messages[filled].is_express == messages->is_express &&
+	       messages[filled].is_connected_tx == messages->is_connected_tx &&
 	       fill_header(udp, filled, &messages[filled]))
 		filled++;
 	return filled;
@@ -244,7 +246,7 @@ VB_COLD static void count_drop(struct vb_udp *udp, int error)
 
 /* --- a message as single datagrams ------------------------------------------------------------ */
 
-struct cut {
+struct segment_cursor {
 	const struct iovec *iovecs; /* the first that is not used up … */
 	uint32_t iovec_count;
 	size_t offset; /* … and how much of it is used */
@@ -252,42 +254,44 @@ struct cut {
 };
 
 /* Gathers the next segment's bytes as pieces; false when there are none left. */
-static bool cut_segment(struct cut *cut, uint32_t segment_length, struct msghdr *header)
+static bool take_segment(struct segment_cursor *cursor, uint32_t segment_length,
+			 struct msghdr *header)
 {
 	size_t left = segment_length;
 
-	header->msg_iov = cut->piece;
-	while (left && cut->iovec_count) {
-		size_t rest = cut->iovecs->iov_len - cut->offset;
+	header->msg_iov = cursor->piece;
+	while (left && cursor->iovec_count) {
+		size_t rest = cursor->iovecs->iov_len - cursor->offset;
 		size_t length = rest < left ? rest : left;
 
-		*cut->piece++ = (struct iovec){
-			.iov_base = (uint8_t *)cut->iovecs->iov_base + cut->offset,
+		*cursor->piece++ = (struct iovec){
+			.iov_base = (uint8_t *)cursor->iovecs->iov_base + cursor->offset,
 			.iov_len = length,
 		};
 		left -= length;
-		cut->offset += length;
-		if (cut->offset == cut->iovecs->iov_len) {
-			cut->offset = 0;
-			cut->iovecs++;
-			cut->iovec_count--;
+		cursor->offset += length;
+		if (cursor->offset == cursor->iovecs->iov_len) {
+			cursor->offset = 0;
+			cursor->iovecs++;
+			cursor->iovec_count--;
 		}
 	}
-	header->msg_iovlen = (size_t)(cut->piece - header->msg_iov);
+	header->msg_iovlen = (size_t)(cursor->piece - header->msg_iov);
 	return header->msg_iovlen;
 }
 
 /* Returns the number of segments in the outbox; 0 if the address cannot be reached. */
 static uint32_t fill_segments(struct vb_udp *udp, const struct vb_udp_message *message)
 {
-	struct cut cut = { message->iovecs, message->iovec_count, 0, udp->outbox.pieces };
+	struct segment_cursor cursor = { message->iovecs, message->iovec_count, 0,
+					 udp->outbox.pieces };
 	uint32_t count = 0;
 
 	VB_CHECK(message->iovec_count <= VB_UDP_IOVECS_MAX);
 	for (;;) {
 		struct msghdr segment;
 
-		if (!cut_segment(&cut, message->segment_length, &segment))
+		if (!take_segment(&cursor, message->segment_length, &segment))
 			return count;
 		VB_CHECK(count < VB_UDP_SEGMENTS_MAX);
 		if (!fill_addressed_header(udp, count, message))
@@ -383,13 +387,13 @@ static uint32_t send_run(struct vb_udp *udp, const struct vb_udp_message *messag
 		return handle_refusal(udp, messages, -result);
 	count_run(udp, messages, (uint32_t)result);
 	for (int i = 0; i < result; i++)
-		vb_udp_express_notice(udp, &messages[i]);
+		vb_udp_connected_tx_notice(udp, &messages[i]);
 	return (uint32_t)result;
 }
 
 /* The same by the connected transmit socket. What it refuses is lost, because it was numbered. */
-static uint32_t send_express(struct vb_udp *udp, const struct vb_udp_message *messages,
-			     uint32_t count)
+static uint32_t send_connected_tx(struct vb_udp *udp, const struct vb_udp_message *messages,
+				  uint32_t count)
 {
 	uint32_t filled = fill_run(udp, messages, count);
 	struct vb_udp_source *source = &udp->sources[messages->source_index];
@@ -398,18 +402,19 @@ static uint32_t send_express(struct vb_udp *udp, const struct vb_udp_message *me
 	if (!filled) {
 		udp->counters[VB_UDP_TX_DROP_NUMBER]++;
 		/* else the engine would go on with wrong numbers */
-		udp->has_express_changed = true;
+		udp->has_connected_tx_changed = true;
 		return 1;
 	}
-	result = transmit_once(udp, &source->express.socket, udp->outbox.headers, filled);
+	result = transmit_once(udp, &source->connected_tx.socket, udp->outbox.headers, filled);
 	if (result >= 0) {
-		vb_udp_express_on_sent(udp, source, (uint32_t)result, filled);
+		vb_udp_connected_tx_on_sent(udp, source, (uint32_t)result, filled);
 		count_run(udp, messages, (uint32_t)result);
 		for (int i = 0; i < result; i++)
-			vb_udp_cut_notice(udp, &source->express.cut, &messages[i]);
+			vb_udp_gso_default_notice(udp, &source->connected_tx.gso_default,
+						  &messages[i]);
 		return (uint32_t)result;
 	}
-	vb_udp_express_on_refused(udp, source, -result);
+	vb_udp_connected_tx_on_refused(udp, source, -result);
 	if (is_no_room(-result)) {
 		udp->counters[VB_UDP_TX_STOPS]++;
 		return 0;
@@ -458,8 +463,8 @@ uint32_t vb_udp_send(struct vb_udp *udp, const struct vb_udp_message *messages, 
 
 		if (!passed)
 			udp->counters[VB_UDP_TX_DROP_PORT_HELD]++;
-		else if (next->is_express)
-			done = send_express(udp, next, passed);
+		else if (next->is_connected_tx)
+			done = send_connected_tx(udp, next, passed);
 		else if (next->segment_length && !udp->is_segmenting)
 			done = send_split(udp, next);
 		else
@@ -468,7 +473,7 @@ uint32_t vb_udp_send(struct vb_udp *udp, const struct vb_udp_message *messages, 
 			break;
 		taken += done;
 	}
-	if (udp->is_express_work_due)
-		vb_udp_express_work(udp);
+	if (udp->is_connected_tx_work_due)
+		vb_udp_connected_tx_work(udp);
 	return taken;
 }

@@ -2,7 +2,7 @@
 /*
  * Sockets and their options. An IPv6 socket that is not restricted to IPv6 also carries IPv4, and
  * takes the options of both levels. Transmit sockets are not connected: a connected one numbers its
- * packets, and the ICRC covers the number (udp_express.c).
+ * packets, and the ICRC covers the number (udp_connected_tx.c).
  */
 #include "link/udp_priv.h"
 
@@ -199,8 +199,8 @@ int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
 	return result;
 }
 
-int vb_udp_socket_open_flow(const struct vb_udp_address *address, uint16_t port,
-			    uint32_t receive_buffer_length)
+int vb_udp_socket_open_connected_rx(const struct vb_udp_address *address, uint16_t port,
+				    uint32_t receive_buffer_length)
 {
 	static const struct option silent[] = {
 		{ AF_INET6, SOL_IPV6, IPV6_RECVPKTINFO, 0, false },
@@ -290,7 +290,8 @@ static int bind_beside(int sender, int fd, const union vb_udp_name *name, sockle
 	return result;
 }
 
-int vb_udp_socket_open_express(int sender, int family, const struct vb_udp_way *way, uint32_t scope)
+int vb_udp_socket_open_connected_tx(int sender, int family, const struct vb_udp_way *way,
+				    uint32_t scope)
 {
 	struct vb_udp_address from = { .scope = scope };
 	union vb_udp_name name;

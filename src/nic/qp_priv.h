@@ -45,7 +45,7 @@ struct vb_requester {
 	uint32_t reads_out; /* READs and atomics sent but not complete */
 	uint32_t read_psns_out; /* their PSNs beyond that of the request itself */
 	/* How many packets fewer than flight_packets_max may be in flight: see rc_timers.c. */
-	uint32_t flight_cut;
+	uint32_t window_reduction;
 	uint32_t end_byte; /* end of the payload of the last request that was begun, modulo 2^32 */
 	uint32_t unasked; /* packets since the last one that asked for an ACK */
 	uint16_t direct_skip; /* requests that do not wait for a chance to be executed directly */

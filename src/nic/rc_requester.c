@@ -94,7 +94,7 @@ static bool waits_for_credits(const struct vb_requester *requester, const struct
 
 uint32_t vb_rc_flight_max(const struct vb_qp *qp)
 {
-	return qp->flight_packets_max - qp->requester.flight_cut;
+	return qp->flight_packets_max - qp->requester.window_reduction;
 }
 
 static uint32_t packets_in_flight(const struct vb_requester *requester)
@@ -135,7 +135,7 @@ static bool is_window_full(const struct vb_qp *qp, const struct vb_wqe *next)
 
 	if (packets < vb_rc_flight_max(qp))
 		return false;
-	return packets >= qp->nic->config.flight_packets_max || qp->requester.flight_cut ||
+	return packets >= qp->nic->config.flight_packets_max || qp->requester.window_reduction ||
 	       bytes_in_flight(qp, next) >= qp->nic->config.flight_window_max;
 }
 

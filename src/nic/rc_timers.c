@@ -46,8 +46,8 @@ void vb_rc_timers_on_progress(struct vb_qp *qp)
 	requester->retries_left = qp->attr.retry_count;
 	requester->rnr_retries_left = qp->attr.rnr_retry;
 	requester->has_recovered = false;
-	if (requester->flight_cut)
-		requester->flight_cut--;
+	if (requester->window_reduction)
+		requester->window_reduction--;
 	if (requester->waits_for_receiver)
 		return; /* the timer runs for the RNR NAK */
 	if (vb_psn_equal(requester->unacked, requester->new_psn))
@@ -113,7 +113,7 @@ void vb_rc_on_timer(struct vb_qp *qp)
 		return;
 	}
 	vb_nic_count(qp->nic, VB_COUNTER_LOCAL_ACK_TIMEOUT_ERR);
-	requester->flight_cut += vb_rc_flight_max(qp) / 2;
+	requester->window_reduction += vb_rc_flight_max(qp) / 2;
 	/* A gap seen from now on concerns packets sent after this. */
 	requester->has_recovered = false;
 	vb_rc_retry(qp, requester->unacked);

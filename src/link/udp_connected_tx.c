@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The connected transmit socket ("express"): it lies beside a transmit socket, with the same port,
+ * The connected transmit socket: it lies beside a transmit socket, with the same port,
  * for the one destination that most messages go to. The kernel keeps the route of a connected
  * socket, which saves a twelfth of the latency. But the kernel also numbers its IPv4 packets,
  * starting at a random number, and the ICRC covers the number. So we must know it. The kernel shows
@@ -18,8 +18,8 @@
 #include <netinet/udp.h>
 #include <string.h>
 
-#define WORTH_IT 128 /* messages in a row to one destination */
-#define NOT_AGAIN_BEFORE 100000 /* messages, after a failure */
+#define STREAK_MIN 128 /* messages in a row to one destination */
+#define FAILURE_PAUSE 100000 /* messages, after a failure */
 #define CHECKED_AFTER 10000u /* messages: check whether the number is still right */
 #define QUESTIONS 2 /* needed to learn a number; they are numbered as well */
 #define ERRORS_MAX 64
@@ -104,20 +104,20 @@ static int ask_number(int fd)
  * Returns a negative errno if the number is unknown, or the kernel does not number by ones. EAGAIN:
  * there is no room for questions now.
  */
-static int learn_number(struct vb_udp_express *express)
+static int learn_number(struct vb_udp_connected_tx *connected_tx)
 {
-	int first = ask_number(express->socket.fd);
+	int first = ask_number(connected_tx->socket.fd);
 	int second;
 
 	if (first < 0)
 		return first;
-	express->next_ip_id = (uint16_t)(first + 1);
-	second = ask_number(express->socket.fd);
+	connected_tx->next_ip_id = (uint16_t)(first + 1);
+	second = ask_number(connected_tx->socket.fd);
 	if (second < 0)
 		return second;
-	if (second != express->next_ip_id)
+	if (second != connected_tx->next_ip_id)
 		return -EPROTO;
-	express->next_ip_id = (uint16_t)(second + 1);
+	connected_tx->next_ip_id = (uint16_t)(second + 1);
 	return 0;
 }
 
@@ -131,13 +131,13 @@ static bool is_way_of(const struct vb_udp_way *way, const struct vb_udp_message 
 	       way->traffic_class == message->traffic_class && way->hop_limit == message->hop_limit;
 }
 
-VB_COLD void vb_udp_express_close(struct vb_udp *udp, struct vb_udp_source *source)
+VB_COLD void vb_udp_connected_tx_close(struct vb_udp *udp, struct vb_udp_source *source)
 {
-	if (!source->express.is_open)
+	if (!source->connected_tx.is_open)
 		return;
-	vb_fd_close(source->express.socket.fd);
-	source->express.is_open = false;
-	udp->has_express_changed = true;
+	vb_fd_close(source->connected_tx.socket.fd);
+	source->connected_tx.is_open = false;
+	udp->has_connected_tx_changed = true;
 }
 
 static int connect_to(const struct vb_udp *udp, const struct vb_udp_way *way, int sender)
@@ -146,8 +146,8 @@ static int connect_to(const struct vb_udp *udp, const struct vb_udp_way *way, in
 	struct vb_udp_address destination = way->destination;
 	union vb_udp_name name;
 	socklen_t length;
-	int fd =
-		vb_udp_socket_open_express(sender, family, way, vb_udp_scope_of(udp, &way->source));
+	int fd = vb_udp_socket_open_connected_tx(sender, family, way,
+						 vb_udp_scope_of(udp, &way->source));
 	int result;
 
 	if (fd < 0)
@@ -162,35 +162,36 @@ static int connect_to(const struct vb_udp *udp, const struct vb_udp_way *way, in
 	return result < 0 ? result : fd;
 }
 
-VB_COLD static bool open_express(struct vb_udp *udp, struct vb_udp_source *source)
+VB_COLD static bool open_connected_tx(struct vb_udp *udp, struct vb_udp_source *source)
 {
-	struct vb_udp_express *express = &source->express;
+	struct vb_udp_connected_tx *connected_tx = &source->connected_tx;
 
-	vb_udp_express_close(udp, source);
-	*express = (struct vb_udp_express){
+	vb_udp_connected_tx_close(udp, source);
+	*connected_tx = (struct vb_udp_connected_tx){
 		.way = source->last_way,
 		.socket.fd = connect_to(udp, &source->last_way, source->socket.fd),
 	};
-	if (express->socket.fd < 0)
+	if (connected_tx->socket.fd < 0)
 		return false;
-	if (vb_udp_address_is_ipv4(&express->way.destination) && learn_number(express) < 0) {
-		vb_fd_close(express->socket.fd);
+	if (vb_udp_address_is_ipv4(&connected_tx->way.destination) &&
+	    learn_number(connected_tx) < 0) {
+		vb_fd_close(connected_tx->socket.fd);
 		return false;
 	}
-	express->is_open = true;
-	udp->has_express_changed = true;
-	udp->counters[VB_UDP_TX_EXPRESSES]++;
+	connected_tx->is_open = true;
+	udp->has_connected_tx_changed = true;
+	udp->counters[VB_UDP_TX_CONNECTED]++;
 	return true;
 }
 
-static bool is_worth_express(const struct vb_udp *udp, const struct vb_udp_source *source)
+static bool is_worth_connecting(const struct vb_udp *udp, const struct vb_udp_source *source)
 {
-	return source->streak >= WORTH_IT && udp->is_express_wanted && !udp->is_host_only &&
+	return source->streak >= STREAK_MIN && udp->is_connected_tx_wanted && !udp->is_host_only &&
 	       !vb_udp_address_is_multicast(&source->last_way.destination) &&
 	       !vb_udp_address_is_zero(&source->last_way.source);
 }
 
-void vb_udp_express_notice(struct vb_udp *udp, const struct vb_udp_message *message)
+void vb_udp_connected_tx_notice(struct vb_udp *udp, const struct vb_udp_message *message)
 {
 	struct vb_udp_source *source = &udp->sources[message->source_index];
 
@@ -204,95 +205,100 @@ void vb_udp_express_notice(struct vb_udp *udp, const struct vb_udp_message *mess
 		source->streak = source->streak < 0 ? source->streak : 0;
 	}
 	source->streak++;
-	if (is_worth_express(udp, source))
-		udp->is_express_work_due = true;
+	if (is_worth_connecting(udp, source))
+		udp->is_connected_tx_work_due = true;
 }
 
 /* --- sending ---------------------------------------------------------------------------------- */
 
-bool vb_udp_express_takes(const struct vb_udp_express *express,
-			  const struct vb_udp_message *message, uint32_t ahead)
+bool vb_udp_connected_tx_takes(const struct vb_udp_connected_tx *connected_tx,
+			       const struct vb_udp_message *message, uint32_t ahead)
 {
-	return express->is_open && message->ip_id == (uint16_t)(express->next_ip_id + ahead);
+	return connected_tx->is_open &&
+	       message->ip_id == (uint16_t)(connected_tx->next_ip_id + ahead);
 }
 
 /* The number that the kernel reports replaces ours. */
 VB_COLD static void recheck_number(struct vb_udp *udp, struct vb_udp_source *source)
 {
-	struct vb_udp_express *express = &source->express;
-	uint16_t expected = express->next_ip_id;
+	struct vb_udp_connected_tx *connected_tx = &source->connected_tx;
+	uint16_t expected = connected_tx->next_ip_id;
 	int result;
 
-	express->sent_since_check = 0;
-	udp->has_express_changed = true;
-	if (!vb_udp_address_is_ipv4(&express->way.destination))
+	connected_tx->sent_since_check = 0;
+	udp->has_connected_tx_changed = true;
+	if (!vb_udp_address_is_ipv4(&connected_tx->way.destination))
 		return;
-	result = learn_number(express);
+	result = learn_number(connected_tx);
 	if (result == -EAGAIN)
-		express->sent_since_check = CHECKED_AFTER; /* check again with the next message */
+		/* check again with the next message */
+		connected_tx->sent_since_check = CHECKED_AFTER;
 	else if (result < 0)
-		vb_udp_express_close(udp, source);
-	else if (express->next_ip_id != (uint16_t)(expected + QUESTIONS))
+		vb_udp_connected_tx_close(udp, source);
+	else if (connected_tx->next_ip_id != (uint16_t)(expected + QUESTIONS))
 		udp->counters[VB_UDP_TX_LOST_COUNT]++;
 }
 
-void vb_udp_express_on_sent(struct vb_udp *udp, struct vb_udp_source *source, uint32_t sent,
-			    uint32_t handed_over)
+void vb_udp_connected_tx_on_sent(struct vb_udp *udp, struct vb_udp_source *source, uint32_t sent,
+				 uint32_t handed_over)
 {
-	struct vb_udp_express *express = &source->express;
+	struct vb_udp_connected_tx *connected_tx = &source->connected_tx;
 
 	source->streak = source->streak < 0 ? source->streak : 0;
-	express->next_ip_id = (uint16_t)(express->next_ip_id + sent);
-	express->sent_since_check += sent;
+	connected_tx->next_ip_id = (uint16_t)(connected_tx->next_ip_id + sent);
+	connected_tx->sent_since_check += sent;
 	if (sent < handed_over)
 		recheck_number(udp, source);
-	else if (express->sent_since_check >= CHECKED_AFTER)
-		udp->is_express_work_due = true;
+	else if (connected_tx->sent_since_check >= CHECKED_AFTER)
+		udp->is_connected_tx_work_due = true;
 }
 
-VB_COLD void vb_udp_express_work(struct vb_udp *udp)
+VB_COLD void vb_udp_connected_tx_work(struct vb_udp *udp)
 {
-	udp->is_express_work_due = false;
+	udp->is_connected_tx_work_due = false;
 	for (uint32_t i = 0; i < udp->source_count; i++) {
 		struct vb_udp_source *source = &udp->sources[i];
 
-		if (source->express.is_open && source->express.sent_since_check >= CHECKED_AFTER)
+		if (source->connected_tx.is_open &&
+		    source->connected_tx.sent_since_check >= CHECKED_AFTER)
 			recheck_number(udp, source);
-		if (source->express.is_open)
-			vb_udp_cut_tell(udp, source->express.socket.fd, &source->express.cut);
-		if (is_worth_express(udp, source))
-			source->streak = open_express(udp, source) ? 0 : -NOT_AGAIN_BEFORE;
+		if (source->connected_tx.is_open)
+			vb_udp_gso_default_set(udp, source->connected_tx.socket.fd,
+					       &source->connected_tx.gso_default);
+		if (is_worth_connecting(udp, source))
+			source->streak = open_connected_tx(udp, source) ? 0 : -FAILURE_PAUSE;
 	}
 }
 
-VB_COLD void vb_udp_express_on_refused(struct vb_udp *udp, struct vb_udp_source *source, int error)
+VB_COLD void vb_udp_connected_tx_on_refused(struct vb_udp *udp, struct vb_udp_source *source,
+					    int error)
 {
 	/*
 	 * The kernel looks for room first, so the number has not moved. But the caller that gave us
 	 * the messages assumes that it has.
 	 */
 	if (error == EAGAIN)
-		udp->has_express_changed = true;
+		udp->has_connected_tx_changed = true;
 	else
-		vb_udp_express_close(udp, source);
+		vb_udp_connected_tx_close(udp, source);
 }
 
 /* --- for the computation of ICRCs ------------------------------------------------------------- */
 
-bool vb_udp_has_express_changed(struct vb_udp *udp)
+bool vb_udp_take_connected_tx_change(struct vb_udp *udp)
 {
-	bool has_changed = udp->has_express_changed;
+	bool has_changed = udp->has_connected_tx_changed;
 
-	udp->has_express_changed = false;
+	udp->has_connected_tx_changed = false;
 	return has_changed;
 }
 
-const struct vb_udp_way *vb_udp_express(const struct vb_udp *udp, uint32_t source_index,
-					uint16_t *next_ip_id)
+const struct vb_udp_way *vb_udp_connected_tx(const struct vb_udp *udp, uint32_t source_index,
+					     uint16_t *next_ip_id)
 {
-	const struct vb_udp_express *express = &udp->sources[source_index].express;
+	const struct vb_udp_connected_tx *connected_tx = &udp->sources[source_index].connected_tx;
 
 	VB_CHECK(source_index < udp->source_count);
-	*next_ip_id = express->next_ip_id;
-	return express->is_open ? &express->way : NULL;
+	*next_ip_id = connected_tx->next_ip_id;
+	return connected_tx->is_open ? &connected_tx->way : NULL;
 }

@@ -13,13 +13,13 @@
 
 enum {
 	STREAK_MAX = 20000, /* this many messages in a row are enough */
-	NO_FLOW = 1000, /* and this many, where there is no flow */
+	NO_SOCKET_OF_ITS_OWN = 1000, /* and this many, where there is no flow */
 	OTHERS_MAX = 20, /* reads after which the other sockets had theirs */
 	LENGTH = 100
 };
 
 /* Opens both ends with two source ports. The test is at end B, which receives. */
-static struct wire *open_flow_wire(struct vb_udp_config config)
+static struct wire *open_connected_rx_wire(struct vb_udp_config config)
 {
 	struct wire *wire;
 
@@ -28,7 +28,7 @@ static struct wire *open_flow_wire(struct vb_udp_config config)
 	config.source_count = 2;
 	wire = open_wire_as(config);
 	enter_end(END_B);
-	vb_udp_allow_flow(wire->b, true);
+	vb_udp_allow_connected_rx(wire->b, true);
 	return wire;
 }
 
@@ -40,7 +40,7 @@ static struct vb_udp_message numbered(struct wire *wire, uint32_t number)
 
 static uint64_t flow_count(const struct vb_udp *udp)
 {
-	return vb_udp_counters(udp)[VB_UDP_RX_FLOWS];
+	return vb_udp_counters(udp)[VB_UDP_RX_CONNECTED];
 }
 
 static bool is_readable_now(const struct vb_udp *udp)
@@ -68,7 +68,7 @@ static struct vb_udp_datagram receive_soon(struct vb_udp *udp)
 	return receive_one(udp);
 }
 
-static void reach_flow(struct wire *wire, struct vb_udp_message message)
+static void reach_connected_rx(struct wire *wire, struct vb_udp_message message)
 {
 	uint64_t before = flow_count(wire->b);
 
@@ -113,11 +113,11 @@ static void expect_from(struct wire *wire, const struct vb_udp_datagram *got, co
 
 static void expect_flow_between(const char *source, const char *destination)
 {
-	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
+	struct wire *wire = open_connected_rx_wire((struct vb_udp_config){ 0 });
 	struct vb_udp_message message = message_on(wire, source, destination, LENGTH);
 	bool is_link_local = source[0] == 'f' && source[1] == 'e';
 
-	reach_flow(wire, message);
+	reach_connected_rx(wire, message);
 	for (uint32_t i = 0; i < 100; i++) {
 		struct vb_udp_datagram got;
 
@@ -148,11 +148,11 @@ TEST(a_busy_sender_with_a_link_local_address_gets_a_socket_of_its_own)
 
 TEST(a_coalesced_message_by_a_senders_own_socket_is_cut_up)
 {
-	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
+	struct wire *wire = open_connected_rx_wire((struct vb_udp_config){ 0 });
 	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);
 	struct vb_udp_datagram got[5];
 
-	reach_flow(wire, message);
+	reach_connected_rx(wire, message);
 	message = message_on(wire, "10.9.0.1", "10.9.0.2", 4 * SEGMENT + 10);
 	message.segment_length = SEGMENT;
 	send_one(wire->a, message);
@@ -167,14 +167,14 @@ TEST(a_coalesced_message_by_a_senders_own_socket_is_cut_up)
 
 TEST(a_sender_gets_no_socket_of_its_own_where_that_is_not_allowed)
 {
-	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
+	struct wire *wire = open_connected_rx_wire((struct vb_udp_config){ 0 });
 
-	vb_udp_allow_flow(wire->b, false);
-	for (uint32_t i = 0; i < NO_FLOW; i++) {
+	vb_udp_allow_connected_rx(wire->b, false);
+	for (uint32_t i = 0; i < NO_SOCKET_OF_ITS_OWN; i++) {
 		send_one(wire->a, numbered(wire, i));
 		EXPECT_EQ(load32(receive_one(wire->b).data), i);
 	}
-	expect_count(wire->b, RX_FLOWS, 0);
+	expect_count(wire->b, RX_CONNECTED, 0);
 	close_wire(wire);
 }
 
@@ -184,13 +184,13 @@ TEST(a_sender_gets_no_socket_of_its_own_where_that_is_not_allowed)
  */
 TEST(a_socket_that_comes_and_goes_in_a_stream_loses_and_reorders_nothing)
 {
-	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
+	struct wire *wire = open_connected_rx_wire((struct vb_udp_config){ 0 });
 	uint32_t sent = 0, taken = 0;
 
 	for (uint32_t burst = 0; burst < 200; burst++) {
 		for (uint32_t i = 0; i < 60; i++)
 			send_one(wire->a, numbered(wire, sent++));
-		vb_udp_allow_flow(wire->b, burst / 20 % 2 == 0);
+		vb_udp_allow_connected_rx(wire->b, burst / 20 % 2 == 0);
 		taken += take_numbers(wire->b, taken);
 		EXPECT_EQ(taken, sent);
 	}
@@ -200,7 +200,7 @@ TEST(a_socket_that_comes_and_goes_in_a_stream_loses_and_reorders_nothing)
 
 TEST(packets_that_came_before_the_socket_are_read_before_those_in_it)
 {
-	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
+	struct wire *wire = open_connected_rx_wire((struct vb_udp_config){ 0 });
 	uint32_t sent = 0, taken = 0;
 
 	for (; sent < 200; sent++, taken++) {
@@ -231,11 +231,11 @@ static bool is_heard_soon(struct vb_udp *udp, uint16_t source_port)
 
 TEST(others_are_heard_while_a_sender_has_a_socket_of_its_own)
 {
-	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
+	struct wire *wire = open_connected_rx_wire((struct vb_udp_config){ 0 });
 	struct vb_udp_message busy = message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);
 	struct vb_udp_message other = busy;
 
-	reach_flow(wire, busy);
+	reach_connected_rx(wire, busy);
 	other.source_index = 1;
 	for (uint32_t i = 0; i < 100; i++) {
 		for (uint32_t k = 0; k < 50; k++)
@@ -251,10 +251,10 @@ TEST(others_are_heard_while_a_sender_has_a_socket_of_its_own)
 
 TEST(a_thread_about_to_sleep_finds_what_other_senders_sent_at_the_first_look)
 {
-	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
+	struct wire *wire = open_connected_rx_wire((struct vb_udp_config){ 0 });
 	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);
 
-	reach_flow(wire, message);
+	reach_connected_rx(wire, message);
 	message.source_index = 1;
 	for (uint32_t i = 0; i < 20; i++) {
 		send_one(wire->a, message);
@@ -266,12 +266,12 @@ TEST(a_thread_about_to_sleep_finds_what_other_senders_sent_at_the_first_look)
 
 TEST(the_socket_goes_to_another_sender_that_is_busier)
 {
-	struct wire *wire = open_flow_wire((struct vb_udp_config){ 0 });
+	struct wire *wire = open_connected_rx_wire((struct vb_udp_config){ 0 });
 	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);
 
-	reach_flow(wire, message);
+	reach_connected_rx(wire, message);
 	message.source_index = 1;
-	reach_flow(wire, message);
+	reach_connected_rx(wire, message);
 	send_one(wire->a, message);
 	EXPECT_EQ(receive_one(wire->b).source_port, vb_udp_source_port(wire->a, 1));
 	message.source_index = 0;
@@ -293,8 +293,8 @@ TEST(a_lent_receiver_that_tells_the_class_later_does_so_for_the_socket_as_well)
 	MUST(vb_udp_receiver_open(&config, &receiver));
 	config.receiver = &receiver;
 	wire->b = open_link(config);
-	vb_udp_allow_flow(wire->b, true);
-	reach_flow(wire, message);
+	vb_udp_allow_connected_rx(wire->b, true);
+	reach_connected_rx(wire, message);
 	send_one(wire->a, message);
 	got = receive_one(wire->b);
 	EXPECT_EQ(got.traffic_class, 0);
@@ -327,13 +327,14 @@ static uint64_t overflow(struct wire *wire, struct vb_udp_message message)
 
 TEST(what_a_socket_has_no_room_for_is_counted_whichever_it_is)
 {
-	struct wire *wire = open_flow_wire((struct vb_udp_config){ .receive_buffer_length = 4096 });
+	struct wire *wire =
+		open_connected_rx_wire((struct vb_udp_config){ .receive_buffer_length = 4096 });
 	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);
 
-	vb_udp_allow_flow(wire->b, false);
+	vb_udp_allow_connected_rx(wire->b, false);
 	EXPECT(overflow(wire, message) > 0);
-	vb_udp_allow_flow(wire->b, true);
-	reach_flow(wire, message);
+	vb_udp_allow_connected_rx(wire->b, true);
+	reach_connected_rx(wire, message);
 	EXPECT(overflow(wire, message) > 0);
 	close_wire(wire);
 }
@@ -376,7 +377,7 @@ static uint32_t expect_ports_told(struct vb_udp *udp)
 TEST(what_others_send_while_the_socket_is_opened_is_not_taken_for_its_senders)
 {
 	struct vb_udp_config config = { .receive_buffer_length = 1 << 20 };
-	struct wire *wire = open_flow_wire(config);
+	struct wire *wire = open_connected_rx_wire(config);
 	struct flood flood = { 0 };
 	pthread_t thread;
 
@@ -397,10 +398,10 @@ TEST(what_others_send_while_the_socket_is_opened_is_not_taken_for_its_senders)
 			(void)expect_ports_told(wire->b);
 		atomic_store(&flood.is_over, true);
 		pthread_join(thread, NULL);
-		vb_udp_allow_flow(wire->b, false);
+		vb_udp_allow_connected_rx(wire->b, false);
 		for (uint32_t vain = 0; vain < OTHERS_MAX;)
 			vain = expect_ports_told(wire->b) ? 0 : vain + 1;
-		vb_udp_allow_flow(wire->b, true);
+		vb_udp_allow_connected_rx(wire->b, true);
 	}
 	vb_udp_close(flood.link);
 	close_wire(wire);

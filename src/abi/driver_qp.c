@@ -490,7 +490,7 @@ int vb_abi_qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 			break;
 		}
 	}
-	has_posted = vb_qp_show_send(own->qp); /* the requests before a bad one */
+	has_posted = vb_qp_publish_send(own->qp); /* the requests before a bad one */
 	vb_lock_give(&own->send_lock);
 	if (error)
 		*bad_wr = wr;

@@ -86,7 +86,7 @@ static int wr_complete(struct ibv_qp_ex *qp)
 	error = own->error;
 	if (error)
 		vb_qp_abort_send(own->qp);
-	has_posted = vb_qp_show_send(own->qp);
+	has_posted = vb_qp_publish_send(own->qp);
 	vb_lock_give(&own->send_lock);
 	if (has_posted)
 		vb_adapter_kick_qp(vb_abi_context_of(qp->qp_base.context)->adapter, own->qp);

@@ -124,7 +124,7 @@ void vb_adapter_kick_qp(struct vb_adapter *adapter, struct vb_qp *qp);
 /*
  * A request is about to be posted by the thread that holds the lock of the QP's send queue. True:
  * the request is already executed and need not be posted (see vb_qp_write_at_once() in
- * nic/reach.h).
+ * nic/peer_memory.h).
  */
 bool vb_adapter_write_at_once(struct vb_adapter *adapter, struct vb_qp *qp,
 			      const struct vb_send_request *request);

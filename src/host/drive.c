@@ -13,7 +13,7 @@
 #include "host/port.h"
 #include "nic/cq.h"
 #include "nic/qp.h"
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 #include "nic/rings.h"
 
 #include <errno.h>

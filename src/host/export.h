@@ -8,7 +8,7 @@
 #define VB_HOST_EXPORT_H
 
 #include "base/err.h"
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -57,7 +57,7 @@ void vb_export_unmap(const struct vb_export *block);
 void vb_export_hold_mark(struct vb_export *block);
 void vb_export_drop_mark(struct vb_export *block);
 
-/* The word of the mark (see vb_dma_reach_is_alive()); and whether its holder has died. */
+/* The word of the mark (see vb_dma_peer_is_alive()); and whether its holder has died. */
 static inline const _Atomic uint32_t *vb_export_mark(const struct vb_export *block)
 {
 	return (const _Atomic uint32_t *)(const void *)&block->head.mark;

@@ -17,7 +17,7 @@
 #include "host/qp1.h"
 #include "host/receivers.h"
 #include "link/fd.h"
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -142,7 +142,7 @@ static void inherit(struct vb_adapter *adapter)
 	atomic_store(&adapter->is_marked, false);
 	atomic_store(&adapter->helper_wakes_ns, HELPER_PAUSES);
 	vb_qp1_inherit(adapter->qp1);
-	vb_nic_show(adapter->nic, NULL); /* the rows that local peers see are the parent's */
+	vb_nic_publish(adapter->nic, NULL); /* the rows that local peers see are the parent's */
 	if (!adapter->is_torn)
 		vb_adapter_unplug(adapter);
 }

@@ -66,15 +66,15 @@ static void offer_links_again(struct vb_neighbors *neighbors)
 	}
 }
 
-static void show_rows(struct vb_neighbors *neighbors)
+static void publish_rows(struct vb_neighbors *neighbors)
 {
-	struct vb_shown shown = { neighbors->block->key_rows, neighbors->block->qp_rows,
-				  neighbors->block->srq_rows };
+	struct vb_row_mirror mirror = { neighbors->block->key_rows, neighbors->block->qp_rows,
+					neighbors->block->srq_rows };
 
-	vb_nic_show(neighbors->nic, &shown);
+	vb_nic_publish(neighbors->nic, &mirror);
 }
 
-static void show_sleepers(struct vb_neighbors *neighbors)
+static void publish_sleepers(struct vb_neighbors *neighbors)
 {
 	struct vb_export_head *head = &neighbors->block->head;
 
@@ -101,9 +101,9 @@ vb_err vb_neighbors_plug_in(struct vb_neighbors *neighbors, struct vb_member *me
 	}
 	neighbors->member = member;
 	neighbors->pid = getpid();
-	show_rows(neighbors);
-	vb_neighbors_show_groups(neighbors);
-	show_sleepers(neighbors);
+	publish_rows(neighbors);
+	vb_neighbors_publish_groups(neighbors);
+	publish_sleepers(neighbors);
 	offer_links_again(neighbors);
 	return VB_OK;
 }
@@ -128,7 +128,7 @@ void vb_neighbors_open_memory(struct vb_neighbors *neighbors)
 
 void vb_neighbors_unplug(struct vb_neighbors *neighbors)
 {
-	vb_nic_show(neighbors->nic, NULL);
+	vb_nic_publish(neighbors->nic, NULL);
 	vb_neighbors_close_memory(neighbors);
 	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
 		vb_neighbor_close(neighbors, i);
@@ -214,7 +214,7 @@ bool vb_neighbors_begin_sleep(struct vb_neighbors *neighbors)
 	neighbors->sleeper_count++;
 	if (!neighbors->block)
 		return true;
-	show_sleepers(neighbors);
+	publish_sleepers(neighbors);
 	if (vb_nic_has_qps_without_room(neighbors->nic) && ask_for_room(neighbors))
 		return false;
 	return !has_news(neighbors);
@@ -228,5 +228,5 @@ void vb_neighbors_end_sleep(struct vb_neighbors *neighbors)
 {
 	neighbors->sleeper_count--;
 	if (neighbors->block)
-		show_sleepers(neighbors);
+		publish_sleepers(neighbors);
 }

@@ -37,7 +37,7 @@ static void show(struct vb_neighbors *neighbors, uint32_t bit)
 			      memory_order_relaxed);
 }
 
-void vb_neighbors_show_groups(struct vb_neighbors *neighbors)
+void vb_neighbors_publish_groups(struct vb_neighbors *neighbors)
 {
 	neighbors->block->head.interface_index = neighbors->interface_index;
 	for (uint32_t bit = 0; bit < VB_EXPORT_GROUP_BITS; bit++)

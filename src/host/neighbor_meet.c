@@ -50,7 +50,7 @@ void vb_neighbor_close(struct vb_neighbors *neighbors, uint32_t number)
 	struct vb_neighbor *neighbor = &neighbors->table[number];
 
 	vb_neighbor_forget_segments(neighbor);
-	neighbor->reach = (struct vb_reach){ .way = VB_REACH_MAPPED };
+	neighbor->peer_memory = (struct vb_peer_memory){ .method = VB_PEER_MEMORY_MAPPED };
 	if (neighbor->in_memory != neighbor->out_memory)
 		unmap_ring(neighbor->in_memory);
 	unmap_ring(neighbor->out_memory);
@@ -80,7 +80,7 @@ void vb_neighbor_close(struct vb_neighbors *neighbors, uint32_t number)
 
 static void drop_ring(struct vb_neighbor *neighbor)
 {
-	neighbor->reach.busy = NULL;
+	neighbor->peer_memory.busy = NULL;
 	unmap_ring(neighbor->out_memory);
 	vb_fd_close(neighbor->out_fd);
 	neighbor->out_memory = NULL;
@@ -208,11 +208,12 @@ static void add_open(struct vb_neighbors *neighbors, uint32_t number)
 	neighbors->table[number].is_known = true;
 }
 
-static void init_reach(struct vb_neighbors *neighbors, struct vb_neighbor *neighbor, pid_t pid)
+static void init_peer_memory(struct vb_neighbors *neighbors, struct vb_neighbor *neighbor,
+			     pid_t pid)
 {
 	const struct vb_export_head *head = &neighbor->block->head;
 
-	neighbor->reach = (struct vb_reach){
+	neighbor->peer_memory = (struct vb_peer_memory){
 		.pid = pid,
 		.tables = { neighbor->block->key_rows, neighbor->block->qp_rows,
 			    neighbor->block->srq_rows, VB_EXPORT_KEY_ROWS, VB_EXPORT_QP_ROWS,
@@ -224,14 +225,15 @@ static void init_reach(struct vb_neighbors *neighbors, struct vb_neighbor *neigh
 		.is_closed = &head->is_closed,
 		.wants_segment = &neighbors->wants_segment,
 		/* Without memory for the table, there are no segments. */
-		.segments = vb_heap_alloc(VB_REACH_SEGMENTS, sizeof(struct vb_reach_segment)),
+		.segments = vb_heap_alloc(VB_PEER_MEMORY_SEGMENTS,
+					  sizeof(struct vb_peer_memory_segment)),
 	};
 	if (pid == getpid())
-		neighbor->reach.way = VB_REACH_OWN;
-	else if (vb_dma_reach_probe(pid, head->address, head->incarnation))
-		neighbor->reach.way = VB_REACH_PROCESS;
+		neighbor->peer_memory.method = VB_PEER_MEMORY_OWN;
+	else if (vb_dma_peer_probe(pid, head->address, head->incarnation))
+		neighbor->peer_memory.method = VB_PEER_MEMORY_PROCESS;
 	else
-		neighbor->reach.way = VB_REACH_MAPPED;
+		neighbor->peer_memory.method = VB_PEER_MEMORY_MAPPED;
 }
 
 /*
@@ -302,7 +304,7 @@ static void open_shm_link(struct vb_neighbors *neighbors, uint32_t number, pid_t
 	neighbor->state = VB_NEIGHBOR_OPEN;
 	vb_fd_close(neighbor->out_fd);
 	neighbor->out_fd = -1;
-	init_reach(neighbors, neighbor, pid);
+	init_peer_memory(neighbors, neighbor, pid);
 	vb_neighbor_update_room(neighbors, number);
 	vb_log(VB_LOG_DEBUG, "shared memory with adapter %u, process %d: %s", number, (int)pid,
 	       vb_neighbor_describe(neighbors, number));
@@ -318,7 +320,7 @@ static void renew_shm_link(struct vb_neighbor *neighbor)
 		return;
 	neighbor->state = VB_NEIGHBOR_ASKED;
 	vb_neighbor_forget_segments(neighbor);
-	neighbor->reach = (struct vb_reach){ .way = VB_REACH_MAPPED };
+	neighbor->peer_memory = (struct vb_peer_memory){ .method = VB_PEER_MEMORY_MAPPED };
 	drop_ring(neighbor);
 	neighbor->confirmed_ring = 0;
 }
@@ -431,8 +433,8 @@ static void open_own(struct vb_neighbors *neighbors, uint32_t number)
 	add_open(neighbors, number);
 	open_shm_link(neighbors, number, getpid());
 	/* the thread that closes a row is the one that would be busy */
-	neighbor->reach.busy = NULL;
-	neighbor->reach.mark = NULL;
+	neighbor->peer_memory.busy = NULL;
+	neighbor->peer_memory.mark = NULL;
 }
 
 enum vb_neighbor_state vb_neighbor_meet(struct vb_neighbors *neighbors, uint32_t number)
@@ -477,7 +479,7 @@ void vb_neighbor_connect(struct vb_neighbors *neighbors, uint32_t number, struct
 {
 	if (vb_neighbor_is_open(neighbors, number))
 		vb_qp_set_shm_link(qp, vb_neighbor_shm_link(number),
-				   &neighbors->table[number].reach);
+				   &neighbors->table[number].peer_memory);
 }
 
 static const char *describe_absence(enum vb_neighbor_why why)
@@ -523,12 +525,12 @@ const char *vb_neighbor_describe(const struct vb_neighbors *neighbors, uint32_t 
 		return describe_lack(neighbors->block_err);
 	if (neighbor->state != VB_NEIGHBOR_OPEN)
 		return describe_absence(neighbor->why);
-	switch (neighbor->reach.way) {
-	case VB_REACH_OWN:
+	switch (neighbor->peer_memory.method) {
+	case VB_PEER_MEMORY_OWN:
 		return "shared memory, both ends in this process";
-	case VB_REACH_PROCESS:
+	case VB_PEER_MEMORY_PROCESS:
 		return "shared memory, data by mappings and process_vm_writev";
-	case VB_REACH_MAPPED:
+	case VB_PEER_MEMORY_MAPPED:
 		break;
 	}
 	return "shared memory, data by mappings only: the kernel does not let us reach other memory (Yama, or a container)";

@@ -3,7 +3,7 @@
 #ifndef VB_HOST_NEIGHBOR_PRIV_H
 #define VB_HOST_NEIGHBOR_PRIV_H
 
-#include "host/dma_reach.h"
+#include "host/dma_peer.h"
 #include "host/export.h"
 #include "host/member.h"
 #include "host/neighbor.h"
@@ -51,7 +51,7 @@ struct vb_neighbor {
 	struct vb_ring_reader in;
 	/* position of `in` when we last checked whether its writer waits for room */
 	uint64_t answered;
-	struct vb_reach reach; /* lent to QPs */
+	struct vb_peer_memory peer_memory; /* lent to QPs */
 };
 
 /* Precedes a packet on a shared-memory link. */
@@ -141,7 +141,7 @@ void vb_neighbor_forget_segments(struct vb_neighbor *neighbor);
 void vb_neighbors_unshare_all(struct vb_neighbors *neighbors);
 
 /* neighbor_group.c: publishes the groups in a new block */
-void vb_neighbors_show_groups(struct vb_neighbors *neighbors);
+void vb_neighbors_publish_groups(struct vb_neighbors *neighbors);
 
 /* neighbor_access.c: it is dead, and none of its threads accesses our memory any more */
 bool vb_neighbor_is_gone(const struct vb_neighbor *neighbor);

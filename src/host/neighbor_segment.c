@@ -151,26 +151,26 @@ static void give(struct vb_neighbors *neighbors, uint32_t to, uint32_t number)
 
 /* --- theirs --- */
 
-static void forget(struct vb_reach_segment *segment)
+static void forget(struct vb_peer_memory_segment *segment)
 {
 	if (segment->bytes)
 		vb_sys_munmap(segment->bytes, segment->length);
-	*segment = (struct vb_reach_segment){ 0 };
+	*segment = (struct vb_peer_memory_segment){ 0 };
 }
 
 void vb_neighbor_forget_segments(struct vb_neighbor *neighbor)
 {
-	for (uint32_t i = 0; neighbor->reach.segments && i < VB_REACH_SEGMENTS; i++)
-		forget(&neighbor->reach.segments[i]);
-	vb_heap_free(neighbor->reach.segments);
-	neighbor->reach.segments = NULL;
+	for (uint32_t i = 0; neighbor->peer_memory.segments && i < VB_PEER_MEMORY_SEGMENTS; i++)
+		forget(&neighbor->peer_memory.segments[i]);
+	vb_heap_free(neighbor->peer_memory.segments);
+	neighbor->peer_memory.segments = NULL;
 }
 
 static void take(struct vb_neighbors *neighbors, struct vb_neighbor *neighbor,
 		 const struct vb_neighbor_segment *message, const struct vb_mail *mail)
 {
-	struct vb_reach_segment *segment =
-		vb_dma_reach_segment_of(&neighbor->reach, message->segment);
+	struct vb_peer_memory_segment *segment =
+		vb_dma_peer_segment_of(&neighbor->peer_memory, message->segment);
 	void *bytes;
 
 	if (segment->number != message->segment || segment->bytes || mail->fd_count != 1 ||
@@ -190,12 +190,13 @@ static void take(struct vb_neighbors *neighbors, struct vb_neighbor *neighbor,
 
 static void ask(struct vb_neighbors *neighbors, uint32_t number)
 {
-	struct vb_reach *reach = &neighbors->table[number].reach;
+	struct vb_peer_memory *peer_memory = &neighbors->table[number].peer_memory;
 	struct vb_neighbor_segment message = { .kind = VB_NEIGHBOR_ASKS,
-					       .segment = reach->wanted_segment };
-	struct vb_reach_segment *segment = vb_dma_reach_segment_of(reach, reach->wanted_segment);
+					       .segment = peer_memory->wanted_segment };
+	struct vb_peer_memory_segment *segment =
+		vb_dma_peer_segment_of(peer_memory, peer_memory->wanted_segment);
 
-	reach->wanted_segment = 0;
+	peer_memory->wanted_segment = 0;
 	forget(segment); /* another segment may have had its place */
 	segment->number = message.segment;
 	send_mail(neighbors, number, &message, -1);
@@ -205,7 +206,7 @@ static void ask_all(struct vb_neighbors *neighbors)
 {
 	neighbors->wants_segment = false;
 	for (uint32_t i = 0; i < neighbors->open_count; i++)
-		if (neighbors->table[neighbors->open[i]].reach.wanted_segment)
+		if (neighbors->table[neighbors->open[i]].peer_memory.wanted_segment)
 			ask(neighbors, neighbors->open[i]);
 	neighbors->segment_looks = SEGMENT_LOOKS;
 }
@@ -238,11 +239,11 @@ void vb_neighbors_take_segment(struct vb_neighbors *neighbors, const void *bytes
 		return;
 	if (message.kind == VB_NEIGHBOR_ASKS)
 		give(neighbors, message.number, message.segment);
-	else if (!neighbor->reach.segments)
+	else if (!neighbor->peer_memory.segments)
 		return;
 	else if (message.kind == VB_NEIGHBOR_SEGMENT)
 		take(neighbors, neighbor, &message, mail);
-	else if (vb_dma_reach_segment_of(&neighbor->reach, message.segment)->number ==
+	else if (vb_dma_peer_segment_of(&neighbor->peer_memory, message.segment)->number ==
 		 message.segment)
-		forget(vb_dma_reach_segment_of(&neighbor->reach, message.segment));
+		forget(vb_dma_peer_segment_of(&neighbor->peer_memory, message.segment));
 }

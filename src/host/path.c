@@ -13,7 +13,7 @@
 #include "host/neighbor.h"
 #include "link/udp.h"
 #include "nic/qp.h"
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 
 #include <string.h>
 #include <sys/syscall.h>

@@ -15,7 +15,7 @@
 #include "link/udp.h"
 #include "nic/qp1_packet.h"
 #include "nic/nic.h"
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 
 #define UNREACHABLE_AT_ONCE 16u
 /* Few packets come by way of another process: most looks are for those from the wire. */

@@ -8,7 +8,7 @@
 #include "link/udp.h"
 #include "nic/counters.h"
 #include "nic/qp.h"
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>

@@ -54,7 +54,7 @@ void vb_qp_complete_write(struct vb_qp *qp, uint32_t index, uint64_t wr_id, uint
 	fill_send(entry, qp, index, wr_id, length);
 	entry->status = VB_STATUS_SUCCESS;
 	entry->opcode = VB_COMPLETION_WRITE;
-	vb_cq_show(qp->send_cq, false);
+	vb_cq_publish(qp->send_cq, false);
 }
 
 void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status)
@@ -75,7 +75,7 @@ void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status
 	fill_send(entry, qp, index, wqe->wr_id, wqe->length);
 	entry->status = (uint8_t)status;
 	entry->opcode = completion_opcode((enum vb_wr_opcode)wqe->opcode);
-	vb_cq_show(qp->send_cq, failed);
+	vb_cq_publish(qp->send_cq, failed);
 }
 
 void vb_qp_complete_current(struct vb_qp *qp)
@@ -141,7 +141,7 @@ void vb_qp_complete_taken(struct vb_qp *qp, uint64_t wr_id, uint32_t byte_length
 	if (!entry)
 		return;
 	fill_receive(entry, qp, &receive, VB_STATUS_SUCCESS, byte_length);
-	vb_cq_show(qp->recv_cq, is_solicited);
+	vb_cq_publish(qp->recv_cq, is_solicited);
 }
 
 void vb_qp_complete_receive(struct vb_qp *qp, enum vb_status status, const struct vb_packet *packet,
@@ -165,5 +165,5 @@ void vb_qp_complete_receive(struct vb_qp *qp, enum vb_status status, const struc
 	receive->srq = NULL;
 	if (packet)
 		describe_message(entry, packet);
-	vb_cq_show(cq, failed || (packet && packet->bth.solicited));
+	vb_cq_publish(cq, failed || (packet && packet->bth.solicited));
 }

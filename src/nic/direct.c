@@ -9,14 +9,14 @@
 
 #include "nic/payload_priv.h"
 #include "nic/rc_priv.h"
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 
 #include "base/bytes.h"
 
 #define SKIP_FIRST 8u
 #define REFUSALS_MAX 8u
 
-_Static_assert(VB_REACH_WRITES_MAX <= VB_SGE_MAX, "one span for each of them");
+_Static_assert(VB_PEER_MEMORY_WRITES_MAX <= VB_SGE_MAX, "one span for each of them");
 
 /* The right that a request needs; 0: the initiator cannot execute it. */
 static uint32_t right_of(enum vb_wr_opcode opcode)
@@ -51,7 +51,8 @@ static bool is_alone(const struct vb_qp *qp)
 
 	return requester->done_index == requester->send_index &&
 	       vb_psn_equal(requester->unacked, requester->new_psn) && !requester->has_failed &&
-	       (qp->type != VB_QP_UC || vb_dma_reach_has_read(qp->reach, requester->shm_link_end));
+	       (qp->type != VB_QP_UC ||
+		vb_dma_peer_has_read(qp->peer_memory, requester->shm_link_end));
 }
 
 /*
@@ -84,7 +85,7 @@ static void note_refusal(struct vb_requester *requester)
 
 /* Fills in the next part of the request, as much as its buffers and the limit of a turn permit. */
 static bool fill_part(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_span *spans,
-		      struct vb_reach_request *request)
+		      struct vb_peer_memory_request *request)
 {
 	struct vb_sgl sgl = vb_wqe_sgl(qp, wqe);
 	struct vb_cursor cursor;
@@ -110,16 +111,16 @@ static bool fill_part(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_span
 }
 
 static bool execute_atomic(struct vb_qp *qp, const struct vb_wqe *wqe,
-			   const struct vb_reach_request *request, uint64_t *old)
+			   const struct vb_peer_memory_request *request, uint64_t *old)
 {
 	bool is_compare = wqe->opcode == VB_WR_COMPARE_SWAP;
-	struct vb_reach_atomic atomic = {
+	struct vb_peer_memory_atomic atomic = {
 		.is_compare = is_compare,
 		.compare = wqe->rdma.compare_add,
 		.swap_or_add = is_compare ? wqe->rdma.swap : wqe->rdma.compare_add,
 	};
 
-	return vb_dma_reach_atomic(qp->reach, request, &atomic, old);
+	return vb_dma_peer_atomic(qp->peer_memory, request, &atomic, old);
 }
 
 /*
@@ -138,7 +139,8 @@ static enum vb_status place_result(struct vb_qp *qp, const struct vb_wqe *wqe, u
 }
 
 /* A part of the request at send_index is executed. */
-static void advance(struct vb_qp *qp, const struct vb_reach_request *request, enum vb_status status)
+static void advance(struct vb_qp *qp, const struct vb_peer_memory_request *request,
+		    enum vb_status status)
 {
 	vb_nic_count(qp->nic, VB_COUNTER_DIRECT_PARTS);
 	qp->nic->direct_left -= request->part_length;
@@ -156,10 +158,10 @@ static void advance(struct vb_qp *qp, const struct vb_reach_request *request, en
  * Filled in field by field: a struct that is built and then copied makes the CPU wait for its own
  * stores. fill_part() does the rest.
  */
-static void init_request(struct vb_reach_request *request, struct vb_qp *qp,
+static void init_request(struct vb_peer_memory_request *request, struct vb_qp *qp,
 			 const struct vb_wqe *wqe)
 {
-	request->asker = &qp->asker;
+	request->initiator = &qp->initiator;
 	request->srqn = wqe->rdma.srqn;
 	request->right = right_of((enum vb_wr_opcode)wqe->opcode);
 	request->rkey = wqe->rdma.rkey;
@@ -176,15 +178,15 @@ static bool is_short(const struct vb_wqe *wqe)
 }
 
 /* Adds the requests after the first one, at send_index, that can be executed with it. */
-static uint32_t add_others(struct vb_qp *qp, struct vb_span spans[VB_REACH_WRITES_MAX],
-			   struct vb_reach_request requests[VB_REACH_WRITES_MAX])
+static uint32_t add_others(struct vb_qp *qp, struct vb_span spans[VB_PEER_MEMORY_WRITES_MAX],
+			   struct vb_peer_memory_request requests[VB_PEER_MEMORY_WRITES_MAX])
 {
 	uint32_t index = qp->requester.send_index + 1;
 	uint32_t end = vb_queue_posted(&qp->sq);
 	uint32_t left = qp->nic->direct_left - requests[0].part_length;
 	uint32_t count = 1;
 
-	for (; count < VB_REACH_WRITES_MAX && index != end; index++) {
+	for (; count < VB_PEER_MEMORY_WRITES_MAX && index != end; index++) {
 		const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, index);
 
 		if (!is_short(wqe) || wqe->length > left)
@@ -198,12 +200,13 @@ static uint32_t add_others(struct vb_qp *qp, struct vb_span spans[VB_REACH_WRITE
 	return count;
 }
 
-static enum vb_direct execute_writes(struct vb_qp *qp, struct vb_span *spans,
-				     struct vb_reach_request requests[VB_REACH_WRITES_MAX])
+static enum vb_direct execute_writes(
+	struct vb_qp *qp, struct vb_span *spans,
+	struct vb_peer_memory_request requests[VB_PEER_MEMORY_WRITES_MAX])
 {
 	const struct vb_wqe *first = vb_queue_wqe(&qp->sq, qp->requester.send_index);
 	uint32_t count = is_short(first) ? add_others(qp, spans, requests) : 1;
-	uint32_t done = vb_dma_reach_write(qp->reach, requests, count);
+	uint32_t done = vb_dma_peer_write(qp->peer_memory, requests, count);
 
 	for (uint32_t i = 0; i < done; i++)
 		advance(qp, &requests[i], VB_STATUS_SUCCESS);
@@ -213,13 +216,13 @@ static enum vb_direct execute_writes(struct vb_qp *qp, struct vb_span *spans,
 /* --- all requests --- */
 
 static enum vb_direct execute(struct vb_qp *qp, const struct vb_wqe *wqe,
-			      const struct vb_reach_request *request)
+			      const struct vb_peer_memory_request *request)
 {
 	enum vb_status status = VB_STATUS_SUCCESS;
 	uint64_t old;
 
 	if (wqe->opcode == VB_WR_READ) {
-		if (!vb_dma_reach_read(qp->reach, request))
+		if (!vb_dma_peer_read(qp->peer_memory, request))
 			return VB_DIRECT_REFUSED;
 	} else {
 		if (!execute_atomic(qp, wqe, request, &old))
@@ -233,7 +236,7 @@ static enum vb_direct execute(struct vb_qp *qp, const struct vb_wqe *wqe,
 enum vb_direct vb_qp_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	struct vb_span spans[VB_SGE_MAX];
-	struct vb_reach_request requests[VB_REACH_WRITES_MAX];
+	struct vb_peer_memory_request requests[VB_PEER_MEMORY_WRITES_MAX];
 	enum vb_direct direct = VB_DIRECT_REFUSED;
 
 	if (!right_of((enum vb_wr_opcode)wqe->opcode) ||

@@ -8,12 +8,12 @@
 #include "nic/direct_priv.h"
 
 #include "nic/rc_priv.h"
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 
 bool vb_qp_may_write_at_once(const struct vb_qp *qp, const struct vb_send_request *request)
 {
 	return request->opcode == VB_WR_WRITE && request->sge_count == 1 &&
-	       atomic_load_explicit(&qp->has_reach, memory_order_relaxed);
+	       atomic_load_explicit(&qp->has_peer_memory, memory_order_relaxed);
 }
 
 /* Whether the WRITE would be the only work, for the QP and for all others. */
@@ -51,18 +51,18 @@ static bool find_data(const struct vb_qp *qp, const struct vb_send_request *requ
 static bool execute(struct vb_qp *qp, const struct vb_send_request *request,
 		    const struct vb_span *span)
 {
-	struct vb_reach_request reach;
+	struct vb_peer_memory_request peer_memory;
 
-	reach.asker = &qp->asker;
-	reach.right = VB_ACCESS_REMOTE_WRITE;
-	reach.rkey = request->rkey;
-	reach.address = request->remote_address;
-	reach.length = reach.part_length = span->length;
-	reach.offset = 0;
-	reach.bytes = NULL;
-	reach.spans = span;
-	reach.span_count = 1;
-	return vb_dma_reach_write(qp->reach, &reach, 1);
+	peer_memory.initiator = &qp->initiator;
+	peer_memory.right = VB_ACCESS_REMOTE_WRITE;
+	peer_memory.rkey = request->rkey;
+	peer_memory.address = request->remote_address;
+	peer_memory.length = peer_memory.part_length = span->length;
+	peer_memory.offset = 0;
+	peer_memory.bytes = NULL;
+	peer_memory.spans = span;
+	peer_memory.span_count = 1;
+	return vb_dma_peer_write(qp->peer_memory, &peer_memory, 1);
 }
 
 /* Acts as if the WRITE had gone through the send queue. */
@@ -82,7 +82,7 @@ bool vb_qp_write_at_once(struct vb_qp *qp, uint64_t now_ns, const struct vb_send
 {
 	struct vb_span span;
 
-	if (!qp->reach || qp->requester.direct_refusals || !is_only_work(qp) ||
+	if (!qp->peer_memory || qp->requester.direct_refusals || !is_only_work(qp) ||
 	    vb_queue_is_full(&qp->sq) || !find_data(qp, request, &span))
 		return false;
 	qp->nic->now_ns = now_ns;

@@ -48,7 +48,7 @@ struct vb_frame {
 	uint16_t ip_id;
 	/*
 	 * Shared-memory link that the frame came over; 0: the wire. On such a link the last 4 bytes
-	 * are no ICRC, because nothing gets damaged there (nic/reach.h).
+	 * are no ICRC, because nothing gets damaged there (nic/peer_memory.h).
 	 */
 	uint16_t shm_link;
 	struct vb_bytes head; /* holds at least all transport headers */

@@ -7,7 +7,7 @@
 #include "nic/memory_priv.h"
 
 #include "nic/nic_priv.h"
-#include "nic/shown_priv.h"
+#include "nic/row_mirror_priv.h"
 
 #define RANDOM_TRIES 16
 
@@ -26,20 +26,20 @@ void *vb_key_row_owner(const struct vb_nic *nic, const struct vb_key_row *row)
 	return nic->key_owners[row - nic->config.key_rows];
 }
 
-static struct vb_key_row *shown_row(const struct vb_nic *nic, const struct vb_key_row *row)
+static struct vb_key_row *mirror_row(const struct vb_nic *nic, const struct vb_key_row *row)
 {
-	return nic->shown.key_rows ? &nic->shown.key_rows[row - nic->config.key_rows] : NULL;
+	return nic->mirror.key_rows ? &nic->mirror.key_rows[row - nic->config.key_rows] : NULL;
 }
 
 void vb_key_row_change_begin(const struct vb_nic *nic, struct vb_key_row *row)
 {
-	vb_shown_change_begin(shown_row(nic, row), &row->generation);
+	vb_row_mirror_begin_change(mirror_row(nic, row), &row->generation);
 }
 
 void vb_key_row_change_end(const struct vb_nic *nic, struct vb_key_row *row)
 {
 	row->generation++;
-	vb_shown_change_end(shown_row(nic, row), row, sizeof(*row));
+	vb_row_mirror_end_change(mirror_row(nic, row), row, sizeof(*row));
 }
 
 void vb_key_row_close(struct vb_key_row *row)

@@ -13,7 +13,7 @@
 #include "nic/nic.h"
 #include "nic/pd.h"
 #include "nic/qp.h"
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 #include "wire/icrc_memo.h"
 
 #include <stdatomic.h>
@@ -69,7 +69,7 @@ struct vb_nic {
 	uint32_t shm_room[VB_SHM_LINK_COUNT]; /* packets */
 	uint32_t shm_link_now; /* link of the QP that has the turn; 0: the wire */
 	uint32_t direct_left; /* Bytes that initiators may still move themselves in this turn. */
-	struct vb_shown shown; /* NULL: nothing is published */
+	struct vb_row_mirror mirror; /* NULL: nothing is published */
 	struct vb_numbered_flow numbered[VB_NUMBERED_FLOWS_MAX];
 	uint32_t numbered_count; /* entries from here on are not set */
 	struct vb_flight flights[VB_FLIGHT_COUNT];

@@ -7,7 +7,7 @@
 
 #include "base/heap.h"
 #include "nic/rc_priv.h"
-#include "nic/shown_priv.h"
+#include "nic/row_mirror_priv.h"
 #include "nic/unreliable_priv.h"
 
 #include "base/bytes.h"
@@ -325,10 +325,10 @@ void vb_qp_publish(struct vb_qp *qp)
 {
 	struct vb_qp_row *row = qp->row;
 	const struct vb_nic *nic = qp->nic;
-	void *shown = nic->shown.qp_rows ? &nic->shown.qp_rows[row - nic->config.qp_rows] : NULL;
+	void *mirror = nic->mirror.qp_rows ? &nic->mirror.qp_rows[row - nic->config.qp_rows] : NULL;
 	enum vb_qp_state state = vb_qp_state_now(qp);
 
-	vb_shown_change_begin(shown, &row->generation);
+	vb_row_mirror_begin_change(mirror, &row->generation);
 	row->qpn = qp->number.v;
 	row->domain = qp->xrcd ? qp->xrcd->number : qp->pd_number;
 	row->access = qp->attr.access;
@@ -342,7 +342,7 @@ void vb_qp_publish(struct vb_qp *qp)
 	row->service = qp->service;
 	row->reads_in = qp->responder.resource_count;
 	row->generation++;
-	vb_shown_change_end(shown, row, sizeof(*row));
+	vb_row_mirror_end_change(mirror, row, sizeof(*row));
 }
 
 VB_COLD void vb_qp_on_established(struct vb_qp *qp)

@@ -12,7 +12,7 @@
 #include "nic/nic_priv.h"
 #include "nic/qp.h"
 #include "nic/queue_priv.h"
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 #include "nic/rings.h"
 #include "wire/packet.h"
 
@@ -141,7 +141,7 @@ struct vb_qp {
 	_Atomic uint8_t state; /* enum vb_qp_state; read by posting threads */
 	/* The peer knows that there are no receives; read by posting threads. */
 	_Atomic uint8_t has_announced_no_credits;
-	_Atomic uint8_t has_reach; /* `reach` is not NULL; read by posting threads */
+	_Atomic uint8_t has_peer_memory; /* `peer_memory` is not NULL; read by posting threads */
 	uint8_t mtu_shift;
 	bool signal_all;
 	bool has_replied; /* the last packet was a reply: next is a request */
@@ -156,8 +156,8 @@ struct vb_qp {
 	uint32_t flight_bytes; /* its share of flight->bytes */
 	uint32_t packet_bytes; /* how much each packet counts */
 	uint32_t flight_packets_max; /* limit of the QP by itself, in full packets */
-	struct vb_reach *reach; /* its peer memory access, or NULL */
-	struct vb_reach_asker asker; /* the QP as the initiator of that access */
+	struct vb_peer_memory *peer_memory; /* its peer memory access, or NULL */
+	struct vb_peer_memory_initiator initiator; /* the QP as the initiator of that access */
 
 	struct vb_queue sq;
 	struct vb_requester requester;

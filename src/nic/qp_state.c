@@ -259,7 +259,7 @@ static void apply(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask
 		own->address = attr->address;
 		vb_nic_fill_flow(qp->nic, &attr->address, &qp->flow);
 		qp->responder.headers = vb_headers_of(&qp->flow);
-		qp->asker.memo.right = 0; /* it holds for the old addresses */
+		qp->initiator.memo.right = 0; /* it holds for the old addresses */
 	}
 	if (mask & (ADDRESS | DEST))
 		qp->flow.source_port =

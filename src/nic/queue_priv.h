@@ -166,7 +166,7 @@ static inline struct vb_completion *vb_cq_claim(struct vb_cq *cq, const struct v
  * Publishes the completion. `solicited` decides whether a CQ armed for solicited completions raises
  * its event; a failure counts as solicited.
  */
-static inline void vb_cq_show(struct vb_cq *cq, bool solicited)
+static inline void vb_cq_publish(struct vb_cq *cq, bool solicited)
 {
 	uint32_t produced = atomic_load_explicit(&cq->produced, memory_order_relaxed);
 

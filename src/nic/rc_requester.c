@@ -401,7 +401,7 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 			execute_local(qp, wqe);
 			continue;
 		}
-		if (wqe->progress == VB_WQE_POSTED && qp->reach && !needs_receive(wqe)) {
+		if (wqe->progress == VB_WQE_POSTED && qp->peer_memory && !needs_receive(wqe)) {
 			enum vb_direct direct = vb_qp_execute_directly(qp, wqe);
 
 			if (direct == VB_DIRECT_DONE)

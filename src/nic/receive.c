@@ -174,7 +174,7 @@ static bool is_way_right(const struct vb_qp *qp, uint16_t shm_link)
 		return true;
 	if (shm_link)
 		return !qp->shm_link && shm_link == qp->peer_shm_link;
-	return qp->reach && vb_dma_reach_is_on_wire(qp->reach, &qp->asker);
+	return qp->peer_memory && vb_dma_peer_is_on_wire(qp->peer_memory, &qp->initiator);
 }
 
 /* VB_DROP_COUNT if this QP should take the packet. */

@@ -243,7 +243,7 @@ void vb_qp_ring(struct vb_qp *qp)
 						      memory_order_release, memory_order_relaxed));
 }
 
-bool vb_qp_show_send(struct vb_qp *qp)
+bool vb_qp_publish_send(struct vb_qp *qp)
 {
 	if (qp->sq.staged == atomic_load_explicit(&qp->sq.posted, memory_order_relaxed))
 		return false;
@@ -253,7 +253,7 @@ bool vb_qp_show_send(struct vb_qp *qp)
 
 void vb_qp_ring_send(struct vb_qp *qp)
 {
-	if (vb_qp_show_send(qp))
+	if (vb_qp_publish_send(qp))
 		vb_qp_ring(qp);
 }
 

@@ -32,7 +32,7 @@ void vb_qp_ring_send(struct vb_qp *qp);
  * second rings. A thread that owns the engine by then can call vb_qp_on_doorbell() (nic/qp.h)
  * instead of ringing.
  */
-bool vb_qp_show_send(struct vb_qp *qp);
+bool vb_qp_publish_send(struct vb_qp *qp);
 void vb_qp_ring(struct vb_qp *qp);
 
 /* Discards all requests that were put in since the last vb_qp_ring_send(). */

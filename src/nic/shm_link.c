@@ -4,14 +4,14 @@
 #include "nic/qp_priv.h"
 #include "nic/rc_priv.h"
 
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 
 bool vb_nic_has_moved_enough(const struct vb_nic *nic)
 {
 	return !nic->direct_left;
 }
 
-void vb_qp_set_shm_link(struct vb_qp *qp, uint32_t shm_link, struct vb_reach *reach)
+void vb_qp_set_shm_link(struct vb_qp *qp, uint32_t shm_link, struct vb_peer_memory *peer_memory)
 {
 	VB_CHECK(shm_link < VB_SHM_LINK_COUNT);
 	if (vb_list_is_linked(&qp->active)) { /* perhaps among those that wait for room */
@@ -20,9 +20,9 @@ void vb_qp_set_shm_link(struct vb_qp *qp, uint32_t shm_link, struct vb_reach *re
 	}
 	qp->shm_link = (uint16_t)shm_link;
 	qp->peer_shm_link = (uint16_t)shm_link;
-	qp->reach = shm_link ? reach : NULL;
-	atomic_store_explicit(&qp->has_reach, qp->reach != NULL, memory_order_relaxed);
-	qp->asker = (struct vb_reach_asker){
+	qp->peer_memory = shm_link ? peer_memory : NULL;
+	atomic_store_explicit(&qp->has_peer_memory, qp->peer_memory != NULL, memory_order_relaxed);
+	qp->initiator = (struct vb_peer_memory_initiator){
 		.service = qp->service,
 		.target = qp->peer,
 		.initiator = qp->number,
@@ -44,7 +44,7 @@ bool vb_qp_execute_at_once(struct vb_qp *qp, uint64_t now_ns)
 	struct vb_nic *nic = qp->nic;
 	bool is_done;
 
-	if (!qp->reach || !vb_qp_is_reliable(qp) || vb_nic_has_work(nic))
+	if (!qp->peer_memory || !vb_qp_is_reliable(qp) || vb_nic_has_work(nic))
 		return false;
 	nic->now_ns = now_ns;
 	nic->direct_left = VB_DIRECT_TURN;

@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "nic/qp_priv.h"
 #include "nic/rc_priv.h"
-#include "nic/shown_priv.h"
+#include "nic/row_mirror_priv.h"
 
 #include "base/bytes.h"
 
@@ -39,14 +39,14 @@ static bool claim_number(struct vb_nic *nic, struct vb_srq *srq)
 static void write_row(const struct vb_nic *nic, uint32_t index, const struct vb_srq *srq)
 {
 	struct vb_srq_row *row = &nic->srq_rows[index];
-	void *shown = nic->shown.srq_rows ? &nic->shown.srq_rows[index] : NULL;
+	void *mirror = nic->mirror.srq_rows ? &nic->mirror.srq_rows[index] : NULL;
 
-	vb_shown_change_begin(shown, &row->generation);
+	vb_row_mirror_begin_change(mirror, &row->generation);
 	row->number = srq ? srq->number : 0;
 	row->domain = srq ? srq->xrcd->number : 0;
 	row->pd = srq ? srq->pd->number : 0;
 	row->generation++;
-	vb_shown_change_end(shown, row, sizeof(*row));
+	vb_row_mirror_end_change(mirror, row, sizeof(*row));
 }
 
 void vb_srq_publish(const struct vb_srq *srq)

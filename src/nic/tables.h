@@ -2,8 +2,8 @@
 /*
  * The rows that define what keys and QPs permit. They lie in memory that the caller supplies, hold
  * no pointers of this process except application addresses, and are written by the engine's owner
- * alone. Copies of them are published to peers on the same host (vb_nic_show()). A reader notes the
- * generation (even: stable), reads the row, and looks at the generation again.
+ * alone. Copies of them are published to peers on the same host (vb_nic_publish()). A reader notes
+ * the generation (even: stable), reads the row, and looks at the generation again.
  */
 #ifndef VB_NIC_TABLES_H
 #define VB_NIC_TABLES_H
@@ -50,7 +50,7 @@ struct vb_qp_row {
 	uint32_t accepts; /* 1 from RTR on until RESET or ERR */
 	struct vb_gid peer;
 	struct vb_gid local;
-	uint16_t is_direct; /* 1: its peer may execute requests itself (nic/reach.h) */
+	uint16_t is_direct; /* 1: its peer may execute requests itself (nic/peer_memory.h) */
 	uint16_t is_on_wire; /* 1: it is connected, and its packets take the wire */
 	uint16_t service; /* enum vb_service of the packets that it takes */
 	uint16_t reads_in; /* READs and atomics that it takes at the same time */

@@ -65,7 +65,7 @@ bool vb_uc_emit(struct vb_qp *qp, struct vb_slot *slot)
 				return false;
 			continue;
 		}
-		if (wqe->progress == VB_WQE_POSTED && qp->reach)
+		if (wqe->progress == VB_WQE_POSTED && qp->peer_memory)
 			direct = vb_qp_execute_directly(qp, wqe);
 		if (direct == VB_DIRECT_REFUSED)
 			return emit_packet(qp, wqe, slot);

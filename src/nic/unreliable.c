@@ -14,8 +14,8 @@ void vb_unreliable_complete_sent(struct vb_qp *qp)
 
 	while (requester->done_index != requester->send_index)
 		vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_SUCCESS);
-	if (qp->reach)
-		requester->shm_link_end = vb_dma_reach_shm_link_end(qp->reach);
+	if (qp->peer_memory)
+		requester->shm_link_end = vb_dma_peer_shm_link_end(qp->peer_memory);
 	vb_rc_report_drained(qp);
 	vb_qp_schedule(qp); /* a request that fails waits for those before it */
 }

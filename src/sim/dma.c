@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-static uint8_t *reach(vb_dma_addr address, size_t length)
+static uint8_t *peer_memory(vb_dma_addr address, size_t length)
 {
 	struct vb_arena *arena = vb_arena_find(address, length);
 
@@ -19,7 +19,7 @@ static uint8_t *reach(vb_dma_addr address, size_t length)
 
 bool vb_dma_read(void *to, vb_dma_addr from, size_t length)
 {
-	const uint8_t *at = reach(from, length);
+	const uint8_t *at = peer_memory(from, length);
 
 	if (at)
 		memcpy(to, at, length);
@@ -28,7 +28,7 @@ bool vb_dma_read(void *to, vb_dma_addr from, size_t length)
 
 bool vb_dma_write(vb_dma_addr to, const void *from, size_t length)
 {
-	uint8_t *at = reach(to, length);
+	uint8_t *at = peer_memory(to, length);
 
 	if (at)
 		memcpy(at, from, length);
@@ -37,7 +37,7 @@ bool vb_dma_write(vb_dma_addr to, const void *from, size_t length)
 
 bool vb_dma_crc32(uint32_t *crc, vb_dma_addr from, size_t length)
 {
-	const uint8_t *at = reach(from, length);
+	const uint8_t *at = peer_memory(from, length);
 
 	if (at)
 		*crc = vb_crc32(*crc, at, length);
@@ -46,7 +46,7 @@ bool vb_dma_crc32(uint32_t *crc, vb_dma_addr from, size_t length)
 
 bool vb_dma_compare_swap(vb_dma_addr address, uint64_t compare, uint64_t swap, uint64_t *old)
 {
-	uint8_t *at = address % 8 == 0 ? reach(address, 8) : NULL;
+	uint8_t *at = address % 8 == 0 ? peer_memory(address, 8) : NULL;
 
 	if (!at)
 		return false;
@@ -58,7 +58,7 @@ bool vb_dma_compare_swap(vb_dma_addr address, uint64_t compare, uint64_t swap, u
 
 bool vb_dma_fetch_add(vb_dma_addr address, uint64_t add, uint64_t *old)
 {
-	uint8_t *at = address % 8 == 0 ? reach(address, 8) : NULL;
+	uint8_t *at = address % 8 == 0 ? peer_memory(address, 8) : NULL;
 	uint64_t sum;
 
 	if (!at)
@@ -71,7 +71,7 @@ bool vb_dma_fetch_add(vb_dma_addr address, uint64_t add, uint64_t *old)
 
 bool vb_dma_atomic_store(vb_dma_addr address, const uint8_t bytes[8])
 {
-	uint8_t *at = address % 8 == 0 ? reach(address, 8) : NULL;
+	uint8_t *at = address % 8 == 0 ? peer_memory(address, 8) : NULL;
 
 	if (at)
 		memcpy(at, bytes, 8);

@@ -3,7 +3,7 @@
 #include "sim/draft.h"
 
 #include "base/err.h"
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 #include "sim/dice.h"
 #include "sim/draft_priv.h"
 

@@ -189,18 +189,18 @@ bool vb_node_stop(struct vb_node *node)
 	return is_ok;
 }
 
-void vb_node_free_shown(struct vb_node *node)
+void vb_node_free_mirror(struct vb_node *node)
 {
-	free(node->shown.key_rows);
-	free(node->shown.qp_rows);
-	free(node->shown.srq_rows);
+	free(node->mirror.key_rows);
+	free(node->mirror.qp_rows);
+	free(node->mirror.srq_rows);
 }
 
 void vb_node_destroy(struct vb_node *node)
 {
 	free(node->key_rows);
 	free(node->qp_rows);
-	vb_node_free_shown(node);
+	vb_node_free_mirror(node);
 	vb_arena_destroy(node->arena);
 	free(node);
 }

@@ -12,7 +12,7 @@
 #include "nic/nic.h"
 #include "nic/pd.h"
 #include "nic/qp.h"
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 #include "nic/rings.h"
 #include "nic/srq.h"
 #include "sim/arena.h"
@@ -104,7 +104,8 @@ struct vb_node {
 	struct vb_arena *arena;
 	struct vb_key_row *key_rows;
 	struct vb_qp_row *qp_rows;
-	struct vb_shown shown; /* published to machines of the same host; NULL: there are none */
+	/* published to machines of the same host; NULL: there are none */
+	struct vb_row_mirror mirror;
 	struct vb_pd *pds[2];
 	struct vb_xrcd *xrcd;
 	struct vb_dm *dm;
@@ -141,7 +142,7 @@ struct vb_node *vb_node_create(const struct vb_node_options *options);
  * reads it. False if the engine refused something.
  */
 bool vb_node_stop(struct vb_node *node);
-void vb_node_free_shown(struct vb_node *node);
+void vb_node_free_mirror(struct vb_node *node);
 /* After vb_node_stop(): frees the node itself and its memory. */
 void vb_node_destroy(struct vb_node *node);
 

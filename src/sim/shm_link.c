@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared-memory links: rings as counts of packets that are on the agenda; vb_dma_reach_*() on the
+ * Shared-memory links: rings as counts of packets that are on the agenda; vb_dma_peer_*() on the
  * memory of simulated machines.
  */
 #include "sim/shm_link.h"
@@ -24,7 +24,7 @@ static void init_shm_link(struct vb_world *world, uint32_t from, uint32_t to)
 	struct vb_shm_link *shm_link = shm_link_of(world, from, to);
 
 	shm_link->is_open = true;
-	world->shm_links.reaches[from][to] = (struct vb_reach){
+	world->shm_links.peer_memories[from][to] = (struct vb_peer_memory){
 		.world = world,
 		.target = &world->shm_links.targets[to],
 		.shm_link = shm_link,
@@ -44,18 +44,18 @@ void vb_shm_links_init(struct vb_world *world)
 
 void vb_shm_links_publish(struct vb_world *world, struct vb_node *node)
 {
-	struct vb_shown shown = {
-		.key_rows = calloc(VB_NODE_KEY_ROWS, sizeof(*shown.key_rows)),
-		.qp_rows = calloc(VB_NODE_QP_ROWS, sizeof(*shown.qp_rows)),
-		.srq_rows = calloc(VB_SRQ_ROWS, sizeof(*shown.srq_rows)),
+	struct vb_row_mirror mirror = {
+		.key_rows = calloc(VB_NODE_KEY_ROWS, sizeof(*mirror.key_rows)),
+		.qp_rows = calloc(VB_NODE_QP_ROWS, sizeof(*mirror.qp_rows)),
+		.srq_rows = calloc(VB_SRQ_ROWS, sizeof(*mirror.srq_rows)),
 	};
 
-	VB_CHECK(shown.key_rows && shown.qp_rows && shown.srq_rows);
-	vb_nic_show(node->nic, &shown);
-	vb_node_free_shown(node);
-	node->shown = shown;
+	VB_CHECK(mirror.key_rows && mirror.qp_rows && mirror.srq_rows);
+	vb_nic_publish(node->nic, &mirror);
+	vb_node_free_mirror(node);
+	node->mirror = mirror;
 	world->shm_links.targets[node->index] = (struct vb_target){
-		.tables = { shown.key_rows, shown.qp_rows, shown.srq_rows, VB_NODE_KEY_ROWS,
+		.tables = { mirror.key_rows, mirror.qp_rows, mirror.srq_rows, VB_NODE_KEY_ROWS,
 			    VB_NODE_QP_ROWS, ++world->shm_links.epoch },
 		.is_open = true,
 		.has_pages = vb_dice_chance(&world->shm_links.prng, 2, 3),
@@ -85,7 +85,7 @@ void vb_shm_links_choose(struct vb_world *world, uint32_t channel, struct vb_nod
 		return;
 	}
 	vb_qp_set_shm_link(qp, peer->index + 1,
-			   &world->shm_links.reaches[node->index][peer->index]);
+			   &world->shm_links.peer_memories[node->index][peer->index]);
 	vb_shm_links_report_room(world, node);
 }
 
@@ -268,30 +268,32 @@ void vb_shm_links_meet(struct vb_world *world, uint32_t node)
 
 /* --- peer memory access --- */
 
-uint64_t vb_dma_reach_shm_link_end(const struct vb_reach *reach)
+uint64_t vb_dma_peer_shm_link_end(const struct vb_peer_memory *peer_memory)
 {
-	return reach->shm_link->sent_count;
+	return peer_memory->shm_link->sent_count;
 }
 
-bool vb_dma_reach_has_read(const struct vb_reach *reach, uint64_t shm_link_end)
+bool vb_dma_peer_has_read(const struct vb_peer_memory *peer_memory, uint64_t shm_link_end)
 {
-	return reach->shm_link->gone_count >= shm_link_end;
+	return peer_memory->shm_link->gone_count >= shm_link_end;
 }
 
-bool vb_dma_reach_is_on_wire(const struct vb_reach *reach, const struct vb_reach_asker *asker)
+bool vb_dma_peer_is_on_wire(const struct vb_peer_memory *peer_memory,
+			    const struct vb_peer_memory_initiator *initiator)
 {
-	return reach->target->is_open && vb_reach_is_on_wire(&reach->target->tables, asker);
+	return peer_memory->target->is_open &&
+	       vb_peer_memory_is_on_wire(&peer_memory->target->tables, initiator);
 }
 
 /* Finds the address of the part. */
-static bool resolve(const struct vb_reach *reach, const struct vb_reach_request *request,
-		    uint64_t *address_out)
+static bool resolve(const struct vb_peer_memory *peer_memory,
+		    const struct vb_peer_memory_request *request, uint64_t *address_out)
 {
 	const struct vb_key_row *row;
 
-	if (!reach->target->is_open)
+	if (!peer_memory->target->is_open)
 		return false;
-	row = vb_reach_check(&reach->target->tables, request);
+	row = vb_peer_memory_check(&peer_memory->target->tables, request);
 	if (!row)
 		return false;
 	*address_out = row->address + (request->address - row->iova) + request->offset;
@@ -310,21 +312,23 @@ static bool copy(uint64_t to, uint64_t from, uint32_t length)
 }
 
 /* On UC nothing else would notice: the packets could just as well be lost. */
-static void check_order(const struct vb_reach *reach, const struct vb_reach_request *request)
+static void check_order(const struct vb_peer_memory *peer_memory,
+			const struct vb_peer_memory_request *request)
 {
-	uint32_t count = *uc_count_of(reach->shm_link, request->asker->target);
+	uint32_t count = *uc_count_of(peer_memory->shm_link, request->initiator->target);
 
-	if (request->asker->service == VB_SERVICE_UC && count)
-		vb_model_report(&reach->world->model, VB_MODEL_NONE,
+	if (request->initiator->service == VB_SERVICE_UC && count)
+		vb_model_report(&peer_memory->world->model, VB_MODEL_NONE,
 				"no request overtakes those on the shared-memory link before it", 0,
 				count);
 }
 
-static void note_executed(const struct vb_reach *reach, const struct vb_reach_request *request)
+static void note_executed(const struct vb_peer_memory *peer_memory,
+			  const struct vb_peer_memory_request *request)
 {
-	uint64_t *flaws = reach->world->coverage.flaws;
+	uint64_t *flaws = peer_memory->world->coverage.flaws;
 
-	switch ((enum vb_service)request->asker->service) {
+	switch ((enum vb_service)request->initiator->service) {
 	case VB_SERVICE_RC:
 		flaws[VB_FLAW_DIRECT_RC]++;
 		break;
@@ -341,13 +345,14 @@ static void note_executed(const struct vb_reach *reach, const struct vb_reach_re
 	}
 }
 
-static bool write_part(const struct vb_reach *reach, const struct vb_reach_request *request)
+static bool write_part(const struct vb_peer_memory *peer_memory,
+		       const struct vb_peer_memory_request *request)
 {
 	uint64_t at;
 
-	if (!resolve(reach, request, &at))
+	if (!resolve(peer_memory, request, &at))
 		return false;
-	check_order(reach, request);
+	check_order(peer_memory, request);
 	if (request->bytes)
 		return vb_dma_write(at, request->bytes, request->part_length);
 	for (uint32_t i = 0; i < request->span_count; i++) {
@@ -358,21 +363,22 @@ static bool write_part(const struct vb_reach *reach, const struct vb_reach_reque
 	return true;
 }
 
-uint32_t vb_dma_reach_write(struct vb_reach *reach, const struct vb_reach_request *requests,
-			    uint32_t count)
+uint32_t vb_dma_peer_write(struct vb_peer_memory *peer_memory,
+			   const struct vb_peer_memory_request *requests, uint32_t count)
 {
 	uint32_t done = 0;
 
-	while (done < count && write_part(reach, &requests[done]))
-		note_executed(reach, &requests[done++]);
+	while (done < count && write_part(peer_memory, &requests[done]))
+		note_executed(peer_memory, &requests[done++]);
 	return done;
 }
 
-bool vb_dma_reach_read(struct vb_reach *reach, const struct vb_reach_request *request)
+bool vb_dma_peer_read(struct vb_peer_memory *peer_memory,
+		      const struct vb_peer_memory_request *request)
 {
 	uint64_t at;
 
-	if (!resolve(reach, request, &at))
+	if (!resolve(peer_memory, request, &at))
 		return false;
 	for (uint32_t i = 0; i < request->span_count; i++) {
 		if (!copy(request->spans[i].address, at, request->spans[i].length))
@@ -382,13 +388,14 @@ bool vb_dma_reach_read(struct vb_reach *reach, const struct vb_reach_request *re
 	return true;
 }
 
-bool vb_dma_reach_atomic(struct vb_reach *reach, const struct vb_reach_request *request,
-			 const struct vb_reach_atomic *atomic, uint64_t *old_out)
+bool vb_dma_peer_atomic(struct vb_peer_memory *peer_memory,
+			const struct vb_peer_memory_request *request,
+			const struct vb_peer_memory_atomic *atomic, uint64_t *old_out)
 {
 	uint64_t at;
 
-	if (!reach->target->has_pages || request->address & 7 || !resolve(reach, request, &at) ||
-	    at & 7)
+	if (!peer_memory->target->has_pages || request->address & 7 ||
+	    !resolve(peer_memory, request, &at) || at & 7)
 		return false;
 	return atomic->is_compare
 		       ? vb_dma_compare_swap(at, atomic->compare, atomic->swap_or_add, old_out)

@@ -10,7 +10,7 @@
 #define VB_SIM_SHM_LINK_H
 
 #include "nic/frame.h"
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 #include "sim/fabric.h"
 #include "sim/node.h"
 
@@ -18,7 +18,7 @@ struct vb_world;
 
 /* A machine as others access it, or its later successor in the same place. */
 struct vb_target {
-	struct vb_reach_tables tables;
+	struct vb_peer_memory_tables tables;
 	bool is_open; /* the rows are valid */
 	bool has_pages; /* others have its pages mapped, so atomics also work */
 };
@@ -33,7 +33,7 @@ struct vb_shm_link {
 };
 
 /* The access of one machine to another. */
-struct vb_reach {
+struct vb_peer_memory {
 	struct vb_world *world;
 	const struct vb_target *target;
 	struct vb_shm_link *shm_link;
@@ -46,7 +46,7 @@ struct vb_shm_links {
 	struct vb_target targets[VB_FABRIC_NODES_MAX];
 	uint32_t epoch; /* of the rows published last */
 	/* from, to; lent to QPs */
-	struct vb_reach reaches[VB_FABRIC_NODES_MAX][VB_FABRIC_NODES_MAX];
+	struct vb_peer_memory peer_memories[VB_FABRIC_NODES_MAX][VB_FABRIC_NODES_MAX];
 };
 
 void vb_shm_links_init(struct vb_world *world);

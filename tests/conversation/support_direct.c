@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "support_direct.h"
 
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 
 enum { ROWS = 1 << 15, RECORD = 64, LONG = 0x40000 };
 
-struct vb_reach direct_reach;
+struct vb_peer_memory direct_peer_memory;
 _Atomic uint32_t direct_busy;
 
 static struct vb_key_row key_rows[2][ROWS]; /* what B publishes, at first and later */
@@ -17,15 +17,15 @@ static struct vb_ring_writer shm_link = { .memory = &shm_link_memory };
 static void show(struct pair *p, uint32_t time)
 {
 	static uint32_t epoch;
-	struct vb_shown shown = { key_rows[time], qp_rows[time], srq_rows[time] };
+	struct vb_row_mirror mirror = { key_rows[time], qp_rows[time], srq_rows[time] };
 
-	vb_nic_show(node_of(p, B)->nic, &shown);
-	direct_reach.tables = (struct vb_reach_tables){
-		shown.key_rows, shown.qp_rows, shown.srq_rows, ROWS, ROWS, ++epoch,
+	vb_nic_publish(node_of(p, B)->nic, &mirror);
+	direct_peer_memory.tables = (struct vb_peer_memory_tables){
+		mirror.key_rows, mirror.qp_rows, mirror.srq_rows, ROWS, ROWS, ++epoch,
 	};
 }
 
-void show_anew(struct pair *p)
+void publish_again(struct pair *p)
 {
 	show(p, 1);
 }
@@ -36,13 +36,13 @@ struct pair *connect_directly_as(struct setup setup)
 
 	setup.icrc_mode = VB_ICRC_OFF; /* packets on a shared-memory link have none */
 	p = pair_connect(&setup);
-	direct_reach = (struct vb_reach){
-		.way = VB_REACH_OWN,
+	direct_peer_memory = (struct vb_peer_memory){
+		.method = VB_PEER_MEMORY_OWN,
 		.shm_link = &shm_link,
 		.busy = &direct_busy,
 	};
 	show(p, 0);
-	vb_qp_set_shm_link(node_of(p, A)->qp, SHM_LINK, &direct_reach);
+	vb_qp_set_shm_link(node_of(p, A)->qp, SHM_LINK, &direct_peer_memory);
 	vb_nic_set_shm_room(node_of(p, A)->nic, SHM_LINK, ROOM);
 	vb_qp_expect_shm_link(node_of(p, B)->qp, SHM_LINK);
 	return p;
@@ -73,7 +73,7 @@ void read_shm_link(void)
 
 void renew_shm_link(void)
 {
-	direct_reach.shm_link_before += shm_link.produced;
+	direct_peer_memory.shm_link_before += shm_link.produced;
 	shm_link.produced = 0;
 	atomic_store(&shm_link_memory.consumed, 0);
 }

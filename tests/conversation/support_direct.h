@@ -9,18 +9,18 @@
 
 #include "support_pair.h"
 
-#include "host/dma_reach.h"
+#include "host/dma_peer.h"
 
 enum { SHM_LINK = 7, ROOM = 50 };
 
-extern struct vb_reach direct_reach; /* A's */
+extern struct vb_peer_memory direct_peer_memory; /* A's */
 extern _Atomic uint32_t direct_busy;
 
 struct pair *connect_directly(enum vb_qp_type type);
 struct pair *connect_directly_as(struct setup setup);
 struct pair *connect_directly_to_rtr(enum vb_qp_type type); /* B's QP has received no request yet */
 /* B publishes its tables in other memory. */
-void show_anew(struct pair *p);
+void publish_again(struct pair *p);
 
 /*
  * write_shm_link(): the packets that A sends next are on the link. read_shm_link(): B has read

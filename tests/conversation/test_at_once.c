@@ -17,7 +17,7 @@ static void post_quietly(struct pair *p, uint64_t wr_id, uint32_t length)
 	struct vb_send_request request = send_request(p, A, wr_id, length);
 
 	EXPECT(vb_qp_post_send(node_of(p, A)->qp, &request) == VB_OK);
-	EXPECT(vb_qp_show_send(node_of(p, A)->qp));
+	EXPECT(vb_qp_publish_send(node_of(p, A)->qp));
 }
 
 static uint32_t send_at_once(struct pair *p, struct vb_slot slots[2])

@@ -6,7 +6,7 @@
  */
 #include "support_direct.h"
 
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 
 #include <string.h>
 
@@ -82,7 +82,7 @@ TEST(requests_of_length_0_are_executed_without_a_key)
 	write.rkey = read.rkey = empty.rkey = 0;
 	empty.sge_count = 0;
 	empty.flags |= VB_SEND_INLINE;
-	direct_reach.way = VB_REACH_MAPPED;
+	direct_peer_memory.method = VB_PEER_MEMORY_MAPPED;
 	post(p, A, write);
 	post(p, A, read);
 	post(p, A, empty);
@@ -322,7 +322,7 @@ TEST(a_write_in_parts_that_is_flushed_leaves_nothing_behind_for_the_next)
 	expect_completions(p, A, "wr=1 WR_FLUSH_ERR");
 	modify_state(p, A, VB_STATE_RESET);
 	bring_up(p, A, node_of(p, A)->qp, vb_qp_number(node_of(p, B)->qp), VB_STATE_RTS);
-	vb_qp_set_shm_link(node_of(p, A)->qp, SHM_LINK, &direct_reach);
+	vb_qp_set_shm_link(node_of(p, A)->qp, SHM_LINK, &direct_peer_memory);
 	set_bytes(p, B, TARGET, 0, 100);
 	post_write(p, A, 2, 100);
 	expect_executed(p, "wr=2 SUCCESS WRITE");
@@ -356,22 +356,22 @@ TEST(the_rows_may_hold_anything)
 {
 	struct pair *p = connect_directly(VB_QP_RC);
 
-	memset((void *)(uintptr_t)direct_reach.tables.key_rows, 0xff,
-	       direct_reach.tables.key_row_count * sizeof(struct vb_key_row));
-	memset((void *)(uintptr_t)direct_reach.tables.qp_rows, 0xff,
-	       direct_reach.tables.qp_row_count * sizeof(struct vb_qp_row));
+	memset((void *)(uintptr_t)direct_peer_memory.tables.key_rows, 0xff,
+	       direct_peer_memory.tables.key_row_count * sizeof(struct vb_key_row));
+	memset((void *)(uintptr_t)direct_peer_memory.tables.qp_rows, 0xff,
+	       direct_peer_memory.tables.qp_row_count * sizeof(struct vb_qp_row));
 	post_write(p, A, 1, 10);
 	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack");
 }
 
-TEST(a_target_that_shows_its_tables_anew_is_reached_by_them)
+TEST(a_target_that_publishes_its_tables_again_is_reached_by_them)
 {
 	struct pair *p = connect_directly(VB_QP_RC);
 
-	vb_nic_show(node_of(p, B)->nic, NULL);
+	vb_nic_publish(node_of(p, B)->nic, NULL);
 	modify_state(p, B, VB_STATE_SQD);
 	modify_state(p, B, VB_STATE_RTS);
-	show_anew(p);
+	publish_again(p);
 	post_write(p, A, 1, 10);
 	expect_executed(p, "wr=1 SUCCESS WRITE");
 }

@@ -6,7 +6,7 @@
  */
 #include "support_direct.h"
 
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 
 /* --- UC --- */
 
@@ -431,11 +431,11 @@ TEST(xrc_a_number_that_no_srq_has_reaches_nothing)
 	expect_untouched(p, B, TARGET, 10);
 }
 
-TEST(xrc_a_target_that_shows_its_tables_anew_is_reached_by_them)
+TEST(xrc_a_target_that_publishes_its_tables_again_is_reached_by_them)
 {
 	struct pair *p = connect_directly(VB_QP_XRC_SEND);
 
-	show_anew(p);
+	publish_again(p);
 	post_write(p, A, 1, 10);
 	expect_executed(p, "wr=1 SUCCESS WRITE");
 }
@@ -460,7 +460,7 @@ TEST(a_qp_of_another_kind_is_not_reached)
 {
 	struct pair *p = connect_directly(VB_QP_RC);
 	vb_qpn qpn = vb_qp_number(node_of(p, B)->qp);
-	const struct vb_reach_tables *tables = &direct_reach.tables;
+	const struct vb_peer_memory_tables *tables = &direct_peer_memory.tables;
 	struct vb_qp_row *row =
 		(struct vb_qp_row *)(uintptr_t)&tables->qp_rows[qpn.v & (tables->qp_row_count - 1)];
 

@@ -6,7 +6,7 @@
  */
 #include "support_direct.h"
 
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 
 #include <string.h>
 
@@ -65,7 +65,7 @@ static struct vb_send_request plain_write(struct pair *p)
 /* The rows as B would write them. */
 static struct vb_key_row *key_row_of(uint32_t key)
 {
-	const struct vb_reach_tables *tables = &direct_reach.tables;
+	const struct vb_peer_memory_tables *tables = &direct_peer_memory.tables;
 
 	return (struct vb_key_row *)(uintptr_t)&tables
 		->key_rows[key >> 8 & (tables->key_row_count - 1)];
@@ -73,7 +73,7 @@ static struct vb_key_row *key_row_of(uint32_t key)
 
 static struct vb_qp_row *qp_row_of(const struct vb_qp *qp)
 {
-	const struct vb_reach_tables *tables = &direct_reach.tables;
+	const struct vb_peer_memory_tables *tables = &direct_peer_memory.tables;
 
 	return (struct vb_qp_row *)(uintptr_t)&tables
 		->qp_rows[vb_qp_number(qp).v & (tables->qp_row_count - 1)];
@@ -298,7 +298,7 @@ TEST(a_qp_that_is_connected_to_another_one_now_asks_anew)
 	expect_allowed(p, plain_write(p));
 	modify_state(p, A, VB_STATE_RESET);
 	bring_up(p, A, qp, vb_qp_number(other), VB_STATE_RTS);
-	vb_qp_set_shm_link(qp, SHM_LINK, &direct_reach);
+	vb_qp_set_shm_link(qp, SHM_LINK, &direct_peer_memory);
 	expect_silence(p, A);
 	expect_forbidden(p, plain_write(p));
 }
@@ -322,27 +322,27 @@ TEST(a_qp_that_was_given_another_path_asks_anew)
 
 /* --- the tables --- */
 
-TEST(rows_that_are_shown_in_other_memory_count_and_the_old_ones_do_not)
+TEST(rows_that_are_published_in_other_memory_count_and_the_old_ones_do_not)
 {
 	struct pair *p = connect_idle();
 	struct vb_mr *mr;
 	struct vb_send_request request = write_to_region(p, 1, LENGTH, &mr);
 
 	expect_allowed(p, request);
-	show_anew(p);
+	publish_again(p);
 	expect_allowed(p, request);
 	EXPECT_EQ(drop_mr(p, B, mr), VB_OK);
 	expect_forbidden(p, request);
 }
 
-TEST(rows_that_are_shown_in_other_memory_count_at_once)
+TEST(rows_that_are_published_in_other_memory_count_at_once)
 {
 	struct pair *p = connect_idle();
 	struct vb_mr *mr;
 	struct vb_send_request request = write_to_region(p, 1, LENGTH, &mr);
 
 	expect_allowed(p, request);
-	show_anew(p);
+	publish_again(p);
 	EXPECT_EQ(drop_mr(p, B, mr), VB_OK); /* the old rows do not show this */
 	expect_forbidden(p, request);
 }
@@ -354,7 +354,7 @@ TEST(other_rows_that_lie_where_those_lay_are_others)
 
 	expect_allowed(p, plain_write(p));
 	key_row_of(key_of(p, B))->access = 0;
-	direct_reach.tables.epoch++;
+	direct_peer_memory.tables.epoch++;
 	expect_forbidden(p, plain_write(p));
 }
 

@@ -6,7 +6,7 @@
  */
 #include "support_direct.h"
 
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 
 /* A newly connected QP has work to do, which is done here. */
 static struct pair *connect_idle_as(struct setup setup)
@@ -322,10 +322,10 @@ TEST(behind_a_read_that_is_not_answered_a_write_is_to_be_posted_with_a_fence_or_
 	struct pair *p = connect_idle();
 	struct vb_send_request request = write_request(p, A, 2, 8);
 
-	direct_reach.way = VB_REACH_MAPPED;
+	direct_peer_memory.method = VB_PEER_MEMORY_MAPPED;
 	post_read(p, A, 1, 8);
 	expect_sent(p, A, "READ_REQUEST psn=0");
-	direct_reach.way = VB_REACH_OWN;
+	direct_peer_memory.method = VB_PEER_MEMORY_OWN;
 	expect_refused(p, request);
 	request.flags |= VB_SEND_FENCE;
 	expect_refused(p, request);
@@ -339,7 +339,7 @@ TEST(behind_a_request_that_the_engine_has_not_seen_a_write_is_to_be_posted)
 
 	EXPECT_EQ(vb_qp_post_send(qp, &first), VB_OK);
 	expect_refused(p, write_request(p, A, 2, 8));
-	EXPECT(vb_qp_show_send(qp)); /* the engine has still not been notified */
+	EXPECT(vb_qp_publish_send(qp)); /* the engine has still not been notified */
 	expect_refused(p, write_request(p, A, 2, 8));
 	vb_qp_ring(qp);
 	expect_executed(p, "wr=1 SUCCESS WRITE");
@@ -402,7 +402,7 @@ TEST(a_qp_that_was_reset_and_connected_anew_writes_at_once_again)
 	modify_state(p, A, VB_STATE_RESET);
 	expect_refused(p, write_request(p, A, 2, 8));
 	bring_up(p, A, node_of(p, A)->qp, vb_qp_number(node_of(p, B)->qp), VB_STATE_RTS);
-	vb_qp_set_shm_link(node_of(p, A)->qp, SHM_LINK, &direct_reach);
+	vb_qp_set_shm_link(node_of(p, A)->qp, SHM_LINK, &direct_peer_memory);
 	expect_silence(p, A);
 	expect_written(p, 3, 8);
 	expect_completions(p, A, "wr=3 SUCCESS WRITE");
@@ -537,7 +537,7 @@ TEST(memory_that_cannot_be_reached_is_written_by_packets)
 {
 	struct pair *p = connect_idle();
 
-	direct_reach.way = VB_REACH_MAPPED; /* but nothing is mapped */
+	direct_peer_memory.method = VB_PEER_MEMORY_MAPPED; /* but nothing is mapped */
 	EXPECT(!write_at_once(p, write_request(p, A, 1, 10)));
 	expect_counter(p, A, DIRECT_PARTS, 0);
 	expect_no_completion(p, A);

@@ -5,7 +5,7 @@
  */
 #include "support_direct.h"
 
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 #include "nic/rings.h"
 
 /* A, whose QP has the link, owes an ACK for B's request 3, and has posted a SEND. */
@@ -131,7 +131,7 @@ static void post_quietly(struct pair *p, uint64_t wr_id, uint32_t length)
 	struct vb_send_request request = send_request(p, A, wr_id, length);
 
 	EXPECT(vb_qp_post_send(node_of(p, A)->qp, &request) == VB_OK);
-	EXPECT(vb_qp_show_send(node_of(p, A)->qp));
+	EXPECT(vb_qp_publish_send(node_of(p, A)->qp));
 }
 
 static bool send_at_once(struct pair *p, struct vb_slot *slot)
@@ -215,7 +215,7 @@ TEST(with_a_wrong_key_nothing_goes_at_once)
 	struct vb_slot slot;
 
 	EXPECT(vb_qp_post_send(node_of(p, A)->qp, &request) == VB_OK);
-	EXPECT(vb_qp_show_send(node_of(p, A)->qp));
+	EXPECT(vb_qp_publish_send(node_of(p, A)->qp));
 	EXPECT(!send_at_once(p, &slot));
 	vb_qp_ring(node_of(p, A)->qp);
 	expect_silence(p, A);
@@ -250,7 +250,7 @@ TEST(a_short_write_is_executed_at_once)
 
 	expect_silence(p, A); /* the QP has been notified of its link */
 	EXPECT(vb_qp_post_send(node_of(p, A)->qp, &request) == VB_OK);
-	EXPECT(vb_qp_show_send(node_of(p, A)->qp));
+	EXPECT(vb_qp_publish_send(node_of(p, A)->qp));
 	EXPECT(vb_qp_execute_at_once(node_of(p, A)->qp, p->now_ns));
 	expect_completions(p, A, "wr=4 SUCCESS WRITE");
 	expect_copied(p, A, LOCAL, B, TARGET, 8);
@@ -265,7 +265,7 @@ TEST(a_write_behind_a_send_is_not_executed_at_once)
 	post_quietly(p, 4, 8);
 	EXPECT(send_at_once(p, &slot));
 	EXPECT(vb_qp_post_send(node_of(p, A)->qp, &request) == VB_OK);
-	EXPECT(vb_qp_show_send(node_of(p, A)->qp));
+	EXPECT(vb_qp_publish_send(node_of(p, A)->qp));
 	EXPECT(!vb_qp_execute_at_once(node_of(p, A)->qp, p->now_ns));
 	expect_untouched(p, B, TARGET, 8);
 }
@@ -277,7 +277,7 @@ static struct pair *connect_by_shm_link(enum vb_qp_type type)
 {
 	struct pair *p = connect_directly(type);
 
-	vb_qp_set_shm_link(node_of(p, B)->qp, SHM_LINK, &direct_reach);
+	vb_qp_set_shm_link(node_of(p, B)->qp, SHM_LINK, &direct_peer_memory);
 	vb_nic_set_shm_room(node_of(p, B)->nic, SHM_LINK, ROOM);
 	return p;
 }

@@ -8,7 +8,7 @@
 
 #include "base/crc.h"
 #include "base/dma.h"
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 
 #include <string.h>
 

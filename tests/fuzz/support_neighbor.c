@@ -16,7 +16,7 @@
 #include "nic/nic.h"
 #include "nic/pd.h"
 #include "nic/qp.h"
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 #include "nic/rings.h"
 #include "wire/header.h"
 

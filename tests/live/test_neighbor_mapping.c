@@ -95,13 +95,13 @@ static bool has_mapping(const struct end *end)
 {
 	struct vb_adapter *adapter = vb_abi_context_of(end->context)->adapter;
 	uint32_t number = vb_member_of_qpn((vb_qpn){ end->peer.qpn });
-	const struct vb_reach_segment *segments;
+	const struct vb_peer_memory_segment *segments;
 	bool is_there = false;
 
 	vb_lock_take(&adapter->owner);
-	segments = adapter->neighbors->table[number].reach.segments;
+	segments = adapter->neighbors->table[number].peer_memory.segments;
 	EXPECT(segments);
-	for (uint32_t i = 0; i < VB_REACH_SEGMENTS; i++)
+	for (uint32_t i = 0; i < VB_PEER_MEMORY_SEGMENTS; i++)
 		is_there |= segments[i].bytes &&
 			    end->peer.address - segments[i].address < segments[i].length;
 	vb_lock_give(&adapter->owner);

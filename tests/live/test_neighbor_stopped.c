@@ -25,8 +25,8 @@ static _Atomic uint32_t *busy_word(const struct end *end)
 	struct vb_neighbor *neighbor =
 		&neighbors->table[vb_member_of_qpn((vb_qpn){ end->peer.qpn })];
 
-	EXPECT(neighbor->reach.busy);
-	return neighbor->reach.busy;
+	EXPECT(neighbor->peer_memory.busy);
+	return neighbor->peer_memory.busy;
 }
 
 /* Starts a child that works, and stops itself as if in the middle of an access. */

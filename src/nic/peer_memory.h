@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Peer memory access: the initiator itself accesses the memory of another adapter on this host. The
- * target's published rows (vb_nic_show()) say what it may access. The functions vb_dma_reach_*()
+ * target's published rows (vb_nic_publish()) say what it may access. The functions vb_dma_peer_*()
  * are fixed at link time like those of base/dma.h. Each may refuse for any reason, and the request
  * then goes out in packets. Hence none of them reports what is wrong.
  */
-#ifndef VB_NIC_REACH_H
-#define VB_NIC_REACH_H
+#ifndef VB_NIC_PEER_MEMORY_H
+#define VB_NIC_PEER_MEMORY_H
 
 #include "nic/frame.h"
 #include "nic/request.h"
@@ -14,10 +14,10 @@
 
 struct vb_nic;
 struct vb_qp;
-struct vb_reach; /* known only to the implementation of vb_dma_reach_*() */
+struct vb_peer_memory; /* known only to the implementation of vb_dma_peer_*() */
 
 /* The rows of a target. The counts are powers of two; SRQs have VB_SRQ_ROWS. */
-struct vb_reach_tables {
+struct vb_peer_memory_tables {
 	const struct vb_key_row *key_rows;
 	const struct vb_qp_row *qp_rows;
 	const struct vb_srq_row *srq_rows;
@@ -27,7 +27,7 @@ struct vb_reach_tables {
 };
 
 /* The outcome of a check against the rows. It holds as long as the rows do not change. */
-struct vb_reach_memo {
+struct vb_peer_memory_memo {
 	uint32_t right; /* the one enum vb_access that was granted; 0: nothing is remembered */
 	uint32_t epoch;
 	uint32_t qp_generation;
@@ -38,18 +38,18 @@ struct vb_reach_memo {
 };
 
 /* The QP that asks for access. */
-struct vb_reach_asker {
+struct vb_peer_memory_initiator {
 	uint32_t service; /* enum vb_service */
 	vb_qpn target;
 	vb_qpn initiator;
 	const struct vb_gid *target_gid;
 	const struct vb_gid *initiator_gid;
-	struct vb_reach_memo memo;
+	struct vb_peer_memory_memo memo;
 };
 
 /* One WRITE, READ or atomic, and the part of it to execute now. */
-struct vb_reach_request {
-	struct vb_reach_asker *asker;
+struct vb_peer_memory_request {
+	struct vb_peer_memory_initiator *initiator;
 	uint32_t srqn; /* XRC */
 	uint32_t right; /* one of enum vb_access */
 	uint32_t rkey;
@@ -63,7 +63,7 @@ struct vb_reach_request {
 };
 
 /* An atomic operation on 64 bits in the CPU's byte order. */
-struct vb_reach_atomic {
+struct vb_peer_memory_atomic {
 	bool is_compare;
 	uint64_t compare;
 	uint64_t swap_or_add;
@@ -75,51 +75,55 @@ struct vb_reach_atomic {
  * anything and change at any time. A thread that acts on the answer must announce itself before it
  * asks, and the target waits for it.
  */
-const struct vb_key_row *vb_reach_check(const struct vb_reach_tables *tables,
-					const struct vb_reach_request *request);
+const struct vb_key_row *vb_peer_memory_check(const struct vb_peer_memory_tables *tables,
+					      const struct vb_peer_memory_request *request);
 
-#define VB_REACH_WRITES_MAX 32
+#define VB_PEER_MEMORY_WRITES_MAX 32
 
 /*
- * Executes WRITEs of one QP, up to VB_REACH_WRITES_MAX, in this order. Returns how many of them,
- * from the first on, are executed. The next one may be partly done; executing it again does no
- * harm.
+ * Executes WRITEs of one QP, up to VB_PEER_MEMORY_WRITES_MAX, in this order. Returns how many of
+ * them, from the first on, are executed. The next one may be partly done; executing it again does
+ * no harm.
  */
-uint32_t vb_dma_reach_write(struct vb_reach *reach, const struct vb_reach_request *requests,
-			    uint32_t count);
+uint32_t vb_dma_peer_write(struct vb_peer_memory *peer_memory,
+			   const struct vb_peer_memory_request *requests, uint32_t count);
 /* True: the part is executed. False: nothing or some of it is done. */
-bool vb_dma_reach_read(struct vb_reach *reach, const struct vb_reach_request *request);
+bool vb_dma_peer_read(struct vb_peer_memory *peer_memory,
+		      const struct vb_peer_memory_request *request);
 /* False: nothing was done. */
-bool vb_dma_reach_atomic(struct vb_reach *reach, const struct vb_reach_request *request,
-			 const struct vb_reach_atomic *atomic, uint64_t *old_out);
+bool vb_dma_peer_atomic(struct vb_peer_memory *peer_memory,
+			const struct vb_peer_memory_request *request,
+			const struct vb_peer_memory_atomic *atomic, uint64_t *old_out);
 
 /*
- * vb_dma_reach_shm_link_end(): how far the shared-memory link to the target is written, with all
- * packets of earlier calls into the engine. vb_dma_reach_has_read(): whether the target has read
- * and executed everything before that place, or never will. Places of one reach can be compared for
- * as long as it is lent.
+ * vb_dma_peer_shm_link_end(): how far the shared-memory link to the target is written, with all
+ * packets of earlier calls into the engine. vb_dma_peer_has_read(): whether the target has read and
+ * executed everything before that place, or never will. Places of one peer memory can be compared
+ * for as long as it is lent.
  */
-uint64_t vb_dma_reach_shm_link_end(const struct vb_reach *reach);
-bool vb_dma_reach_has_read(const struct vb_reach *reach, uint64_t shm_link_end);
+uint64_t vb_dma_peer_shm_link_end(const struct vb_peer_memory *peer_memory);
+bool vb_dma_peer_has_read(const struct vb_peer_memory *peer_memory, uint64_t shm_link_end);
 
 /*
- * Whether the asker's peer is connected to it and sends over the wire although there is a
+ * Whether the initiator's peer is connected to it and sends over the wire although there is a
  * shared-memory link. The peer's row says so before its first packet is out. False if it cannot be
  * known.
  */
-bool vb_dma_reach_is_on_wire(const struct vb_reach *reach, const struct vb_reach_asker *asker);
+bool vb_dma_peer_is_on_wire(const struct vb_peer_memory *peer_memory,
+			    const struct vb_peer_memory_initiator *initiator);
 /* The same, for a caller that has the rows. */
-bool vb_reach_is_on_wire(const struct vb_reach_tables *tables, const struct vb_reach_asker *asker);
+bool vb_peer_memory_is_on_wire(const struct vb_peer_memory_tables *tables,
+			       const struct vb_peer_memory_initiator *initiator);
 
 /* Published rows: all zero at first, and as many as the engine's own tables have. */
-struct vb_shown {
+struct vb_row_mirror {
 	struct vb_key_row *key_rows;
 	struct vb_qp_row *qp_rows;
 	struct vb_srq_row *srq_rows; /* VB_SRQ_ROWS */
 };
 
 /* From now on the rows are also published here; with NULL no longer. */
-void vb_nic_show(struct vb_nic *nic, const struct vb_shown *shown);
+void vb_nic_publish(struct vb_nic *nic, const struct vb_row_mirror *mirror);
 
 /*
  * Executes what was posted to the QP, if that is short, accesses the memory of its peer, and the
@@ -153,10 +157,10 @@ bool vb_nic_has_moved_enough(const struct vb_nic *nic);
 
 /*
  * From now on the QP's packets take this link, or the wire if 0. For a connected QP that has sent
- * nothing yet. `reach`, or NULL, is for requests that the QP may execute itself; it is lent for as
- * long as the QP has it.
+ * nothing yet. `peer_memory`, or NULL, is for requests that the QP may execute itself; it is lent
+ * for as long as the QP has it.
  */
-void vb_qp_set_shm_link(struct vb_qp *qp, uint32_t shm_link, struct vb_reach *reach);
+void vb_qp_set_shm_link(struct vb_qp *qp, uint32_t shm_link, struct vb_peer_memory *peer_memory);
 /* The QP's packets take the wire, but its local peer may have chosen that link. */
 void vb_qp_expect_shm_link(struct vb_qp *qp, uint32_t shm_link);
 uint32_t vb_qp_shm_link(const struct vb_qp *qp);

@@ -3,45 +3,45 @@
  * Publishing rows to other processes, and reading theirs. Every row consists of words and begins
  * with its generation.
  */
-#include "nic/shown_priv.h"
+#include "nic/row_mirror_priv.h"
 
 #include "nic/qp_priv.h"
-#include "nic/reach.h"
+#include "nic/peer_memory.h"
 
 #define ROW_WORDS_MAX (sizeof(struct vb_qp_row) / sizeof(uint64_t))
 #define READ_TRIES 64u /* a peer that changes a row without end is not worth waiting for */
 
-void vb_shown_change_begin(void *shown, uint32_t *generation)
+void vb_row_mirror_begin_change(void *mirror, uint32_t *generation)
 {
 	++*generation;
-	if (!shown)
+	if (!mirror)
 		return;
-	__atomic_store_n((uint32_t *)shown, *generation, __ATOMIC_RELAXED);
+	__atomic_store_n((uint32_t *)mirror, *generation, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 /* The first word holds the generation and is written last. */
-VB_NOINLINE void vb_shown_change_end(void *shown, const void *row, uint32_t size)
+VB_NOINLINE void vb_row_mirror_end_change(void *mirror, const void *row, uint32_t size)
 {
-	uint64_t *to = shown;
+	uint64_t *to = mirror;
 	uint64_t words[ROW_WORDS_MAX];
 	uint32_t halves[2];
 
-	if (!shown)
+	if (!mirror)
 		return;
 	memcpy(words, row, size);
 	memcpy(halves, row, sizeof(halves));
 	for (uint32_t i = 1; i < size / sizeof(words[0]); i++)
 		__atomic_store_n(&to[i], words[i], __ATOMIC_RELAXED);
-	__atomic_store_n((uint32_t *)shown + 1, halves[1], __ATOMIC_RELAXED);
-	__atomic_store_n((uint32_t *)shown, halves[0], __ATOMIC_RELEASE);
+	__atomic_store_n((uint32_t *)mirror + 1, halves[1], __ATOMIC_RELAXED);
+	__atomic_store_n((uint32_t *)mirror, halves[0], __ATOMIC_RELEASE);
 }
 
 /* False if the row does not become stable; its content is then undefined. */
-static inline bool read_row(void *row_out, const void *shown, uint32_t size)
+static inline bool read_row(void *row_out, const void *mirror, uint32_t size)
 {
-	const uint64_t *from = shown;
-	const uint32_t *from_halves = shown;
+	const uint64_t *from = mirror;
+	const uint32_t *from_halves = mirror;
 	uint64_t *to = row_out; /* aligned to words */
 	uint32_t halves[2];
 
@@ -62,37 +62,39 @@ static inline bool read_row(void *row_out, const void *shown, uint32_t size)
 	return false;
 }
 
-/* Whether this is the row of the asker's peer. */
-static bool is_peer(const struct vb_qp_row *row, const struct vb_reach_asker *asker)
+/* Whether this is the row of the initiator's peer. */
+static bool is_peer(const struct vb_qp_row *row, const struct vb_peer_memory_initiator *initiator)
 {
-	return row->qpn == asker->target.v && row->peer_qpn == asker->initiator.v &&
-	       row->service == asker->service && vb_gid_equal(&row->peer, asker->initiator_gid) &&
-	       vb_gid_equal(&row->local, asker->target_gid);
+	return row->qpn == initiator->target.v && row->peer_qpn == initiator->initiator.v &&
+	       row->service == initiator->service &&
+	       vb_gid_equal(&row->peer, initiator->initiator_gid) &&
+	       vb_gid_equal(&row->local, initiator->target_gid);
 }
 
-static const struct vb_qp_row *row_of(const struct vb_reach_tables *tables,
-				      const struct vb_reach_asker *asker)
+static const struct vb_qp_row *row_of(const struct vb_peer_memory_tables *tables,
+				      const struct vb_peer_memory_initiator *initiator)
 {
-	return &tables->qp_rows[asker->target.v & (tables->qp_row_count - 1)];
+	return &tables->qp_rows[initiator->target.v & (tables->qp_row_count - 1)];
 }
 
-static bool is_qp_right(const struct vb_qp_row *row, const struct vb_reach_request *request)
+static bool is_qp_right(const struct vb_qp_row *row, const struct vb_peer_memory_request *request)
 {
-	if (!is_peer(row, request->asker) || !row->is_direct)
+	if (!is_peer(row, request->initiator) || !row->is_direct)
 		return false;
 	if (request->right != VB_ACCESS_REMOTE_WRITE && !row->reads_in)
 		return false;
 	return row->access & request->right;
 }
 
-static bool is_key_right(const struct vb_key_row *row, const struct vb_reach_request *request,
+static bool is_key_right(const struct vb_key_row *row, const struct vb_peer_memory_request *request,
 			 uint32_t pd)
 {
 	return row->key == request->rkey && row->kind == VB_KEY_REGION && row->pd == pd &&
 	       row->access & request->right;
 }
 
-static bool is_range_right(const struct vb_key_row *row, const struct vb_reach_request *request)
+static bool is_range_right(const struct vb_key_row *row,
+			   const struct vb_peer_memory_request *request)
 {
 	uint64_t offset = request->address - row->iova;
 
@@ -100,13 +102,13 @@ static bool is_range_right(const struct vb_key_row *row, const struct vb_reach_r
 }
 
 /* The PD that the request may access: the QP's own, or that of the SRQ that the request names. */
-static bool find_pd(const struct vb_reach_tables *tables, const struct vb_reach_request *request,
-		    uint32_t domain, uint32_t *pd_out)
+static bool find_pd(const struct vb_peer_memory_tables *tables,
+		    const struct vb_peer_memory_request *request, uint32_t domain, uint32_t *pd_out)
 {
 	struct vb_srq_row srq;
 
 	*pd_out = domain;
-	if (request->asker->service != VB_SERVICE_XRC)
+	if (request->initiator->service != VB_SERVICE_XRC)
 		return true;
 	if (!read_row(&srq, &tables->srq_rows[request->srqn % VB_SRQ_ROWS], sizeof(srq)))
 		return false;
@@ -115,17 +117,17 @@ static bool find_pd(const struct vb_reach_tables *tables, const struct vb_reach_
 }
 
 /* Checks the rows and fills in the memo, as far as it stays valid. */
-VB_COLD static bool ask(const struct vb_reach_tables *tables,
-			const struct vb_reach_request *request)
+VB_COLD static bool ask(const struct vb_peer_memory_tables *tables,
+			const struct vb_peer_memory_request *request)
 {
-	const struct vb_reach_asker *asker = request->asker;
-	struct vb_reach_memo *memo = &request->asker->memo;
+	const struct vb_peer_memory_initiator *initiator = request->initiator;
+	struct vb_peer_memory_memo *memo = &request->initiator->memo;
 	struct vb_qp_row qp;
 	uint32_t pd;
 
 	memo->right = 0;
 	memo->epoch = tables->epoch;
-	memo->qp_row = row_of(tables, asker);
+	memo->qp_row = row_of(tables, initiator);
 	memo->key_row = &tables->key_rows[request->rkey >> 8 & (tables->key_row_count - 1)];
 	if (!read_row(&qp, memo->qp_row, sizeof(qp)) || !is_qp_right(&qp, request) ||
 	    !find_pd(tables, request, qp.domain, &pd))
@@ -138,20 +140,20 @@ VB_COLD static bool ask(const struct vb_reach_tables *tables,
 	if (!read_row(&memo->key, memo->key_row, sizeof(memo->key)) ||
 	    !is_key_right(&memo->key, request, pd))
 		return false;
-	if (asker->service != VB_SERVICE_XRC) /* with XRC an SRQ's row also counts */
+	if (initiator->service != VB_SERVICE_XRC) /* with XRC an SRQ's row also counts */
 		memo->right = request->right;
 	return true;
 }
 
-static bool is_same(const uint32_t *shown, uint32_t generation)
+static bool is_same(const uint32_t *mirror, uint32_t generation)
 {
-	return __atomic_load_n(shown, __ATOMIC_ACQUIRE) == generation;
+	return __atomic_load_n(mirror, __ATOMIC_ACQUIRE) == generation;
 }
 
-static bool is_remembered(const struct vb_reach_tables *tables,
-			  const struct vb_reach_request *request)
+static bool is_remembered(const struct vb_peer_memory_tables *tables,
+			  const struct vb_peer_memory_request *request)
 {
-	const struct vb_reach_memo *memo = &request->asker->memo;
+	const struct vb_peer_memory_memo *memo = &request->initiator->memo;
 
 	return memo->right == request->right && memo->key.key == request->rkey &&
 	       memo->epoch == tables->epoch && request->length &&
@@ -159,25 +161,26 @@ static bool is_remembered(const struct vb_reach_tables *tables,
 	       is_same(&memo->key_row->generation, memo->key.generation);
 }
 
-const struct vb_key_row *vb_reach_check(const struct vb_reach_tables *tables,
-					const struct vb_reach_request *request)
+const struct vb_key_row *vb_peer_memory_check(const struct vb_peer_memory_tables *tables,
+					      const struct vb_peer_memory_request *request)
 {
-	const struct vb_key_row *row = &request->asker->memo.key;
+	const struct vb_key_row *row = &request->initiator->memo.key;
 
 	if (!is_remembered(tables, request) && !ask(tables, request))
 		return NULL;
 	return !request->length || is_range_right(row, request) ? row : NULL;
 }
 
-bool vb_reach_is_on_wire(const struct vb_reach_tables *tables, const struct vb_reach_asker *asker)
+bool vb_peer_memory_is_on_wire(const struct vb_peer_memory_tables *tables,
+			       const struct vb_peer_memory_initiator *initiator)
 {
 	struct vb_qp_row row;
 
-	return tables->qp_rows && read_row(&row, row_of(tables, asker), sizeof(row)) &&
-	       is_peer(&row, asker) && row.is_on_wire;
+	return tables->qp_rows && read_row(&row, row_of(tables, initiator), sizeof(row)) &&
+	       is_peer(&row, initiator) && row.is_on_wire;
 }
 
-static void show_all(const struct vb_nic *nic)
+static void publish_all(const struct vb_nic *nic)
 {
 	for (uint32_t i = 0; i < nic->config.key_row_count; i++) {
 		if (!nic->key_owners[i])
@@ -193,9 +196,9 @@ static void show_all(const struct vb_nic *nic)
 			vb_srq_publish(nic->srqs[i]);
 }
 
-void vb_nic_show(struct vb_nic *nic, const struct vb_shown *shown)
+void vb_nic_publish(struct vb_nic *nic, const struct vb_row_mirror *mirror)
 {
-	nic->shown = shown ? *shown : (struct vb_shown){ 0 };
-	if (shown)
-		show_all(nic);
+	nic->mirror = mirror ? *mirror : (struct vb_row_mirror){ 0 };
+	if (mirror)
+		publish_all(nic);
 }

@@ -136,7 +136,7 @@ int vb_abi_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 		return EFAULT;
 	vb_adapter_enter(adapter);
 	err = vb_mr_reregister(own->mr, (uint32_t)flags, pd ? vb_abi_pd_of(pd) : NULL, &init);
-	vb_adapter_await_neighbors(adapter);
+	vb_adapter_await_local_peers(adapter);
 	if (!err && flags & IBV_REREG_MR_CHANGE_TRANSLATION) { /* the new range is in no segment */
 		vb_registration_remove(&own->registration);
 		vb_registration_add(&own->registration, (uintptr_t)range->address, range->length);
@@ -161,7 +161,7 @@ int vb_abi_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 static void close_region(struct vb_abi_mr *own, struct vb_adapter *adapter)
 {
 	vb_abi_handle_remove(&vb_abi_context_of(own->verbs.context)->opened->mrs, &own->handle);
-	vb_adapter_await_neighbors(adapter);
+	vb_adapter_await_local_peers(adapter);
 	if (vb_list_is_linked(&own->registration.node))
 		vb_registration_remove(&own->registration);
 	vb_adapter_unshare(adapter, own->segment);

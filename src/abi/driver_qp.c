@@ -231,7 +231,7 @@ static void update_path(struct vb_adapter *adapter, struct vb_qp *qp, int mask)
 	if (mask & IBV_QP_AV && mask & IBV_QP_DEST_QPN)
 		vb_adapter_choose_path(adapter, qp);
 	if (vb_qp_state(qp) == VB_STATE_RESET || vb_qp_state(qp) == VB_STATE_ERR)
-		vb_adapter_await_neighbors(adapter);
+		vb_adapter_await_local_peers(adapter);
 }
 
 int vb_abi_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -346,7 +346,7 @@ int vb_abi_qp_destroy(struct ibv_qp *qp, struct vb_abi_reported *reported_out)
 	unlock_queues(own);
 	if (!err)
 		vb_abi_forget_events(context, qp);
-	vb_adapter_await_neighbors(context->adapter);
+	vb_adapter_await_local_peers(context->adapter);
 	vb_adapter_leave(context->adapter);
 	if (err)
 		return vb_abi_refuse(EBUSY,

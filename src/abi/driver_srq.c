@@ -139,7 +139,7 @@ int vb_abi_srq_destroy(struct ibv_srq *srq, struct vb_abi_reported *reported_out
 	vb_adapter_enter(context->adapter);
 	err = vb_srq_destroy(own->srq);
 	if (!err) {
-		vb_adapter_await_neighbors(context->adapter);
+		vb_adapter_await_local_peers(context->adapter);
 		vb_abi_forget_events(context, srq);
 	}
 	vb_adapter_leave(context->adapter);

@@ -10,8 +10,8 @@
 #include "host/limit.h"
 #include "host/log.h"
 #include "host/measure.h"
-#include "host/member.h"
-#include "host/neighbor.h"
+#include "host/port_member.h"
+#include "host/local_peer.h"
 #include "host/port_holders.h"
 #include "host/port.h"
 #include "host/qp1.h"
@@ -67,13 +67,13 @@ uint32_t vb_adapter_receive_buffer(const struct vb_adapter *adapter)
 vb_err vb_adapter_open_link(struct vb_adapter *adapter)
 {
 	struct vb_udp_config udp = {
-		.receiver = vb_member_receiver(adapter->member),
+		.receiver = vb_port_member_receiver(adapter->member),
 		.interface_index = adapter->device.ifindex,
 		.source_count = SOURCE_PORTS,
 		.receive_buffer_length = vb_adapter_receive_buffer(adapter),
 		.is_segmenting = true,
 		.is_connected_tx_wanted = adapter->init.config->icrc != VB_ICRC_STRICT,
-		.is_host_only = !vb_member_has_roce_port(adapter->member),
+		.is_host_only = !vb_port_member_has_roce_port(adapter->member),
 	};
 	vb_err err;
 
@@ -81,7 +81,7 @@ vb_err vb_adapter_open_link(struct vb_adapter *adapter)
 	err = vb_udp_open(&udp, &adapter->udp);
 	if (err)
 		return err;
-	vb_member_steer(adapter->udp, vb_member_number(adapter->member));
+	vb_port_member_steer(adapter->udp, vb_port_member_number(adapter->member));
 	for (uint32_t i = 0; i < SOURCE_PORTS; i++)
 		adapter->source_ports[i] = vb_udp_source_port(adapter->udp, i);
 	return VB_OK;
@@ -106,10 +106,10 @@ static vb_err make_engine(struct vb_adapter *adapter, struct vb_nic_config *conf
 	memcpy(config->source_ports, adapter->source_ports, sizeof(config->source_ports));
 	config->batch_segments_max = vb_udp_segments_max(adapter->udp);
 	config->flight_bytes_max = vb_udp_receive_buffer_length(adapter->udp) / 4 * 3;
-	config->batch_qpn_mask = VB_MEMBER_QPN_MASK << VB_MEMBER_QPN_SHIFT;
-	adapter->number = vb_member_number(adapter->member);
-	config->qpn_first = adapter->number << VB_MEMBER_QPN_SHIFT;
-	config->qpn_count = 1u << VB_MEMBER_QPN_SHIFT;
+	config->batch_qpn_mask = VB_PORT_MEMBER_QPN_MASK << VB_PORT_MEMBER_QPN_SHIFT;
+	adapter->number = vb_port_member_number(adapter->member);
+	config->qpn_first = adapter->number << VB_PORT_MEMBER_QPN_SHIFT;
+	config->qpn_count = 1u << VB_PORT_MEMBER_QPN_SHIFT;
 	if (!config->qpn_first) { /* QPN 0 and 1 are special */
 		config->qpn_first = 2;
 		config->qpn_count -= 2;
@@ -133,7 +133,7 @@ static void warn_of_held_port(const struct vb_adapter *adapter)
 	struct vb_port_holders holders;
 	char text[256];
 
-	if (vb_member_has_roce_port(adapter->member) || adapter->device.is_loopback)
+	if (vb_port_member_has_roce_port(adapter->member) || adapter->device.is_loopback)
 		return;
 	vb_port_holders_find(VB_ROCE_PORT, &holders);
 	vb_port_holders_describe(&holders, text, sizeof(text));
@@ -172,20 +172,20 @@ static vb_err report(const struct vb_adapter *adapter, vb_err err, const char *w
 	return err;
 }
 
-void vb_adapter_plug_in_neighbors(struct vb_adapter *adapter)
+void vb_adapter_plug_in_local_peers(struct vb_adapter *adapter)
 {
 	char limits[VB_LIMIT_TEXT_MAX];
 	vb_err err;
 
-	if (!adapter->neighbors)
+	if (!adapter->peers)
 		return;
-	err = vb_neighbors_plug_in(adapter->neighbors, adapter->member);
+	err = vb_local_peers_plug_in(adapter->peers, adapter->member);
 	if (err)
 		vb_log(VB_LOG_WARN,
 		       "%s: no shared memory to be had%s: peers on this host are reached by packets",
 		       adapter->device.name, vb_limit_describe(err, limits));
 	else
-		vb_member_set_neighbors(adapter->member, adapter->neighbors);
+		vb_port_member_set_local_peers(adapter->member, adapter->peers);
 }
 
 /* Makes the parts in order. vb_adapter_close() ends those that exist in reverse order. */
@@ -199,7 +199,7 @@ static vb_err make_parts(struct vb_adapter *adapter)
 	if (!err)
 		err = report(
 			adapter,
-			vb_member_join(vb_adapter_receive_buffer(adapter), &adapter->member),
+			vb_port_member_join(vb_adapter_receive_buffer(adapter), &adapter->member),
 			"no socket to receive on; `verbatim devices` says whether others hold the port");
 	if (!err)
 		err = report(adapter, vb_adapter_open_link(adapter), "no sockets to send from");
@@ -213,15 +213,15 @@ static vb_err make_parts(struct vb_adapter *adapter)
 			     "no sockets for what other processes have for its QP 1");
 	if (!err && adapter->init.config->path != VB_PATH_WIRE)
 		err = report(adapter,
-			     vb_neighbors_create(adapter->nic, adapter->device.ifindex,
-						 &adapter->neighbors),
-			     "no memory for its neighbors");
+			     vb_local_peers_create(adapter->nic, adapter->device.ifindex,
+						   &adapter->peers),
+			     "no memory for its local peers");
 	if (!err)
-		vb_adapter_plug_in_neighbors(adapter);
+		vb_adapter_plug_in_local_peers(adapter);
 	if (!err)
 		err = report(adapter,
 			     vb_port_create(adapter->nic, adapter->udp, adapter->member,
-					    adapter->neighbors, adapter->qp1, &adapter->host_gid,
+					    adapter->peers, adapter->qp1, &adapter->host_gid,
 					    &adapter->port),
 			     "no memory for its packets");
 	return err;
@@ -233,8 +233,8 @@ static void end_parts(struct vb_adapter *adapter)
 	vb_heap_free(adapter->groups);
 	if (adapter->qp1)
 		vb_qp1_destroy(adapter->qp1);
-	if (adapter->neighbors)
-		vb_neighbors_destroy(adapter->neighbors);
+	if (adapter->peers)
+		vb_local_peers_destroy(adapter->peers);
 	if (adapter->nic)
 		vb_nic_destroy(adapter->nic);
 	vb_blocks_give(adapter->tables);
@@ -263,8 +263,8 @@ void vb_adapter_give_up_qp1(struct vb_adapter *adapter)
 {
 	uint32_t heir;
 
-	if (adapter->udp && vb_member_find_other(adapter->member, &heir))
-		vb_member_steer(adapter->udp, heir);
+	if (adapter->udp && vb_port_member_find_other(adapter->member, &heir))
+		vb_port_member_steer(adapter->udp, heir);
 	if (!adapter->port)
 		return;
 	vb_qp1_release_held(adapter->qp1);
@@ -303,7 +303,7 @@ vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **a
 
 static void log_shm_links(const struct vb_adapter *adapter)
 {
-	const struct vb_neighbor_counts *counts = vb_neighbor_counts(adapter->neighbors);
+	const struct vb_local_peer_counts *counts = vb_local_peer_counts(adapter->peers);
 
 	vb_log(VB_LOG_DEBUG,
 	       "%s: by shared memory sent %" PRIu64 " received %" PRIu64 " lost %" PRIu64
@@ -316,7 +316,7 @@ static void log_counters(const struct vb_adapter *adapter)
 {
 	const struct vb_counters *counters = vb_nic_counters(adapter->nic);
 	const uint64_t *udp = vb_udp_counters(adapter->udp);
-	const struct vb_member_counts *member = vb_member_counts(adapter->member);
+	const struct vb_port_member_counts *member = vb_port_member_counts(adapter->member);
 	const char *name = adapter->device.name;
 
 	for (uint32_t i = 0; i < VB_COUNTER_COUNT; i++)
@@ -331,11 +331,12 @@ static void log_counters(const struct vb_adapter *adapter)
 		if (udp[i])
 			vb_log(VB_LOG_DEBUG, "%s: %s %" PRIu64, name, vb_udp_counter_name(i),
 			       udp[i]);
-	if (adapter->neighbors)
+	if (adapter->peers)
 		log_shm_links(adapter);
 	vb_log(VB_LOG_DEBUG,
 	       "%s: member %u handed_over %" PRIu64 " taken %" PRIu64 " lost %" PRIu64, name,
-	       vb_member_number(adapter->member), member->handed_over, member->taken, member->lost);
+	       vb_port_member_number(adapter->member), member->handed_over, member->taken,
+	       member->lost);
 }
 
 void vb_adapter_close(struct vb_adapter *adapter)

@@ -103,7 +103,7 @@ void vb_adapter_unshare(struct vb_adapter *adapter, uint32_t segment);
  * As the owner, when a region or QP was closed to its peers: returns when none of them is still
  * acting on it. One of them may be stopped, so other threads may own the adapter in the meantime.
  */
-void vb_adapter_await_neighbors(struct vb_adapter *adapter);
+void vb_adapter_await_local_peers(struct vb_adapter *adapter);
 
 /* The program looked for completions and found some. */
 void vb_adapter_on_poll(struct vb_adapter *adapter);

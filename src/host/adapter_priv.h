@@ -23,8 +23,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-struct vb_member;
-struct vb_neighbors;
+struct vb_port_member;
+struct vb_local_peers;
 struct vb_qp1;
 struct vb_udp;
 struct vb_udp_address;
@@ -33,11 +33,11 @@ struct vb_adapter {
 	struct vb_lock owner; /* its holder may call the engine, the port and the link */
 	struct vb_nic *nic;
 	/* This and the next two are NULL while the adapter is unplugged. */
-	struct vb_member *member;
+	struct vb_port_member *member;
 	struct vb_udp *udp;
 	struct vb_port *port;
 	struct vb_qp1 *qp1;
-	struct vb_neighbors *neighbors; /* NULL: all packets go over the wire */
+	struct vb_local_peers *peers; /* NULL: all packets go over the wire */
 	struct vb_adapter_init init;
 	/* A GID that is no address and reaches only this host; or all zero. */
 	struct vb_gid host_gid;
@@ -197,7 +197,7 @@ void vb_adapter_give_up_qp1(struct vb_adapter *adapter);
  * Shared-memory links to local peers, if the configuration permits any. Without them, everything
  * goes over the wire.
  */
-void vb_adapter_plug_in_neighbors(struct vb_adapter *adapter);
+void vb_adapter_plug_in_local_peers(struct vb_adapter *adapter);
 /* With the same source ports as before, if it had any. */
 VB_MUST_USE vb_err vb_adapter_open_link(struct vb_adapter *adapter);
 

@@ -21,7 +21,7 @@
 
 /* Which path packets take to a peer on this host. */
 enum vb_path {
-	VB_PATH_AUTO, /* shared-memory links, where possible (host/neighbor.h) */
+	VB_PATH_AUTO, /* shared-memory links, where possible (host/local_peer.h) */
 	VB_PATH_WIRE, /* the wire, as to all other peers */
 };
 

@@ -9,7 +9,7 @@
 
 #include "host/clock.h"
 #include "host/dma.h"
-#include "host/neighbor.h"
+#include "host/local_peer.h"
 #include "host/port.h"
 #include "nic/cq.h"
 #include "nic/qp.h"
@@ -259,7 +259,7 @@ static void end_row_of_answers(struct vb_adapter *adapter)
 /* The short paths do not ask for the memory of local peers. */
 static bool needs_whole_turn(const struct vb_adapter *adapter)
 {
-	return adapter->neighbors && vb_neighbors_has_wanted_segments(adapter->neighbors);
+	return adapter->peers && vb_local_peers_has_wanted_segments(adapter->peers);
 }
 
 /* The usual case of a post between processes of one host. False: the engine has more to do. */
@@ -532,13 +532,13 @@ uint32_t vb_adapter_fds(const struct vb_adapter *adapter, struct pollfd fds[VB_P
 
 bool vb_adapter_begin_sleep(struct vb_adapter *adapter)
 {
-	return !adapter->neighbors || vb_neighbors_begin_sleep(adapter->neighbors);
+	return !adapter->peers || vb_local_peers_begin_sleep(adapter->peers);
 }
 
 void vb_adapter_end_sleep(struct vb_adapter *adapter)
 {
-	if (adapter->neighbors)
-		vb_neighbors_end_sleep(adapter->neighbors);
+	if (adapter->peers)
+		vb_local_peers_end_sleep(adapter->peers);
 }
 
 /* The state of a waiting thread between one sleep and the next. */

@@ -28,7 +28,8 @@ struct vb_export_head {
 	_Alignas(64) _Atomic uint32_t sleeper_count; /* threads that wait to be woken */
 	_Atomic uint32_t sleep_sequence; /* raised whenever a sleep begins or ends */
 	/*
-	 * Multicast: the owner's interface, and which groups it may be in there (neighbor_group.c).
+	 * Multicast: the owner's interface, and which groups it may be in there
+	 * (local_peer_group.c).
 	 */
 	_Alignas(64) uint32_t interface_index;
 	_Atomic uint64_t group_bits[VB_EXPORT_GROUP_BITS / 64];

@@ -13,7 +13,7 @@
 #include "host/clock.h"
 #include "host/conversion.h"
 #include "host/log.h"
-#include "host/neighbor.h"
+#include "host/local_peer.h"
 #include "host/qp1.h"
 #include "host/receivers.h"
 #include "link/fd.h"
@@ -72,11 +72,11 @@ static void leave_all(void)
 
 /* --- memory that local peers have --- */
 
-static struct vb_neighbors *neighbors_of(struct vb_list_node *node)
+static struct vb_local_peers *peers_of(struct vb_list_node *node)
 {
 	struct vb_adapter *adapter = VB_CONTAINER(node, struct vb_adapter, node);
 
-	return adapter->is_torn ? NULL : adapter->neighbors;
+	return adapter->is_torn ? NULL : adapter->peers;
 }
 
 /* For the owner of all adapters. Local peers continue by other paths, when all is done. */
@@ -87,19 +87,19 @@ static bool withdraw(enum vb_conversion_reason reason, uint64_t address, uint64_
 	if (!vb_conversion_may_overlap(address, length))
 		return true;
 	for (struct vb_list_node *node = all.next; node != &all; node = node->next)
-		if (neighbors_of(node))
-			vb_neighbors_close_memory(neighbors_of(node));
+		if (peers_of(node))
+			vb_local_peers_close_memory(peers_of(node));
 	/*
 	 * First the contents go back where they were: then the last adapter that drops a conversion
 	 * finds nothing left to do.
 	 */
 	may_go_on = vb_conversion_withdraw(reason, address, length);
 	for (struct vb_list_node *node = all.next; node != &all; node = node->next)
-		if (neighbors_of(node))
-			vb_neighbors_unshare_conversions(neighbors_of(node), address, length);
+		if (peers_of(node))
+			vb_local_peers_unshare_conversions(peers_of(node), address, length);
 	for (struct vb_list_node *node = all.next; node != &all; node = node->next)
-		if (neighbors_of(node))
-			vb_neighbors_open_memory(neighbors_of(node));
+		if (peers_of(node))
+			vb_local_peers_open_memory(peers_of(node));
 	return may_go_on;
 }
 

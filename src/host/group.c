@@ -7,7 +7,7 @@
 
 #include "host/adapter_priv.h"
 #include "host/log.h"
-#include "host/neighbor.h"
+#include "host/local_peer.h"
 #include "link/udp.h"
 #include "nic/nic.h"
 #include "nic/qp.h"
@@ -55,8 +55,8 @@ static void leave_if_empty(struct vb_adapter *adapter, const struct vb_gid *gid)
 		return;
 	if (link)
 		vb_udp_leave(link, &address);
-	if (adapter->neighbors)
-		vb_neighbors_on_left(adapter->neighbors, gid);
+	if (adapter->peers)
+		vb_local_peers_on_left(adapter->peers, gid);
 }
 
 vb_err vb_group_attach(struct vb_adapter *adapter, struct vb_qp *qp, const struct vb_gid *gid)
@@ -69,8 +69,8 @@ vb_err vb_group_attach(struct vb_adapter *adapter, struct vb_qp *qp, const struc
 	err = join(adapter, gid);
 	if (err)
 		VB_CHECK(vb_qp_detach(qp, gid) == VB_OK);
-	else if (is_first && adapter->neighbors)
-		vb_neighbors_on_joined(adapter->neighbors, gid);
+	else if (is_first && adapter->peers)
+		vb_local_peers_on_joined(adapter->peers, gid);
 	return err;
 }
 

@@ -10,8 +10,8 @@
 
 #include "host/clock.h"
 #include "host/conversion.h"
-#include "host/member.h"
-#include "host/neighbor.h"
+#include "host/port_member.h"
+#include "host/local_peer.h"
 #include "host/spin.h"
 #include "host/thread.h"
 #include "link/fd.h"
@@ -272,13 +272,13 @@ static void maintain(struct vb_adapter *adapter, struct look *look)
 	if (!adapter->member || now - look->let_go_ns < LET_GO_NS)
 		return;
 	look->let_go_ns = now;
-	vb_member_drop_tail(adapter->member);
+	vb_port_member_drop_tail(adapter->member);
 }
 
 static void hold_mark(struct vb_adapter *adapter)
 {
-	if (adapter->neighbors)
-		vb_neighbors_hold_mark(adapter->neighbors);
+	if (adapter->peers)
+		vb_local_peers_hold_mark(adapter->peers);
 	atomic_store_explicit(&adapter->is_marked, true, memory_order_release);
 }
 

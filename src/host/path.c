@@ -9,8 +9,8 @@
 #include "host/clock.h"
 #include "host/conversion.h"
 #include "host/log.h"
-#include "host/member.h"
-#include "host/neighbor.h"
+#include "host/port_member.h"
+#include "host/local_peer.h"
 #include "link/udp.h"
 #include "nic/qp.h"
 #include "nic/peer_memory.h"
@@ -34,14 +34,14 @@ static bool is_on_this_host(const struct vb_adapter *adapter, const struct vb_gi
 }
 
 /* Called as the owner. */
-static enum vb_neighbor_state meet(struct vb_adapter *adapter, uint32_t number,
-				   struct pollfd fds[VB_PORT_FDS_MAX], uint32_t *count_out)
+static enum vb_local_peer_state meet(struct vb_adapter *adapter, uint32_t number,
+				     struct pollfd fds[VB_PORT_FDS_MAX], uint32_t *count_out)
 {
-	enum vb_neighbor_state state = VB_NEIGHBOR_ABSENT;
+	enum vb_local_peer_state state = VB_LOCAL_PEER_ABSENT;
 
 	vb_adapter_enter(adapter);
 	if (adapter->port)
-		state = vb_neighbor_meet(adapter->neighbors, number);
+		state = vb_local_peer_request_link(adapter->peers, number);
 	*count_out = vb_adapter_fds(adapter, fds);
 	vb_adapter_leave(adapter);
 	return state;
@@ -49,14 +49,14 @@ static enum vb_neighbor_state meet(struct vb_adapter *adapter, uint32_t number,
 
 void vb_adapter_prepare_path(struct vb_adapter *adapter, const struct vb_gid *gid, vb_qpn qpn)
 {
-	uint32_t number = vb_member_of_qpn(qpn);
+	uint32_t number = vb_port_member_of_qpn(qpn);
 	uint64_t end_ns = vb_clock_now() + MEETING_NS;
 	struct pollfd fds[VB_PORT_FDS_MAX];
 	uint32_t count;
 
-	if (!adapter->neighbors || number >= VB_MEMBER_COUNT || !is_on_this_host(adapter, gid))
+	if (!adapter->peers || number >= VB_PORT_MEMBER_COUNT || !is_on_this_host(adapter, gid))
 		return;
-	while (meet(adapter, number, fds, &count) == VB_NEIGHBOR_ASKED && vb_clock_now() < end_ns)
+	while (meet(adapter, number, fds, &count) == VB_LOCAL_PEER_ASKED && vb_clock_now() < end_ns)
 		(void)vb_adapter_sleep(fds, count, vb_clock_now() + PAUSE_NS);
 }
 
@@ -66,29 +66,29 @@ void vb_adapter_choose_path(struct vb_adapter *adapter, struct vb_qp *qp)
 	uint32_t number;
 
 	vb_qp_query(qp, &attr);
-	number = vb_member_of_qpn(attr.destination);
-	if (!adapter->neighbors || number >= VB_MEMBER_COUNT ||
+	number = vb_port_member_of_qpn(attr.destination);
+	if (!adapter->peers || number >= VB_PORT_MEMBER_COUNT ||
 	    !is_on_this_host(adapter, &attr.address.destination))
 		return;
-	vb_neighbor_connect(adapter->neighbors, number, qp);
+	vb_local_peer_connect(adapter->peers, number, qp);
 	if (!vb_qp_shm_link(qp)) /* the peer may still meet us, and choose after that */
-		vb_qp_expect_shm_link(qp, vb_neighbor_shm_link(number));
-	if (vb_neighbor_is_nobody(adapter->neighbors, number))
+		vb_qp_expect_shm_link(qp, vb_local_peer_shm_link(number));
+	if (vb_local_peer_is_nobody(adapter->peers, number))
 		vb_log(VB_LOG_WARN,
 		       "%s: QP 0x%06x is connected to QP 0x%06x of this host, which no program of this user has: the peer belongs to another user or is gone",
 		       adapter->device.name, vb_qp_number(qp).v, attr.destination.v);
 	vb_log(VB_LOG_DEBUG, "%s: QP 0x%06x path: %s", adapter->device.name, vb_qp_number(qp).v,
-	       vb_neighbor_describe(adapter->neighbors, number));
+	       vb_local_peer_describe(adapter->peers, number));
 }
 
-void vb_adapter_await_neighbors(struct vb_adapter *adapter)
+void vb_adapter_await_local_peers(struct vb_adapter *adapter)
 {
-	struct vb_neighbor_access access;
+	struct vb_local_peer_access access;
 
-	if (!adapter->neighbors)
+	if (!adapter->peers)
 		return;
-	while (vb_neighbors_find_access(adapter->neighbors, &access))
-		while (vb_neighbors_poll_access(adapter->neighbors, &access)) {
+	while (vb_local_peers_find_access(adapter->peers, &access))
+		while (vb_local_peers_poll_access(adapter->peers, &access)) {
 			vb_adapter_leave(adapter);
 			syscall(SYS_nanosleep, &(struct timespec){ 0, ACCESS_PAUSE_NS }, NULL);
 			vb_adapter_enter(adapter);
@@ -106,13 +106,13 @@ static bool hook_in_conversion(const struct vb_adapter *adapter)
 
 uint32_t vb_adapter_share(struct vb_adapter *adapter, uint64_t address, uint64_t length)
 {
-	return adapter->neighbors ? vb_neighbors_share(adapter->neighbors, address, length,
-						       hook_in_conversion(adapter))
-				  : 0;
+	return adapter->peers ? vb_local_peers_share(adapter->peers, address, length,
+						     hook_in_conversion(adapter))
+			      : 0;
 }
 
 void vb_adapter_unshare(struct vb_adapter *adapter, uint32_t segment)
 {
-	if (adapter->neighbors)
-		vb_neighbors_unshare(adapter->neighbors, segment);
+	if (adapter->peers)
+		vb_local_peers_unshare(adapter->peers, segment);
 }

@@ -9,8 +9,8 @@
 
 #include "base/heap.h"
 #include "host/log.h"
-#include "host/member.h"
-#include "host/neighbor.h"
+#include "host/port_member.h"
+#include "host/local_peer.h"
 #include "host/port.h"
 #include "host/qp1.h"
 #include "host/receivers.h"
@@ -50,8 +50,8 @@ void vb_adapter_unplug(struct vb_adapter *adapter)
 {
 	if (adapter->port)
 		vb_port_destroy(adapter->port);
-	if (adapter->neighbors)
-		vb_neighbors_unplug(adapter->neighbors);
+	if (adapter->peers)
+		vb_local_peers_unplug(adapter->peers);
 	if (adapter->qp1)
 		vb_qp1_unplug(adapter->qp1);
 	if (adapter->udp) {
@@ -59,7 +59,7 @@ void vb_adapter_unplug(struct vb_adapter *adapter)
 		vb_udp_close(adapter->udp);
 	}
 	if (adapter->member)
-		vb_member_leave(adapter->member);
+		vb_port_member_leave(adapter->member);
 	adapter->port = NULL;
 	adapter->udp = NULL;
 	adapter->member = NULL;
@@ -67,19 +67,18 @@ void vb_adapter_unplug(struct vb_adapter *adapter)
 
 vb_err vb_adapter_plug_in_again(struct vb_adapter *adapter)
 {
-	vb_err err = vb_member_rejoin(adapter->number, vb_adapter_receive_buffer(adapter),
-				      &adapter->member);
+	vb_err err = vb_port_member_rejoin(adapter->number, vb_adapter_receive_buffer(adapter),
+					   &adapter->member);
 
 	if (!err)
 		err = vb_adapter_open_link(adapter);
 	if (!err)
 		err = vb_qp1_plug_in(adapter->qp1);
 	if (!err)
-		vb_adapter_plug_in_neighbors(adapter);
+		vb_adapter_plug_in_local_peers(adapter);
 	if (!err)
-		err = vb_port_create(adapter->nic, adapter->udp, adapter->member,
-				     adapter->neighbors, adapter->qp1, &adapter->host_gid,
-				     &adapter->port);
+		err = vb_port_create(adapter->nic, adapter->udp, adapter->member, adapter->peers,
+				     adapter->qp1, &adapter->host_gid, &adapter->port);
 	if (err)
 		vb_adapter_unplug(adapter);
 	else
@@ -110,7 +109,7 @@ void vb_adapter_tell_class(struct vb_adapter *adapter)
 static void drop_lost_links(struct vb_adapter *adapter)
 {
 	if (adapter->member)
-		vb_member_drop_lost_links(adapter->member);
+		vb_port_member_drop_lost_links(adapter->member);
 	if (adapter->qp1)
 		vb_qp1_drop_lost_links(adapter->qp1);
 }
@@ -118,8 +117,8 @@ static void drop_lost_links(struct vb_adapter *adapter)
 static bool is_intact(const struct vb_adapter *adapter)
 {
 	return adapter->port && vb_udp_is_intact(adapter->udp) &&
-	       vb_member_is_intact(adapter->member) && vb_qp1_is_intact(adapter->qp1) &&
-	       (!adapter->neighbors || vb_neighbors_are_intact(adapter->neighbors));
+	       vb_port_member_is_intact(adapter->member) && vb_qp1_is_intact(adapter->qp1) &&
+	       (!adapter->peers || vb_local_peers_are_intact(adapter->peers));
 }
 
 /*

@@ -7,8 +7,8 @@
 
 #include "base/heap.h"
 #include "host/log.h"
-#include "host/member.h"
-#include "host/neighbor.h"
+#include "host/port_member.h"
+#include "host/local_peer.h"
 #include "host/own_ports.h"
 #include "host/qp1.h"
 #include "host/state.h"
@@ -29,10 +29,10 @@
 #define GLANCES_A_TURN 16u
 
 /* The descriptors to wait on. */
-enum { LINK, MEMBER, QP1, NEIGHBORS };
+enum { LINK, MEMBER, QP1, PEERS };
 
-vb_err vb_port_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *member,
-		      struct vb_neighbors *neighbors, struct vb_qp1 *qp1,
+vb_err vb_port_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_port_member *member,
+		      struct vb_local_peers *peers, struct vb_qp1 *qp1,
 		      const struct vb_gid *host_gid, struct vb_port **port_out)
 {
 	struct vb_port *port = vb_heap_alloc(1, sizeof(*port));
@@ -48,7 +48,7 @@ vb_err vb_port_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *
 	port->nic = nic;
 	port->udp = udp;
 	port->member = member;
-	port->neighbors = neighbors;
+	port->peers = peers;
 	port->qp1 = qp1;
 	port->host_gid = host_gid;
 	for (uint32_t i = 0; i < VB_NUMBERED_FLOWS_MAX; i++)
@@ -92,10 +92,11 @@ uint32_t vb_port_owner_of(const struct vb_port *port, const struct vb_frame *fra
 	uint32_t owner;
 
 	if (frame->head.length < VB_BTH_SIZE)
-		return vb_member_number(port->member);
+		return vb_port_member_number(port->member);
 	qpn = vb_bth_load(frame->head.data).destination;
-	owner = vb_member_of_qpn(qpn);
-	return owner < VB_MEMBER_COUNT && qpn.v > 1 ? owner : vb_member_number(port->member);
+	owner = vb_port_member_of_qpn(qpn);
+	return owner < VB_PORT_MEMBER_COUNT && qpn.v > 1 ? owner
+							 : vb_port_member_number(port->member);
 }
 
 /*
@@ -104,8 +105,8 @@ uint32_t vb_port_owner_of(const struct vb_port *port, const struct vb_frame *fra
  */
 VB_NOINLINE static void hand_over(struct vb_port *port, uint64_t now_ns)
 {
-	if (port->handed_count &&
-	    !vb_member_hand_over(port->member, port->handed_to, port->handed, port->handed_count))
+	if (port->handed_count && !vb_port_member_hand_over(port->member, port->handed_to,
+							    port->handed, port->handed_count))
 		vb_nic_receive(port->nic, now_ns, port->handed, port->handed_count);
 	port->handed_count = 0;
 }
@@ -114,7 +115,7 @@ VB_NOINLINE static void hand_over(struct vb_port *port, uint64_t now_ns)
 static void hand_over_later(struct vb_port *port, uint64_t now_ns, uint32_t owner,
 			    const struct vb_frame *frame)
 {
-	if (port->handed_count == VB_MEMBER_BATCH || owner != port->handed_to)
+	if (port->handed_count == VB_PORT_MEMBER_BATCH || owner != port->handed_to)
 		hand_over(port, now_ns);
 	port->handed_to = owner;
 	port->handed[port->handed_count++] = *frame;
@@ -124,13 +125,13 @@ static bool receive_from_shm_links(struct vb_port *port, uint64_t now_ns)
 {
 	uint32_t count = 0;
 
-	if (port->neighbors)
-		count = vb_neighbors_receive(port->neighbors, port->frames, VB_PORT_BATCH);
+	if (port->peers)
+		count = vb_local_peers_receive(port->peers, port->frames, VB_PORT_BATCH);
 	if (!count)
 		return false;
 	port->has_shm_links = true;
 	vb_nic_receive(port->nic, now_ns, port->frames, count);
-	vb_neighbors_release(port->neighbors);
+	vb_local_peers_release(port->peers);
 	return true;
 }
 
@@ -148,14 +149,14 @@ static bool is_multicast(const struct vb_udp_datagram *datagram)
  */
 VB_NOINLINE static void prepare_for_multicast(struct vb_port *port, uint64_t now_ns, uint32_t count)
 {
-	uint32_t batches = vb_neighbors_packets_max(port->neighbors) / VB_PORT_BATCH;
+	uint32_t batches = vb_local_peers_packets_max(port->peers) / VB_PORT_BATCH;
 	struct vb_frame frame;
 
 	for (uint32_t i = 0; i < batches && receive_from_shm_links(port, now_ns); i++)
 		;
 	for (uint32_t i = 0; i < count; i++) {
 		fill_frame(&frame, &port->datagrams[i]);
-		vb_neighbors_meet_sender(port->neighbors, &frame);
+		vb_local_peers_request_link_to_sender(port->peers, &frame);
 	}
 }
 
@@ -196,7 +197,7 @@ static bool receive_from_wire(struct vb_port *port, uint64_t now_ns)
 
 	if (count)
 		port->has_shm_links = false;
-	if (count && port->neighbors && is_multicast(&port->datagrams[0]))
+	if (count && port->peers && is_multicast(&port->datagrams[0]))
 		prepare_for_multicast(port, now_ns, count);
 	for (uint32_t i = 0; i < count; i++) {
 		struct vb_frame *frame = &port->frames[ours];
@@ -208,7 +209,7 @@ static bool receive_from_wire(struct vb_port *port, uint64_t now_ns)
 			continue;
 		}
 		owner = vb_port_owner_of(port, frame);
-		if (owner == vb_member_number(port->member))
+		if (owner == vb_port_member_number(port->member))
 			ours++;
 		else
 			hand_over_later(port, now_ns, owner, frame);
@@ -221,15 +222,15 @@ static bool receive_from_wire(struct vb_port *port, uint64_t now_ns)
 
 static bool receive_from_members(struct vb_port *port, uint64_t now_ns)
 {
-	uint32_t count = vb_member_take(port->member, port->handed);
+	uint32_t count = vb_port_member_take(port->member, port->handed);
 	uint32_t others = 0;
 
 	port->glances = 0;
-	vb_udp_allow_connected_rx(port->udp, vb_member_is_alone(port->member));
-	if (port->neighbors)
-		vb_neighbors_offer_again(port->neighbors);
-	if (vb_member_is_asked(port->member))
-		vb_state_report(port->nic, port->neighbors, port->member);
+	vb_udp_allow_connected_rx(port->udp, vb_port_member_is_alone(port->member));
+	if (port->peers)
+		vb_local_peers_offer_again(port->peers);
+	if (vb_port_member_is_asked(port->member))
+		vb_state_report(port->nic, port->peers, port->member);
 	for (uint32_t i = 0; i < count; i++) {
 		if (vb_nic_is_for_qp1(&port->handed[i]))
 			vb_qp1_receive(port->qp1, now_ns, &port->handed[i]);
@@ -267,14 +268,14 @@ static bool note_direct_parts(struct vb_port *port)
 /* Looks for segments that requests of the previous turn needed. */
 static void look_for_segments(struct vb_port *port, uint64_t now_ns)
 {
-	if (port->neighbors && vb_neighbors_ask_for_segments(port->neighbors))
+	if (port->peers && vb_local_peers_ask_for_segments(port->peers))
 		(void)receive_from_members(port, now_ns);
 }
 
 static void look_for_room(struct vb_port *port)
 {
-	if (port->neighbors && vb_nic_has_qps_without_room(port->nic))
-		vb_neighbors_flush(port->neighbors);
+	if (port->peers && vb_nic_has_qps_without_room(port->nic))
+		vb_local_peers_flush(port->peers);
 }
 
 /* Sends what the engine has put into the slots. */
@@ -316,9 +317,9 @@ bool vb_port_send_at_once(struct vb_port *port, struct vb_qp *qp, uint64_t now_n
 	if (!slot_count)
 		return false;
 	if (slot->shm_link) {
-		(void)vb_neighbor_send(port->neighbors, vb_neighbor_of_shm_link(slot->shm_link),
-				       slot);
-		vb_neighbors_flush(port->neighbors);
+		(void)vb_local_peer_send(port->peers, vb_local_peer_of_shm_link(slot->shm_link),
+					 slot);
+		vb_local_peers_flush(port->peers);
 	} else {
 		send_out(port, slot_count);
 	}
@@ -356,7 +357,7 @@ VB_COLD static void take_unreachable(struct vb_port *port, uint64_t now_ns)
 static void steer_if_heir(struct vb_port *port)
 {
 	if (vb_qp1_is_heir(port->qp1))
-		vb_member_steer(port->udp, vb_member_number(port->member));
+		vb_port_member_steer(port->udp, vb_port_member_number(port->member));
 }
 
 VB_COLD static void look_at_qp1(struct vb_port *port, uint64_t now_ns)
@@ -377,8 +378,8 @@ static void glance_at_qp1(struct vb_port *port, uint64_t now_ns, uint32_t weight
 	port->glances_without_qp1 = 0;
 	port->asked_address = (struct vb_gid){ 0 }; /* addresses come and go … */
 	vb_own_ports_expire(port->own_ports, now_ns); /* … and ports */
-	if (port->neighbors)
-		vb_neighbors_close_gone(port->neighbors);
+	if (port->peers)
+		vb_local_peers_close_gone(port->peers);
 	look_at_qp1(port, now_ns);
 	if (vb_qp1_is_waiting(port->qp1))
 		take_unreachable(port, now_ns);
@@ -456,18 +457,17 @@ void vb_port_on_wake(struct vb_port *port, const struct pollfd fds[VB_PORT_FDS_M
 		take_unreachable(port, now_ns);
 	if (fds[QP1].revents)
 		look_at_qp1(port, now_ns);
-	if (fds[NEIGHBORS].revents && port->neighbors)
-		vb_neighbors_take_wake(port->neighbors);
+	if (fds[PEERS].revents && port->peers)
+		vb_local_peers_take_wake(port->peers);
 }
 
 uint32_t vb_port_fds(const struct vb_port *port, struct pollfd fds[VB_PORT_FDS_MAX])
 {
 	fds[LINK] = (struct pollfd){ .fd = vb_udp_fd(port->udp), .events = POLLIN };
-	fds[MEMBER] = (struct pollfd){ .fd = vb_member_fd(port->member), .events = POLLIN };
+	fds[MEMBER] = (struct pollfd){ .fd = vb_port_member_fd(port->member), .events = POLLIN };
 	fds[QP1] = (struct pollfd){ .fd = vb_qp1_fd(port->qp1), .events = POLLIN };
-	if (!port->neighbors)
-		return NEIGHBORS;
-	fds[NEIGHBORS] =
-		(struct pollfd){ .fd = vb_neighbors_fd(port->neighbors), .events = POLLIN };
+	if (!port->peers)
+		return PEERS;
+	fds[PEERS] = (struct pollfd){ .fd = vb_local_peers_fd(port->peers), .events = POLLIN };
 	return VB_PORT_FDS_MAX;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The port carries packets between an engine and its link: slots become messages, datagrams become
- * frames. Packets for other processes of this user go by shared-memory links (host/neighbor.h), or
- * are handed over to them; packets from them are accepted. Packets for QP 1 go to host/qp1.h,
+ * frames. Packets for other processes of this user go by shared-memory links (host/local_peer.h),
+ * or are handed over to them; packets from them are accepted. Packets for QP 1 go to host/qp1.h,
  * whichever process gets them.
  */
 #ifndef VB_HOST_PORT_H
@@ -16,8 +16,8 @@
 
 #define VB_PORT_FDS_MAX 4
 
-struct vb_member;
-struct vb_neighbors;
+struct vb_port_member;
+struct vb_local_peers;
 struct vb_nic;
 struct vb_own_ports;
 struct vb_port;
@@ -28,13 +28,14 @@ struct vb_udp;
 struct vb_gid;
 
 /*
- * Borrows all arguments for its lifetime. `neighbors` may be NULL. `host_gid`, or NULL, is a GID
+ * Borrows all arguments for its lifetime. `peers` may be NULL. `host_gid`, or NULL, is a GID
  * that is no address of the interface: packets to it are handed to their owner on this host and
  * never see the wire.
  */
-VB_MUST_USE vb_err vb_port_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_member *member,
-				  struct vb_neighbors *neighbors, struct vb_qp1 *qp1,
-				  const struct vb_gid *host_gid, struct vb_port **port_out);
+VB_MUST_USE vb_err vb_port_create(struct vb_nic *nic, struct vb_udp *udp,
+				  struct vb_port_member *member, struct vb_local_peers *peers,
+				  struct vb_qp1 *qp1, const struct vb_gid *host_gid,
+				  struct vb_port **port_out);
 void vb_port_destroy(struct vb_port *port);
 
 /*

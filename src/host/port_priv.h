@@ -3,7 +3,7 @@
 #ifndef VB_HOST_PORT_PRIV_H
 #define VB_HOST_PORT_PRIV_H
 
-#include "host/member.h"
+#include "host/port_member.h"
 #include "host/port.h"
 #include "link/udp.h"
 #include "nic/frame.h"
@@ -21,8 +21,8 @@ struct vb_port_late {
 struct vb_port {
 	struct vb_nic *nic;
 	struct vb_udp *udp;
-	struct vb_member *member;
-	struct vb_neighbors *neighbors;
+	struct vb_port_member *member;
+	struct vb_local_peers *peers;
 	struct vb_qp1 *qp1;
 	const struct vb_gid *host_gid;
 	struct vb_own_ports *own_ports;
@@ -33,7 +33,7 @@ struct vb_port {
 	uint32_t late_count;
 	struct vb_udp_datagram datagrams[VB_PORT_BATCH];
 	struct vb_frame frames[VB_PORT_BATCH];
-	struct vb_frame handed[VB_MEMBER_BATCH]; /* for one other process, or from others */
+	struct vb_frame handed[VB_PORT_MEMBER_BATCH]; /* for one other process, or from others */
 	uint32_t handed_count;
 	uint32_t handed_to;
 	bool has_logged_drops;

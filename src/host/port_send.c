@@ -6,8 +6,8 @@
  */
 #include "host/port_priv.h"
 
-#include "host/member.h"
-#include "host/neighbor.h"
+#include "host/port_member.h"
+#include "host/local_peer.h"
 #include "nic/nic.h"
 
 #include <sys/syscall.h>
@@ -127,16 +127,17 @@ static bool is_own(struct vb_port *port, const struct vb_gid *gid)
 }
 
 /* Whether a datagram goes to a local peer. The first ones take the wire while we meet the peer. */
-static bool is_for_neighbor(struct vb_port *port, const struct vb_slot *slot, uint32_t *number_out)
+static bool is_for_local_peer(struct vb_port *port, const struct vb_slot *slot,
+			      uint32_t *number_out)
 {
 	vb_qpn qpn = vb_bth_load(slot->head).destination;
-	uint32_t number = vb_member_of_qpn(qpn);
+	uint32_t number = vb_port_member_of_qpn(qpn);
 
-	if (!port->neighbors || qpn.v <= 1 || number >= VB_MEMBER_COUNT)
+	if (!port->peers || qpn.v <= 1 || number >= VB_PORT_MEMBER_COUNT)
 		return false;
 	*number_out = number;
 	return is_own(port, &slot->flow.destination) &&
-	       vb_neighbor_meet(port->neighbors, number) == VB_NEIGHBOR_OPEN;
+	       vb_local_peer_request_link(port->peers, number) == VB_LOCAL_PEER_OPEN;
 }
 
 /* Datagrams have no window: a sender that is faster than its peer waits for the peer a little. */
@@ -144,9 +145,9 @@ VB_NOINLINE static void send_datagram(struct vb_port *port, uint32_t number,
 				      const struct vb_slot *slot)
 {
 	for (uint32_t i = 0; i < DATAGRAM_TRIES; i++) {
-		if (vb_neighbor_send(port->neighbors, number, slot))
+		if (vb_local_peer_send(port->peers, number, slot))
 			return;
-		vb_neighbors_flush(port->neighbors);
+		vb_local_peers_flush(port->peers);
 		syscall(SYS_sched_yield);
 	}
 }
@@ -160,11 +161,11 @@ static bool send_by_shm_link(struct vb_port *port, const struct vb_slot *slot)
 	uint32_t number;
 
 	if (slot->shm_link) {
-		(void)vb_neighbor_send(port->neighbors, vb_neighbor_of_shm_link(slot->shm_link),
-				       slot);
+		(void)vb_local_peer_send(port->peers, vb_local_peer_of_shm_link(slot->shm_link),
+					 slot);
 		return true;
 	}
-	if (!is_datagram(slot) || !is_for_neighbor(port, slot, &number))
+	if (!is_datagram(slot) || !is_for_local_peer(port, slot, &number))
 		return false;
 	port->late[port->late_count++] = (struct vb_port_late){ slot, number };
 	return true;
@@ -188,13 +189,13 @@ static void send_late(struct vb_port *port)
 static void hand_to_all(struct vb_port *port, const struct vb_slot *slot,
 			const struct vb_frame *frame)
 {
-	if (port->neighbors) /* meeting ourselves takes no wait */
-		(void)vb_neighbor_meet(port->neighbors, vb_member_number(port->member));
-	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
-		if (port->neighbors && vb_neighbor_is_open(port->neighbors, number))
+	if (port->peers) /* meeting ourselves takes no wait */
+		(void)vb_local_peer_request_link(port->peers, vb_port_member_number(port->member));
+	for (uint32_t number = 0; number < VB_PORT_MEMBER_COUNT; number++) {
+		if (port->peers && vb_local_peer_is_open(port->peers, number))
 			send_datagram(port, number, slot);
-		else if (vb_member_hand_over(port->member, number, frame, 1) && port->neighbors)
-			(void)vb_neighbor_meet(port->neighbors, number);
+		else if (vb_port_member_hand_over(port->member, number, frame, 1) && port->peers)
+			(void)vb_local_peer_request_link(port->peers, number);
 	}
 }
 
@@ -217,7 +218,7 @@ VB_COLD static void hand_over_slot(struct vb_port *port, const struct vb_slot *s
 	if (vb_gid_is_multicast(&slot->flow.destination))
 		hand_to_all(port, slot, &frame);
 	else
-		vb_member_hand_over(port->member, vb_port_owner_of(port, &frame), &frame, 1);
+		vb_port_member_hand_over(port->member, vb_port_owner_of(port, &frame), &frame, 1);
 }
 
 /* Sends the copies as late as send_late() does. */
@@ -228,7 +229,7 @@ VB_NOINLINE static void send_copies(struct vb_port *port, uint32_t slot_count)
 
 		if (!slot->shm_link && vb_gid_is_multicast(&slot->flow.destination) &&
 		    !is_for_host(port, slot))
-			vb_neighbors_send_copies(port->neighbors, slot);
+			vb_local_peers_send_copies(port->peers, slot);
 	}
 }
 
@@ -303,10 +304,10 @@ uint32_t vb_port_send_slots(struct vb_port *port, uint32_t slot_count)
 	uint32_t message_count = make_messages(port, slot_count, &is_any_multicast);
 
 	send_late(port);
-	if (port->neighbors && is_any_multicast)
+	if (port->peers && is_any_multicast)
 		send_copies(port, slot_count);
-	if (port->neighbors)
-		vb_neighbors_flush(port->neighbors);
+	if (port->peers)
+		vb_local_peers_flush(port->peers);
 	if (!message_count)
 		return 0;
 	vb_udp_send(port->udp, port->messages, message_count);

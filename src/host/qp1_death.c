@@ -13,7 +13,7 @@
 #include "host/expanse.h"
 #include "host/limit.h"
 #include "host/log.h"
-#include "host/member.h"
+#include "host/port_member.h"
 #include "host/quiet.h"
 #include "link/fd.h"
 #include "link/sys.h"
@@ -57,7 +57,7 @@ bool vb_qp1_open_liveness(struct vb_qp1 *qp1)
 	life->own_end = vb_fd_own(ends[0]);
 	life->others_end = vb_fd_own(ends[1]);
 	vb_mail_refresh_list(qp1->box.box);
-	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
+	for (uint32_t number = 0; number < VB_PORT_MEMBER_COUNT; number++) {
 		struct vb_mail_name to = vb_qp1_box_name(&qp1->user_id, number);
 
 		if (number != qp1->number && vb_mail_is_listed(qp1->box.box, &to))
@@ -201,7 +201,7 @@ void vb_qp1_on_presence(struct vb_qp1 *qp1, const void *bytes, struct vb_mail *m
 	if (mail->length != sizeof(lives) || mail->fd_count != 1)
 		return;
 	memcpy(&lives, bytes, sizeof(lives));
-	if (lives.is_new && lives.number < VB_MEMBER_COUNT && lives.number != qp1->number)
+	if (lives.is_new && lives.number < VB_PORT_MEMBER_COUNT && lives.number != qp1->number)
 		send_presence(qp1, lives.number, false);
 	if (is_watched(qp1, lives.token))
 		return;

@@ -7,7 +7,7 @@
  */
 #include "host/qp1_priv.h"
 
-#include "host/member.h"
+#include "host/port_member.h"
 #include "wire/service.h"
 
 #include <errno.h>
@@ -123,7 +123,7 @@ static enum fate send_to_owner(struct vb_qp1 *qp1, const struct vb_qp1_queued *r
 	uint32_t owner = owner_of(&run->meant);
 	struct vb_mail_name to = vb_qp1_box_name(&qp1->user_id, owner);
 
-	if (owner == qp1->number || owner >= VB_MEMBER_COUNT)
+	if (owner == qp1->number || owner >= VB_PORT_MEMBER_COUNT)
 		return NOBODY;
 	return send_letters(qp1, &to, run, count);
 }
@@ -132,7 +132,7 @@ static enum fate send_to_owner(struct vb_qp1 *qp1, const struct vb_qp1_queued *r
 static enum fate send_to_all(struct vb_qp1 *qp1, const struct vb_qp1_queued *run, uint32_t count)
 {
 	vb_mail_refresh_list(qp1->box.box);
-	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
+	for (uint32_t number = 0; number < VB_PORT_MEMBER_COUNT; number++) {
 		struct vb_mail_name to = vb_qp1_box_name(&qp1->user_id, number);
 
 		if (number != qp1->number && vb_mail_is_listed(qp1->box.box, &to))

@@ -3,8 +3,8 @@
 #include "host/state.h"
 
 #include "base/heap.h"
-#include "host/member.h"
-#include "host/neighbor.h"
+#include "host/port_member.h"
+#include "host/local_peer.h"
 #include "link/udp.h"
 #include "nic/counters.h"
 #include "nic/qp.h"
@@ -51,7 +51,7 @@ static bool is_connected(const struct vb_qp *qp)
 	return vb_qp_type(qp) != VB_QP_UD && state != VB_STATE_RESET && state != VB_STATE_INIT;
 }
 
-const char *vb_state_path(const struct vb_nic *nic, const struct vb_neighbors *neighbors,
+const char *vb_state_path(const struct vb_nic *nic, const struct vb_local_peers *peers,
 			  const struct vb_qp *qp)
 {
 	struct vb_qp_attr attr;
@@ -60,24 +60,24 @@ const char *vb_state_path(const struct vb_nic *nic, const struct vb_neighbors *n
 	if (!is_connected(qp))
 		return NULL;
 	vb_qp_query(qp, &attr);
-	number = vb_member_of_qpn(attr.destination);
+	number = vb_port_member_of_qpn(attr.destination);
 	if (!is_on_this_host(nic, &attr.address.destination))
 		return "wire: the peer is on another host";
-	if (!neighbors)
+	if (!peers)
 		return "wire: the path is set to wire";
-	if (number >= VB_MEMBER_COUNT)
+	if (number >= VB_PORT_MEMBER_COUNT)
 		return "wire: the peer is no adapter of ours";
-	if (!vb_qp_shm_link(qp) && vb_neighbor_is_open(neighbors, number))
+	if (!vb_qp_shm_link(qp) && vb_local_peer_is_open(peers, number))
 		return "wire: the peer had not answered when they were connected";
-	if (vb_qp_shm_link(qp) && !vb_neighbor_is_open(neighbors, number))
+	if (vb_qp_shm_link(qp) && !vb_local_peer_is_open(peers, number))
 		return "shared memory, the peer is gone";
-	return vb_neighbor_describe(neighbors, number);
+	return vb_local_peer_describe(peers, number);
 }
 
-static void add_qp(struct text *text, const struct vb_nic *nic,
-		   const struct vb_neighbors *neighbors, const struct vb_qp *qp)
+static void add_qp(struct text *text, const struct vb_nic *nic, const struct vb_local_peers *peers,
+		   const struct vb_qp *qp)
 {
-	const char *path = vb_state_path(nic, neighbors, qp);
+	const char *path = vb_state_path(nic, peers, qp);
 	char address[INET6_ADDRSTRLEN];
 	struct vb_qp_attr attr;
 
@@ -92,16 +92,16 @@ static void add_qp(struct text *text, const struct vb_nic *nic,
 }
 
 static void add_counts(struct text *text, const struct vb_nic *nic,
-		       const struct vb_neighbors *neighbors)
+		       const struct vb_local_peers *peers)
 {
 	const struct vb_counters *counters = vb_nic_counters(nic);
-	const struct vb_neighbor_counts *by_shm;
+	const struct vb_local_peer_counts *by_shm;
 
 	add(text, "executed directly: %" PRIu64 " parts of requests\n",
 	    counters->counts[VB_COUNTER_DIRECT_PARTS]);
-	if (!neighbors)
+	if (!peers)
 		return;
-	by_shm = vb_neighbor_counts(neighbors);
+	by_shm = vb_local_peer_counts(peers);
 	add(text,
 	    "by shared memory: %" PRIu64 " packets sent, %" PRIu64 " received, %" PRIu64
 	    " lost, %" PRIu64 " wakes\n",
@@ -113,18 +113,18 @@ static void add_counts(struct text *text, const struct vb_nic *nic,
 		    counters->drops[VB_DROP_COPY]);
 }
 
-void vb_state_report(const struct vb_nic *nic, const struct vb_neighbors *neighbors,
-		     struct vb_member *member)
+void vb_state_report(const struct vb_nic *nic, const struct vb_local_peers *peers,
+		     struct vb_port_member *member)
 {
 	struct text text = { .bytes = vb_heap_alloc(1, VB_STATE_TEXT_MAX) };
 	const struct vb_qp *qp;
 	uint32_t place = 0;
 
 	if (text.bytes) {
-		add_counts(&text, nic, neighbors);
+		add_counts(&text, nic, peers);
 		while ((qp = vb_nic_next_qp(nic, &place)))
-			add_qp(&text, nic, neighbors, qp);
+			add_qp(&text, nic, peers, qp);
 	}
-	vb_member_answer_state(member, text.bytes, text.length);
+	vb_port_member_answer_state(member, text.bytes, text.length);
 	vb_heap_free(text.bytes);
 }

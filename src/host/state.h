@@ -16,17 +16,17 @@
 #define VB_STATE_TEXT_MAX 32768 /* longer text is truncated */
 
 struct vb_mail_box;
-struct vb_member;
-struct vb_neighbors;
+struct vb_port_member;
+struct vb_local_peers;
 
-/* Answers the process that has asked. `neighbors` may be NULL. */
-void vb_state_report(const struct vb_nic *nic, const struct vb_neighbors *neighbors,
-		     struct vb_member *member);
+/* Answers the process that has asked. `peers` may be NULL. */
+void vb_state_report(const struct vb_nic *nic, const struct vb_local_peers *peers,
+		     struct vb_port_member *member);
 /*
  * The reason for a QP's path: "shared memory, …" or "wire: …"; NULL for a QP that is not connected,
  * or a UD QP, which chooses a path for each packet.
  */
-const char *vb_state_path(const struct vb_nic *nic, const struct vb_neighbors *neighbors,
+const char *vb_state_path(const struct vb_nic *nic, const struct vb_local_peers *peers,
 			  const struct vb_qp *qp);
 
 /* --- asking (state_ask.c) --------------------------------------------------------------------- */

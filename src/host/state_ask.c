@@ -4,24 +4,24 @@
 
 #include "host/clock.h"
 #include "host/mail.h"
-#include "host/member_priv.h"
+#include "host/port_member_priv.h"
 
 #include <poll.h>
 #include <string.h>
 
 struct vb_mail_box *vb_state_ask(uint32_t *asked_count_out)
 {
-	uint32_t kind = VB_MEMBER_ASKS_STATE;
+	uint32_t kind = VB_PORT_MEMBER_ASKS_STATE;
 	struct iovec part = { &kind, sizeof(kind) };
 	struct vb_mail_user user = vb_mail_user();
-	struct vb_mail_box *box = vb_mail_open(&user, VB_MEMBER_COUNT);
+	struct vb_mail_box *box = vb_mail_open(&user, VB_PORT_MEMBER_COUNT);
 
 	*asked_count_out = 0;
 	if (!box)
 		return NULL;
 	vb_mail_refresh_list(box);
-	for (uint32_t number = 0; number < VB_MEMBER_COUNT; number++) {
-		struct vb_mail_name name = vb_member_name(&user, number);
+	for (uint32_t number = 0; number < VB_PORT_MEMBER_COUNT; number++) {
+		struct vb_mail_name name = vb_port_member_name(&user, number);
 
 		*asked_count_out += vb_mail_is_listed(box, &name) &&
 				    vb_mail_send(box, &name, &part, 1) == 0;
@@ -46,8 +46,8 @@ static bool await_mail(struct vb_mail_box *box, uint64_t end_ns, void *bytes, si
 
 bool vb_state_take(struct vb_mail_box *box, uint32_t wait_ms, struct vb_state_answer *answer)
 {
-	uint8_t bytes[sizeof(struct vb_member_state) + VB_STATE_TEXT_MAX];
-	struct vb_member_state head = { 0 };
+	uint8_t bytes[sizeof(struct vb_port_member_state) + VB_STATE_TEXT_MAX];
+	struct vb_port_member_state head = { 0 };
 	uint64_t end_ns = vb_clock_now() + wait_ms * 1000000ull;
 	struct vb_mail mail;
 
@@ -57,7 +57,7 @@ bool vb_state_take(struct vb_mail_box *box, uint32_t wait_ms, struct vb_state_an
 		vb_mail_close_fds(&mail);
 		if (mail.length >= sizeof(head))
 			memcpy(&head, bytes, sizeof(head));
-	} while (head.kind != VB_MEMBER_STATE);
+	} while (head.kind != VB_PORT_MEMBER_STATE);
 	answer->number = head.number;
 	answer->pid = mail.pid;
 	memcpy(answer->text, bytes + sizeof(head), mail.length - sizeof(head));

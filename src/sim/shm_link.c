@@ -256,7 +256,7 @@ void vb_shm_links_break(struct vb_world *world, uint32_t node)
 
 void vb_shm_links_meet(struct vb_world *world, uint32_t node)
 {
-	vb_world_note(world, node, VB_ACTION_MEETS_NEIGHBORS, 0, 0);
+	vb_world_note(world, node, VB_ACTION_MEETS_LOCAL_PEERS, 0, 0);
 	world->shm_links.targets[node].is_open = !world->nodes[node]->is_dead;
 	for (uint32_t i = 0; i < world->options.node_count; i++) {
 		shm_link_of(world, node, i)->is_open = true;

@@ -185,7 +185,7 @@ static const char *action_name(uint64_t action)
 		[VB_ACTION_DIES] = "dies",
 		[VB_ACTION_RESTARTS] = "restarts",
 		[VB_ACTION_LOSES_SHM_LINKS] = "loses its shared memory",
-		[VB_ACTION_MEETS_NEIGHBORS] = "meets its neighbors",
+		[VB_ACTION_MEETS_LOCAL_PEERS] = "meets its local peers",
 		[VB_ACTION_PUTS_ON_SHM_LINK] = "puts into shared memory for",
 		[VB_ACTION_NEW_CHANNELS] = "new channels",
 		[VB_ACTION_CONNECTS_CHANNEL] = "connects channel",

@@ -35,7 +35,7 @@ enum vb_trace_action {
 	VB_ACTION_DIES = 1,
 	VB_ACTION_RESTARTS = 2,
 	VB_ACTION_LOSES_SHM_LINKS = 3,
-	VB_ACTION_MEETS_NEIGHBORS = 4,
+	VB_ACTION_MEETS_LOCAL_PEERS = 4,
 	VB_ACTION_PUTS_ON_SHM_LINK = 5, /* to which node, length */
 	VB_ACTION_NEW_CHANNELS = 6, /* how many now, how many times more */
 	VB_ACTION_CONNECTS_CHANNEL = 7, /* which, its QPs' type */

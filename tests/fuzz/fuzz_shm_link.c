@@ -8,7 +8,7 @@
  */
 #include "fuzz.h"
 #include "support_input.h"
-#include "support_neighbor.h"
+#include "support_local_peer.h"
 
 #include "link/fd.h"
 
@@ -33,7 +33,7 @@ static int choose_fd(struct input *input, int right)
 	case 2:
 		return vb_export_open_memory("other", input_16(input));
 	case 3:
-		return dup(neighbor_block_fd());
+		return dup(local_peer_block_fd());
 	default:
 		return dup(right);
 	}
@@ -41,41 +41,41 @@ static int choose_fd(struct input *input, int right)
 
 static void offer(struct input *input)
 {
-	struct vb_neighbor_offer message = {
-		.kind = VB_NEIGHBOR_OFFER,
-		.number = input_below(input, 8) ? NEIGHBOR_PEER : input_8(input),
-		.incarnation = input_below(input, 8) ? neighbor_incarnation() : input_64(input),
-		.ring = input_below(input, 8) ? NEIGHBOR_RING : input_64(input),
-		.answered = input_below(input, 8) ? neighbor_answer() : input_64(input),
+	struct vb_local_peer_offer message = {
+		.kind = VB_LOCAL_PEER_OFFER,
+		.number = input_below(input, 8) ? LOCAL_PEER_PEER : input_8(input),
+		.incarnation = input_below(input, 8) ? local_peer_incarnation() : input_64(input),
+		.ring = input_below(input, 8) ? LOCAL_PEER_RING : input_64(input),
+		.answered = input_below(input, 8) ? local_peer_answer() : input_64(input),
 	};
 	int fds[VB_OFFER_FDS + 1];
 	uint32_t count = input_below(input, 8) ? VB_OFFER_FDS
 					       : input_below(input, VB_OFFER_FDS + 2);
 
 	for (uint32_t i = 0; i < count; i++)
-		fds[i] = choose_fd(input, i == VB_OFFER_BLOCK  ? neighbor_block_fd()
-					  : i == VB_OFFER_RING ? neighbor_ring_fd()
-							       : neighbor_wake_fd());
-	neighbor_mail(&message, input_below(input, 16) ? sizeof(message) : input_8(input), fds,
-		      count);
+		fds[i] = choose_fd(input, i == VB_OFFER_BLOCK  ? local_peer_block_fd()
+					  : i == VB_OFFER_RING ? local_peer_ring_fd()
+							       : local_peer_wake_fd());
+	local_peer_mail(&message, input_below(input, 16) ? sizeof(message) : input_8(input), fds,
+			count);
 }
 
 static void segment(struct input *input)
 {
-	static const uint32_t kinds[] = { VB_NEIGHBOR_SEGMENT, VB_NEIGHBOR_ASKS,
-					  VB_NEIGHBOR_FORGET };
-	struct vb_neighbor_segment message = {
+	static const uint32_t kinds[] = { VB_LOCAL_PEER_SEGMENT, VB_LOCAL_PEER_ASKS,
+					  VB_LOCAL_PEER_FORGET };
+	struct vb_local_peer_segment message = {
 		.kind = kinds[input_below(input, 3)],
-		.number = input_below(input, 8) ? NEIGHBOR_PEER : input_8(input),
-		.incarnation = neighbor_incarnation(),
-		.segment = input_below(input, 4) ? NEIGHBOR_SEGMENT : input_8(input),
-		.address = input_below(input, 4) ? NEIGHBOR_ADDRESS : input_64(input),
-		.length = input_below(input, 2) ? NEIGHBOR_LENGTH : input_32(input),
+		.number = input_below(input, 8) ? LOCAL_PEER_PEER : input_8(input),
+		.incarnation = local_peer_incarnation(),
+		.segment = input_below(input, 4) ? LOCAL_PEER_SEGMENT : input_8(input),
+		.address = input_below(input, 4) ? LOCAL_PEER_ADDRESS : input_64(input),
+		.length = input_below(input, 2) ? LOCAL_PEER_LENGTH : input_32(input),
 		.offset = input_below(input, 4) ? 0 : input_64(input),
 	};
-	int fd = choose_fd(input, neighbor_segment_fd());
+	int fd = choose_fd(input, local_peer_segment_fd());
 
-	neighbor_mail(&message, sizeof(message), &fd, 1);
+	local_peer_mail(&message, sizeof(message), &fd, 1);
 }
 
 /* A well-formed record around a packet that nearly is. */
@@ -83,18 +83,19 @@ static void record(struct input *input)
 {
 	uint8_t bytes[256] = { 0 };
 	size_t taken;
-	uint32_t length = neighbor_packet(bytes, input_8(input), input_8(input), input_bool(input));
+	uint32_t length =
+		local_peer_packet(bytes, input_8(input), input_8(input), input_bool(input));
 	const uint8_t *more = input_bytes(input, input_below(input, 100), &taken);
 
 	memcpy(bytes + length, more, taken);
 	length += (uint32_t)(taken + sizeof(struct vb_flow));
-	neighbor_put(bytes, length + input_below(input, 4));
+	local_peer_put(bytes, length + input_below(input, 4));
 }
 
 static void scribble(struct input *input)
 {
-	struct vb_ring_memory *ring = neighbor_ring();
-	uint32_t at = input_bool(input) ? neighbor_ring_next() + input_8(input) : input_32(input);
+	struct vb_ring_memory *ring = local_peer_ring();
+	uint32_t at = input_bool(input) ? local_peer_ring_next() + input_8(input) : input_32(input);
 	size_t taken;
 	const uint8_t *bytes = input_bytes(input, input_below(input, 64), &taken);
 
@@ -105,10 +106,10 @@ static void scribble(struct input *input)
 /* A busy word stays even: an odd one means an access in progress, which our end would wait for. */
 static void set_words(struct input *input)
 {
-	struct vb_ring_memory *theirs = neighbor_their_ring();
+	struct vb_ring_memory *theirs = local_peer_their_ring();
 
-	atomic_store(&neighbor_ring()->busy, input_32(input) & ~1u);
-	atomic_store(&neighbor_ring()->wants_room, input_8(input));
+	atomic_store(&local_peer_ring()->busy, input_32(input) & ~1u);
+	atomic_store(&local_peer_ring()->wants_room, input_8(input));
 	if (theirs)
 		atomic_store(&theirs->consumed,
 			     input_bool(input) ? input_64(input) : input_8(input) * 64u);
@@ -116,16 +117,16 @@ static void set_words(struct input *input)
 
 static void change_rows(struct input *input)
 {
-	struct vb_key_row *key = neighbor_key_row();
-	struct vb_qp_row *qp = neighbor_qp_row();
+	struct vb_key_row *key = local_peer_key_row();
+	struct vb_qp_row *qp = local_peer_qp_row();
 	uint8_t *row = input_bool(input) ? (uint8_t *)key : (uint8_t *)qp;
 	size_t taken;
 	const uint8_t *bytes;
 	uint32_t at = input_below(input, sizeof(*key));
 
 	if (input_bool(input)) {
-		neighbor_make_rows();
-		key->segment = input_below(input, 4) ? NEIGHBOR_SEGMENT : input_8(input);
+		local_peer_make_rows();
+		key->segment = input_below(input, 4) ? LOCAL_PEER_SEGMENT : input_8(input);
 		return;
 	}
 	bytes = input_bytes(input, input_below(input, (uint32_t)sizeof(*key) - at + 1), &taken);
@@ -134,7 +135,7 @@ static void change_rows(struct input *input)
 
 static void change_head(struct input *input)
 {
-	struct vb_export_head *head = neighbor_head();
+	struct vb_export_head *head = local_peer_head();
 	_Atomic uint32_t *mark = (_Atomic uint32_t *)(void *)&head->mark;
 
 	switch (input_below(input, 4)) {
@@ -158,9 +159,9 @@ static void post(struct input *input)
 						     VB_WR_COMPARE_SWAP, VB_WR_SEND };
 	enum vb_wr_opcode opcode = opcodes[input_below(input, 5)];
 	uint64_t offset = input_16(input);
-	uint32_t length = input_bool(input) ? 8 : input_16(input) % NEIGHBOR_LENGTH;
+	uint32_t length = input_bool(input) ? 8 : input_16(input) % LOCAL_PEER_LENGTH;
 
-	neighbor_post(opcode, offset, length);
+	local_peer_post(opcode, offset, length);
 }
 
 static void step(struct input *input)
@@ -190,16 +191,16 @@ static void step(struct input *input)
 		change_head(input);
 		break;
 	case 9:
-		neighbor_receive();
+		local_peer_receive();
 		break;
 	case 10:
 		post(input);
 		break;
 	case 11:
-		neighbor_transmit();
+		local_peer_transmit();
 		break;
 	default:
-		neighbor_look(input_bool(input));
+		local_peer_look(input_bool(input));
 	}
 }
 
@@ -207,11 +208,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input input = { data, size };
 
-	neighbor_begin();
+	local_peer_begin();
 	for (uint32_t i = 0; i < STEPS_MAX && input_has_more(&input); i++)
 		step(&input);
-	neighbor_receive();
-	neighbor_transmit();
-	neighbor_end();
+	local_peer_receive();
+	local_peer_transmit();
+	local_peer_end();
 	return 0;
 }

@@ -6,7 +6,7 @@
 #include "support_verbs.h"
 
 #include "abi/objects_priv.h"
-#include "host/member.h"
+#include "host/port_member.h"
 
 #include <arpa/inet.h>
 #include <string.h>
@@ -53,7 +53,7 @@ TEST(a_damaged_packet_for_a_process_that_is_not_there_is_counted_as_damaged)
 	program_open(&program);
 	program_round(&program);
 	before = counters()->drops[VB_DROP_ICRC];
-	nobody = program.qp->qp_num ^ (1u << VB_MEMBER_QPN_SHIFT);
+	nobody = program.qp->qp_num ^ (1u << VB_PORT_MEMBER_QPN_SHIFT);
 	send_to(nobody);
 	program_round(&program);
 	EXPECT_EQ(counters()->drops[VB_DROP_ICRC] - before, 1);

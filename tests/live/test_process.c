@@ -6,7 +6,7 @@
  */
 #include "support_verbs.h"
 
-#include "host/member.h"
+#include "host/port_member.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -328,7 +328,8 @@ static void be_successor(int exchange, uint32_t killed_qpn)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	program_open(&another);
-	EXPECT_EQ(another.qp->qp_num >> VB_MEMBER_QPN_SHIFT, killed_qpn >> VB_MEMBER_QPN_SHIFT);
+	EXPECT_EQ(another.qp->qp_num >> VB_PORT_MEMBER_QPN_SHIFT,
+		  killed_qpn >> VB_PORT_MEMBER_QPN_SHIFT);
 	EXPECT(another.qp->qp_num != killed_qpn); /* by chance, once in 65,536 times */
 	EXPECT_EQ(write(exchange, "r", 1), 1);
 	while (recv(exchange, &(char){ 0 }, 1, MSG_DONTWAIT) < 0)

@@ -104,7 +104,7 @@ static void deregister(void)
 {
 	vb_adapter_enter(adapter);
 	MUST(vb_mr_destroy(mr));
-	vb_adapter_await_neighbors(adapter);
+	vb_adapter_await_local_peers(adapter);
 	vb_adapter_leave(adapter);
 }
 

@@ -3,13 +3,13 @@
  * Both ends of fuzz_shm_link. Their names in the kernel begin with the number of this process, so
  * that several processes can run at the same time.
  */
-#include "support_neighbor.h"
+#include "support_local_peer.h"
 
 #include "support_input.h"
 
 #include "base/bytes.h"
 #include "host/dma.h"
-#include "host/member_priv.h"
+#include "host/port_member_priv.h"
 #include "link/fd.h"
 #include "nic/cq.h"
 #include "nic/memory.h"
@@ -29,7 +29,7 @@
 #define RIGHTS                                                                    \
 	(VB_ACCESS_LOCAL_WRITE | VB_ACCESS_REMOTE_WRITE | VB_ACCESS_REMOTE_READ | \
 	 VB_ACCESS_REMOTE_ATOMIC)
-#define PEER_QPN (NEIGHBOR_PEER << VB_MEMBER_QPN_SHIFT | 9u)
+#define PEER_QPN (LOCAL_PEER_PEER << VB_PORT_MEMBER_QPN_SHIFT | 9u)
 #define PEER_KEY 0x00123400u
 #define PSN 100u
 
@@ -47,8 +47,8 @@ static struct {
 	struct vb_cq *cq;
 	struct vb_qp *qp;
 	struct vb_mr *mr;
-	struct vb_member *member;
-	struct vb_neighbors *neighbors;
+	struct vb_port_member *member;
+	struct vb_local_peers *peers;
 	uint8_t *memory; /* GUARD, REGION, GUARD */
 	uint8_t *tables;
 	uint64_t now_ns;
@@ -81,8 +81,8 @@ static void make_engine(void)
 		.key_row_count = ROWS,
 		.qp_row_count = ROWS,
 		.seed = 1,
-		.qpn_first = NEIGHBOR_SELF << VB_MEMBER_QPN_SHIFT,
-		.qpn_count = 1u << VB_MEMBER_QPN_SHIFT,
+		.qpn_first = LOCAL_PEER_SELF << VB_PORT_MEMBER_QPN_SHIFT,
+		.qpn_count = 1u << VB_PORT_MEMBER_QPN_SHIFT,
 	};
 
 	ours.tables = mmap(NULL, tables_size(), PROT_READ | PROT_WRITE,
@@ -169,7 +169,7 @@ static const struct vb_mail_user *user(void)
 
 static void make_peer(void)
 {
-	struct vb_mail_name name = vb_member_name(user(), NEIGHBOR_PEER);
+	struct vb_mail_name name = vb_port_member_name(user(), LOCAL_PEER_PEER);
 
 	peer.box = vb_mail_open(user(), VB_MAIL_LINKS);
 	REQUIRE(peer.box && vb_mail_claim(peer.box, &name));
@@ -179,7 +179,7 @@ static void make_peer(void)
 	REQUIRE(peer.ring);
 	vb_ring_writer_init(&peer.writer, peer.ring);
 	peer.wake_fd = vb_fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	peer.segment_fd = vb_export_open_memory("segment", NEIGHBOR_LENGTH);
+	peer.segment_fd = vb_export_open_memory("segment", LOCAL_PEER_LENGTH);
 	REQUIRE(peer.wake_fd >= 0 && peer.segment_fd >= 0);
 	atomic_store((_Atomic uint32_t *)(void *)&peer.block->head.mark, 1); /* the peer is alive */
 }
@@ -198,74 +198,74 @@ static void end_peer(void)
 	memset(&peer, 0, sizeof(peer));
 }
 
-int neighbor_block_fd(void)
+int local_peer_block_fd(void)
 {
 	return peer.block_fd;
 }
 
-int neighbor_ring_fd(void)
+int local_peer_ring_fd(void)
 {
 	return peer.ring_fd;
 }
 
-int neighbor_wake_fd(void)
+int local_peer_wake_fd(void)
 {
 	return peer.wake_fd;
 }
 
-int neighbor_segment_fd(void)
+int local_peer_segment_fd(void)
 {
 	return peer.segment_fd;
 }
 
-uint64_t neighbor_incarnation(void)
+uint64_t local_peer_incarnation(void)
 {
 	return peer.block->head.incarnation;
 }
 
-struct vb_ring_memory *neighbor_ring(void)
+struct vb_ring_memory *local_peer_ring(void)
 {
 	return peer.ring;
 }
 
-uint32_t neighbor_ring_next(void)
+uint32_t local_peer_ring_next(void)
 {
 	return (uint32_t)peer.writer.produced;
 }
 
-struct vb_ring_memory *neighbor_their_ring(void)
+struct vb_ring_memory *local_peer_their_ring(void)
 {
 	return peer.their_ring;
 }
 
-struct vb_export_head *neighbor_head(void)
+struct vb_export_head *local_peer_head(void)
 {
 	return &peer.block->head;
 }
 
-struct vb_key_row *neighbor_key_row(void)
+struct vb_key_row *local_peer_key_row(void)
 {
 	return &peer.block->key_rows[PEER_KEY >> 8 & (VB_EXPORT_KEY_ROWS - 1)];
 }
 
-struct vb_qp_row *neighbor_qp_row(void)
+struct vb_qp_row *local_peer_qp_row(void)
 {
 	return &peer.block->qp_rows[PEER_QPN & (VB_EXPORT_QP_ROWS - 1)];
 }
 
-void neighbor_make_rows(void)
+void local_peer_make_rows(void)
 {
-	*neighbor_key_row() = (struct vb_key_row){
+	*local_peer_key_row() = (struct vb_key_row){
 		.key = PEER_KEY,
 		.kind = VB_KEY_REGION,
 		.access = RIGHTS,
 		.pd = 1,
-		.iova = NEIGHBOR_ADDRESS,
-		.length = NEIGHBOR_LENGTH,
-		.address = NEIGHBOR_ADDRESS,
-		.segment = NEIGHBOR_SEGMENT,
+		.iova = LOCAL_PEER_ADDRESS,
+		.length = LOCAL_PEER_LENGTH,
+		.address = LOCAL_PEER_ADDRESS,
+		.segment = LOCAL_PEER_SEGMENT,
 	};
-	*neighbor_qp_row() = (struct vb_qp_row){
+	*local_peer_qp_row() = (struct vb_qp_row){
 		.qpn = PEER_QPN,
 		.domain = 1,
 		.access = RIGHTS,
@@ -281,7 +281,7 @@ void neighbor_make_rows(void)
 /* Reads an offer of ours, from which the peer takes the ring. */
 static void read_offer(const uint8_t *bytes, const struct vb_mail *mail)
 {
-	struct vb_neighbor_offer offer;
+	struct vb_local_peer_offer offer;
 	struct vb_ring_memory *ring;
 
 	if (mail->length != sizeof(offer) || mail->fd_count != VB_OFFER_FDS)
@@ -308,13 +308,13 @@ static void empty_box(void)
 	}
 }
 
-uint64_t neighbor_answer(void)
+uint64_t local_peer_answer(void)
 {
 	empty_box();
 	return peer.answer;
 }
 
-void neighbor_mail(const void *bytes, size_t length, const int *fds, uint32_t fd_count)
+void local_peer_mail(const void *bytes, size_t length, const int *fds, uint32_t fd_count)
 {
 	uint8_t message[256] = { 0 };
 	struct vb_mail mail = { .length = length, .fd_count = fd_count };
@@ -322,19 +322,19 @@ void neighbor_mail(const void *bytes, size_t length, const int *fds, uint32_t fd
 
 	memcpy(&kind, bytes, sizeof(kind));
 	memcpy(message, bytes,
-	       length < sizeof(struct vb_neighbor_offer) ? length
-							 : sizeof(struct vb_neighbor_offer));
-	if (kind != VB_NEIGHBOR_OFFER)
-		memcpy(message, bytes, sizeof(struct vb_neighbor_segment));
+	       length < sizeof(struct vb_local_peer_offer) ? length
+							   : sizeof(struct vb_local_peer_offer));
+	if (kind != VB_LOCAL_PEER_OFFER)
+		memcpy(message, bytes, sizeof(struct vb_local_peer_segment));
 	for (uint32_t i = 0; i < fd_count; i++)
 		mail.fds[i] = vb_fd_own(fds[i]);
-	vb_neighbors_take_mail(ours.neighbors, kind, message, &mail);
+	vb_local_peers_take_mail(ours.peers, kind, message, &mail);
 	vb_mail_close_fds(&mail);
-	if (vb_neighbor_is_open(ours.neighbors, NEIGHBOR_PEER) && !vb_qp_shm_link(ours.qp))
-		vb_neighbor_connect(ours.neighbors, NEIGHBOR_PEER, ours.qp);
+	if (vb_local_peer_is_open(ours.peers, LOCAL_PEER_PEER) && !vb_qp_shm_link(ours.qp))
+		vb_local_peer_connect(ours.peers, LOCAL_PEER_PEER, ours.qp);
 }
 
-uint32_t neighbor_packet(uint8_t *bytes, uint8_t opcode, uint8_t psn, bool has_right_flow)
+uint32_t local_peer_packet(uint8_t *bytes, uint8_t opcode, uint8_t psn, bool has_right_flow)
 {
 	struct vb_flow flow = { .source = gid, .destination = gid };
 	struct vb_bth bth = { .opcode = opcode,
@@ -353,7 +353,7 @@ uint32_t neighbor_packet(uint8_t *bytes, uint8_t opcode, uint8_t psn, bool has_r
 	return (uint32_t)sizeof(head) + VB_BTH_SIZE;
 }
 
-void neighbor_put(const uint8_t *bytes, uint32_t length)
+void local_peer_put(const uint8_t *bytes, uint32_t length)
 {
 	uint8_t *to = vb_ring_reserve(&peer.writer, length);
 
@@ -373,25 +373,25 @@ static void poll_all(void)
 		;
 }
 
-void neighbor_receive(void)
+void local_peer_receive(void)
 {
 	uint32_t count;
 
-	while ((count = vb_neighbors_receive(ours.neighbors, ours.frames, FRAMES))) {
+	while ((count = vb_local_peers_receive(ours.peers, ours.frames, FRAMES))) {
 		vb_nic_receive(ours.nic, ours.now_ns += 1000, ours.frames, count);
-		vb_neighbors_release(ours.neighbors);
+		vb_local_peers_release(ours.peers);
 	}
 	poll_all();
 }
 
-void neighbor_post(enum vb_wr_opcode opcode, uint64_t offset, uint32_t length)
+void local_peer_post(enum vb_wr_opcode opcode, uint64_t offset, uint32_t length)
 {
 	struct vb_sge sge = { (uintptr_t)ours.memory + GUARD, length, vb_mr_key(ours.mr) };
 	struct vb_send_request request = {
 		.opcode = opcode,
 		.sges = &sge,
 		.sge_count = 1,
-		.remote_address = NEIGHBOR_ADDRESS + offset,
+		.remote_address = LOCAL_PEER_ADDRESS + offset,
 		.rkey = PEER_KEY,
 		.compare_add = 1,
 	};
@@ -406,41 +406,41 @@ void neighbor_post(enum vb_wr_opcode opcode, uint64_t offset, uint32_t length)
 		vb_qp_ring_send(ours.qp);
 }
 
-void neighbor_transmit(void)
+void local_peer_transmit(void)
 {
 	uint32_t count;
 
 	do {
-		vb_neighbors_flush(ours.neighbors);
+		vb_local_peers_flush(ours.peers);
 		count = vb_nic_transmit(ours.nic, ours.now_ns += 1000, ours.slots, SLOTS);
 		for (uint32_t i = 0; i < count; i++)
 			if (ours.slots[i].shm_link)
-				(void)vb_neighbor_send(
-					ours.neighbors,
-					vb_neighbor_of_shm_link(ours.slots[i].shm_link),
+				(void)vb_local_peer_send(
+					ours.peers,
+					vb_local_peer_of_shm_link(ours.slots[i].shm_link),
 					&ours.slots[i]);
 	} while (count);
-	vb_neighbors_flush(ours.neighbors);
+	vb_local_peers_flush(ours.peers);
 	vb_nic_expire(ours.nic, ours.now_ns += 100000000);
-	(void)vb_neighbors_ask_for_segments(ours.neighbors);
+	(void)vb_local_peers_ask_for_segments(ours.peers);
 	poll_all();
 }
 
-void neighbor_look(bool buries)
+void local_peer_look(bool buries)
 {
 	if (buries) {
-		vb_neighbors_close_gone(ours.neighbors);
+		vb_local_peers_close_gone(ours.peers);
 		return;
 	}
-	(void)vb_neighbors_begin_sleep(ours.neighbors);
-	vb_neighbors_end_sleep(ours.neighbors);
-	vb_neighbors_take_wake(ours.neighbors);
-	vb_neighbors_offer_again(ours.neighbors);
+	(void)vb_local_peers_begin_sleep(ours.peers);
+	vb_local_peers_end_sleep(ours.peers);
+	vb_local_peers_take_wake(ours.peers);
+	vb_local_peers_offer_again(ours.peers);
 }
 
 /* --- beginning and end --- */
 
-void neighbor_begin(void)
+void local_peer_begin(void)
 {
 	MUST(vb_dma_install()); /* a segment may be shorter than it claims */
 	make_engine();
@@ -451,11 +451,11 @@ void neighbor_begin(void)
 	REQUIRE(ours.member);
 	ours.member->box = vb_mail_open(user(), VB_MAIL_LINKS);
 	REQUIRE(ours.member->box);
-	ours.member->number = NEIGHBOR_SELF;
+	ours.member->number = LOCAL_PEER_SELF;
 	ours.member->user = *user();
-	MUST(vb_neighbors_create(ours.nic, 0, &ours.neighbors));
-	MUST(vb_neighbors_plug_in(ours.neighbors, ours.member));
-	(void)vb_neighbor_meet(ours.neighbors, NEIGHBOR_PEER);
+	MUST(vb_local_peers_create(ours.nic, 0, &ours.peers));
+	MUST(vb_local_peers_plug_in(ours.peers, ours.member));
+	(void)vb_local_peer_request_link(ours.peers, LOCAL_PEER_PEER);
 }
 
 static void check_guards(void)
@@ -466,11 +466,11 @@ static void check_guards(void)
 	}
 }
 
-void neighbor_end(void)
+void local_peer_end(void)
 {
 	check_guards();
 	atomic_store(&peer.ring->busy, 0);
-	vb_neighbors_destroy(ours.neighbors);
+	vb_local_peers_destroy(ours.peers);
 	vb_mail_close(ours.member->box);
 	free(ours.member);
 	MUST(vb_qp_destroy(ours.qp));

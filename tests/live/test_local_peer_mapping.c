@@ -10,7 +10,7 @@
 
 #include "abi/objects_priv.h"
 #include "host/adapter_priv.h"
-#include "host/neighbor_priv.h"
+#include "host/local_peer_priv.h"
 #include "nic/cq.h"
 
 #include <sched.h>
@@ -94,12 +94,12 @@ static void begin_to_poll(struct end *end, enum ibv_wr_opcode opcode)
 static bool has_mapping(const struct end *end)
 {
 	struct vb_adapter *adapter = vb_abi_context_of(end->context)->adapter;
-	uint32_t number = vb_member_of_qpn((vb_qpn){ end->peer.qpn });
+	uint32_t number = vb_port_member_of_qpn((vb_qpn){ end->peer.qpn });
 	const struct vb_peer_memory_segment *segments;
 	bool is_there = false;
 
 	vb_lock_take(&adapter->owner);
-	segments = adapter->neighbors->table[number].peer_memory.segments;
+	segments = adapter->peers->table[number].peer_memory.segments;
 	EXPECT(segments);
 	for (uint32_t i = 0; i < VB_PEER_MEMORY_SEGMENTS; i++)
 		is_there |= segments[i].bytes &&

@@ -6,21 +6,21 @@
  * members closes its copy, and the socket is gone when all have done so. Meanwhile no process can
  * join, and none can take its number.
  */
-#include "host/member_priv.h"
+#include "host/port_member_priv.h"
 
 #include "host/name_lock.h"
 #include "link/udp.h"
 
 /* If a process of another user has the name, the socket stays. */
-static bool is_gone(const struct vb_member *member, uint32_t number)
+static bool is_gone(const struct vb_port_member *member, uint32_t number)
 {
-	struct vb_mail_name name = vb_member_name(&member->user, number);
+	struct vb_mail_name name = vb_port_member_name(&member->user, number);
 
 	return vb_mail_is_unused(&name);
 }
 
 /* False if it is not the last one of the port, or a process has its number. */
-static bool drop_last(const struct vb_member *member)
+static bool drop_last(const struct vb_port_member *member)
 {
 	struct vb_mail_name name;
 	struct vb_mail_box *box;
@@ -32,7 +32,7 @@ static bool drop_last(const struct vb_member *member)
 	box = vb_mail_open(&member->user, 0);
 	if (!box)
 		return false;
-	name = vb_member_name(&member->user, last);
+	name = vb_port_member_name(&member->user, last);
 	is_claimed = vb_mail_claim(box, &name);
 	if (is_claimed)
 		vb_receivers_drop(last);
@@ -41,9 +41,9 @@ static bool drop_last(const struct vb_member *member)
 }
 
 /* If a process joins at this moment, the sockets are closed the next time. */
-static void drop_tail(const struct vb_member *member)
+static void drop_tail(const struct vb_port_member *member)
 {
-	struct vb_mail_name name = vb_member_joining_name(&member->user);
+	struct vb_mail_name name = vb_port_member_joining_name(&member->user);
 	int lock = vb_name_lock_try(&name);
 
 	if (lock < 0)
@@ -53,7 +53,7 @@ static void drop_tail(const struct vb_member *member)
 	vb_name_lock_release(lock);
 }
 
-void vb_member_drop_tail(const struct vb_member *member)
+void vb_port_member_drop_tail(const struct vb_port_member *member)
 {
 	uint32_t last;
 

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The internals of local peers, and the messages they send each other when they meet. */
-#ifndef VB_HOST_NEIGHBOR_PRIV_H
-#define VB_HOST_NEIGHBOR_PRIV_H
+#ifndef VB_HOST_LOCAL_PEER_PRIV_H
+#define VB_HOST_LOCAL_PEER_PRIV_H
 
 #include "host/dma_peer.h"
 #include "host/export.h"
-#include "host/member.h"
-#include "host/neighbor.h"
+#include "host/port_member.h"
+#include "host/local_peer.h"
 #include "host/shared.h"
 #include "link/ring.h"
 
 /* Why there is no shared-memory link. */
-enum vb_neighbor_why {
-	VB_NEIGHBOR_UNASKED,
+enum vb_local_peer_why {
+	VB_LOCAL_PEER_UNASKED,
 	/* No process of this user in this network namespace has that number. */
-	VB_NEIGHBOR_NOBODY,
-	VB_NEIGHBOR_SILENT,
-	VB_NEIGHBOR_REFUSED, /* it wants packets */
-	VB_NEIGHBOR_LIMITED, /* we have no memory or descriptor for a link */
-	VB_NEIGHBOR_ANOTHER_USER, /* its user has changed, or ours has */
+	VB_LOCAL_PEER_NOBODY,
+	VB_LOCAL_PEER_SILENT,
+	VB_LOCAL_PEER_REFUSED, /* it wants packets */
+	VB_LOCAL_PEER_LIMITED, /* we have no memory or descriptor for a link */
+	VB_LOCAL_PEER_ANOTHER_USER, /* its user has changed, or ours has */
 };
 
-struct vb_neighbor {
-	enum vb_neighbor_state state;
-	enum vb_neighbor_why why; /* as long as it is not open */
+struct vb_local_peer {
+	enum vb_local_peer_state state;
+	enum vb_local_peer_why why; /* as long as it is not open */
 	/* It once had a link: it gets a new offer when we have new descriptors. */
 	bool is_known;
 	bool is_touched; /* something was sent since the last flush … */
@@ -69,14 +69,14 @@ struct vb_own_segment {
 	struct vb_shared shared;
 	/* the conversion that made the mapping; NULL: it was already shared */
 	struct vb_conversion *conversion;
-	uint8_t given[(VB_MEMBER_COUNT + 7) / 8]; /* peers that have it */
+	uint8_t given[(VB_PORT_MEMBER_COUNT + 7) / 8]; /* peers that have it */
 };
 
-struct vb_neighbors {
+struct vb_local_peers {
 	struct vb_nic *nic;
 	uint32_t interface_index;
 	uint32_t group_counts[VB_EXPORT_GROUP_BITS]; /* groups for each published bit */
-	struct vb_member *member; /* NULL while unplugged */
+	struct vb_port_member *member; /* NULL while unplugged */
 	struct vb_export *block;
 	vb_err block_err; /* why there is none */
 	int block_fd;
@@ -84,14 +84,14 @@ struct vb_neighbors {
 	uint32_t sleeper_count;
 	uint32_t open_count; /* peers that gave us their ring */
 	uint32_t unsent_count;
-	uint8_t open[VB_MEMBER_COUNT]; /* their numbers, in order of arrival */
+	uint8_t open[VB_PORT_MEMBER_COUNT]; /* their numbers, in order of arrival */
 	uint32_t next; /* the place in `open` to receive from first */
 	/* numbers of the peers that something was sent to since the last flush */
-	uint8_t touched[VB_MEMBER_COUNT];
+	uint8_t touched[VB_PORT_MEMBER_COUNT];
 	uint32_t touched_count;
 	pid_t pid; /* the process that owns these descriptors */
-	struct vb_neighbor_counts counts;
-	struct vb_neighbor table[VB_MEMBER_COUNT];
+	struct vb_local_peer_counts counts;
+	struct vb_local_peer table[VB_PORT_MEMBER_COUNT];
 	uint32_t last_segment;
 	uint32_t epoch; /* epoch of the rows that were accessed last */
 	/* one of those rows has a segment that we neither have nor have asked for */
@@ -101,29 +101,29 @@ struct vb_neighbors {
 	struct vb_own_segment segments[VB_OWN_SEGMENTS_MAX];
 };
 
-enum vb_neighbor_mail {
-	VB_NEIGHBOR_OFFER = 0x76623181,
-	VB_NEIGHBOR_ASKS, /* asks for a segment */
-	VB_NEIGHBOR_SEGMENT, /* a segment, with its descriptor */
-	VB_NEIGHBOR_FORGET, /* a segment is gone */
+enum vb_local_peer_mail {
+	VB_LOCAL_PEER_OFFER = 0x76623181,
+	VB_LOCAL_PEER_ASKS, /* asks for a segment */
+	VB_LOCAL_PEER_SEGMENT, /* a segment, with its descriptor */
+	VB_LOCAL_PEER_FORGET, /* a segment is gone */
 	/* refuses an offer; contains the first two fields below, and the reason */
-	VB_NEIGHBOR_REFUSES,
+	VB_LOCAL_PEER_REFUSES,
 };
 
 /*
  * Comes with the descriptors of the export block, the eventfd, and a ring that the sender writes.
  */
-struct vb_neighbor_offer {
+struct vb_local_peer_offer {
 	uint32_t kind;
 	uint32_t number; /* of the sender */
-	uint64_t incarnation; /* in a refusal: enum vb_neighbor_refusal */
+	uint64_t incarnation; /* in a refusal: enum vb_local_peer_refusal */
 	uint64_t ring; /* the ring that comes with the offer */
 	uint64_t answered; /* the ring of the receiver that the sender has; 0: none */
 };
-enum vb_neighbor_refusal { VB_REFUSAL_PATH, VB_REFUSAL_USER };
+enum vb_local_peer_refusal { VB_REFUSAL_PATH, VB_REFUSAL_USER };
 enum { VB_OFFER_BLOCK, VB_OFFER_WAKE, VB_OFFER_RING, VB_OFFER_FDS };
 
-struct vb_neighbor_segment {
+struct vb_local_peer_segment {
 	uint32_t kind;
 	uint32_t number; /* of the sender … */
 	uint64_t incarnation; /* … and its incarnation */
@@ -134,26 +134,26 @@ struct vb_neighbor_segment {
 	uint64_t offset; /* in the file */
 };
 
-/* neighbor_segment.c */
-void vb_neighbors_take_segment(struct vb_neighbors *neighbors, const void *bytes,
-			       const struct vb_mail *mail);
-void vb_neighbor_forget_segments(struct vb_neighbor *neighbor);
-void vb_neighbors_unshare_all(struct vb_neighbors *neighbors);
+/* local_peer_segment.c */
+void vb_local_peers_take_segment(struct vb_local_peers *peers, const void *bytes,
+				 const struct vb_mail *mail);
+void vb_local_peer_forget_segments(struct vb_local_peer *peer);
+void vb_local_peers_unshare_all(struct vb_local_peers *peers);
 
-/* neighbor_group.c: publishes the groups in a new block */
-void vb_neighbors_publish_groups(struct vb_neighbors *neighbors);
+/* local_peer_group.c: publishes the groups in a new block */
+void vb_local_peers_publish_groups(struct vb_local_peers *peers);
 
-/* neighbor_access.c: it is dead, and none of its threads accesses our memory any more */
-bool vb_neighbor_is_gone(const struct vb_neighbor *neighbor);
+/* local_peer_access.c: it is dead, and none of its threads accesses our memory any more */
+bool vb_local_peer_is_gone(const struct vb_local_peer *peer);
 
-/* neighbor_meet.c */
-void vb_neighbors_take_offer(struct vb_neighbors *neighbors, const void *bytes,
-			     struct vb_mail *mail);
-void vb_neighbors_take_refusal(struct vb_neighbors *neighbors, const void *bytes,
-			       const struct vb_mail *mail);
-void vb_neighbor_close(struct vb_neighbors *neighbors, uint32_t number);
-/* neighbor_line.c: reports the available room to the engine */
-void vb_neighbor_update_room(struct vb_neighbors *neighbors, uint32_t number);
-void vb_neighbor_wake(struct vb_neighbors *neighbors, struct vb_neighbor *neighbor);
+/* local_peer_handshake.c */
+void vb_local_peers_take_offer(struct vb_local_peers *peers, const void *bytes,
+			       struct vb_mail *mail);
+void vb_local_peers_take_refusal(struct vb_local_peers *peers, const void *bytes,
+				 const struct vb_mail *mail);
+void vb_local_peer_close(struct vb_local_peers *peers, uint32_t number);
+/* local_peer_link.c: reports the available room to the engine */
+void vb_local_peer_update_room(struct vb_local_peers *peers, uint32_t number);
+void vb_local_peer_wake(struct vb_local_peers *peers, struct vb_local_peer *peer);
 
 #endif

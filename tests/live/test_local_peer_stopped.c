@@ -8,7 +8,7 @@
 
 #include "abi/objects_priv.h"
 #include "host/adapter_priv.h"
-#include "host/neighbor_priv.h"
+#include "host/local_peer_priv.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -21,12 +21,12 @@ enum { LOOKS = 20, LOOK_US = 5000 };
 /* The word that announces accesses to the peer's memory. */
 static _Atomic uint32_t *busy_word(const struct end *end)
 {
-	struct vb_neighbors *neighbors = vb_abi_context_of(end->context)->adapter->neighbors;
-	struct vb_neighbor *neighbor =
-		&neighbors->table[vb_member_of_qpn((vb_qpn){ end->peer.qpn })];
+	struct vb_local_peers *peers = vb_abi_context_of(end->context)->adapter->peers;
+	struct vb_local_peer *peer =
+		&peers->table[vb_port_member_of_qpn((vb_qpn){ end->peer.qpn })];
 
-	EXPECT(neighbor->peer_memory.busy);
-	return neighbor->peer_memory.busy;
+	EXPECT(peer->peer_memory.busy);
+	return peer->peer_memory.busy;
 }
 
 /* Starts a child that works, and stops itself as if in the middle of an access. */

@@ -6,7 +6,7 @@
  * that leaves closes its socket before it gives up its number; a process that adopts a socket takes
  * the number first.
  */
-#include "host/member_priv.h"
+#include "host/port_member_priv.h"
 
 #include "base/heap.h"
 #include "host/clock.h"
@@ -29,10 +29,10 @@
 #define ANSWERS_PATIENCE_NS (100 * MILLISECOND) /* for all of them */
 #define ASKED_MEMBERS 2u
 #define GUID_PATIENCE_NS (1000 * MILLISECOND) /* for a process that runs */
-#define ANSWERS_LINKS VB_MEMBER_COUNT
+#define ANSWERS_LINKS VB_PORT_MEMBER_COUNT
 
 struct joining {
-	struct vb_member *member;
+	struct vb_port_member *member;
 	struct vb_mail_box *box; /* for questions and their answers */
 	uint32_t next; /* the next member to ask */
 	uint32_t unanswered; /* questions */
@@ -49,9 +49,9 @@ static bool is_own(const struct joining *joining, uint32_t number)
 
 static int ask(struct vb_mail_box *box, const struct vb_mail_user *user, uint32_t number)
 {
-	struct vb_member_asks asks = { VB_MEMBER_ASKS, vb_receivers_held() };
+	struct vb_port_member_asks asks = { VB_PORT_MEMBER_ASKS, vb_receivers_held() };
 	struct iovec part = { &asks, sizeof(asks) };
-	struct vb_mail_name name = vb_member_name(user, number);
+	struct vb_mail_name name = vb_port_member_name(user, number);
 
 	return vb_mail_is_listed(box, &name) ? vb_mail_send(box, &name, &part, 1) : -ECONNREFUSED;
 }
@@ -59,7 +59,7 @@ static int ask(struct vb_mail_box *box, const struct vb_mail_user *user, uint32_
 /* Asks the next member that is there; false when all were asked. */
 static bool ask_next(struct joining *joining)
 {
-	while (joining->next < VB_MEMBER_COUNT) {
+	while (joining->next < VB_PORT_MEMBER_COUNT) {
 		uint32_t number = joining->next++;
 		int result;
 
@@ -90,13 +90,13 @@ static bool ask_again(struct joining *joining)
 /*
  * Asks for sockets to hold. Asks several members, in case one is stopped. The answers arrive later.
  */
-static void ask_some(struct vb_member *member)
+static void ask_some(struct vb_port_member *member)
 {
 	uint32_t asked = 0;
 
 	if (vb_receivers_are_complete())
 		return;
-	for (uint32_t i = 0; i < VB_MEMBER_COUNT && asked < ASKED_MEMBERS; i++)
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT && asked < ASKED_MEMBERS; i++)
 		asked += i != member->number && !ask(member->box, &member->user, i);
 }
 
@@ -107,9 +107,10 @@ static void wait_for_answer(struct joining *joining, uint64_t ns)
 	struct vb_mail mail;
 
 	syscall(SYS_ppoll, &fd, 1, &patience, NULL, 0);
-	while (vb_mail_receive(joining->box, joining->member->message, VB_MEMBER_MESSAGE_MAX,
+	while (vb_mail_receive(joining->box, joining->member->message, VB_PORT_MEMBER_MESSAGE_MAX,
 			       &mail)) {
-		if (vb_member_take_sockets(joining->member->message, &mail) && joining->unanswered)
+		if (vb_port_member_take_sockets(joining->member->message, &mail) &&
+		    joining->unanswered)
 			joining->unanswered--;
 		vb_mail_close_fds(&mail);
 	}
@@ -139,11 +140,11 @@ static void collect_sockets(struct joining *joining)
 
 /* --- a number and its socket ------------------------------------------------------------------ */
 
-static bool claim(struct vb_member *member, uint32_t number)
+static bool claim(struct vb_port_member *member, uint32_t number)
 {
-	struct vb_mail_name name = vb_member_name(&member->user, number);
+	struct vb_mail_name name = vb_port_member_name(&member->user, number);
 
-	if (number >= VB_MEMBER_COUNT || !vb_mail_claim(member->box, &name))
+	if (number >= VB_PORT_MEMBER_COUNT || !vb_mail_claim(member->box, &name))
 		return false;
 	member->number = number;
 	return true;
@@ -152,7 +153,7 @@ static bool claim(struct vb_member *member, uint32_t number)
 /* Saves us the attempt, and the member a connection. */
 static bool is_surely_taken(const struct joining *joining, uint32_t number)
 {
-	struct vb_mail_name name = vb_member_name(&joining->member->user, number);
+	struct vb_mail_name name = vb_port_member_name(&joining->member->user, number);
 
 	return vb_mail_list_is_exact(joining->box) && vb_mail_is_listed(joining->box, &name);
 }
@@ -160,9 +161,9 @@ static bool is_surely_taken(const struct joining *joining, uint32_t number)
 /* Takes the place of a member that is gone. */
 static bool adopt(struct joining *joining, uint32_t receive_buffer_length)
 {
-	struct vb_member *member = joining->member;
+	struct vb_port_member *member = joining->member;
 
-	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++) {
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++) {
 		int fd = vb_receivers_fd(i);
 
 		if (fd < 0 || is_surely_taken(joining, i) || !claim(member, i))
@@ -205,7 +206,7 @@ static vb_err open_receiver(struct joining *joining, uint32_t receive_buffer_len
  * Claims the number of the socket's place, if it is known and free. Otherwise any number: packets
  * then arrive at other members and are handed over.
  */
-static bool claim_place(struct vb_member *member)
+static bool claim_place(struct vb_port_member *member)
 {
 	uint32_t count = vb_udp_receivers_on(vb_udp_receiver_port(member->receiver));
 
@@ -214,24 +215,24 @@ static bool claim_place(struct vb_member *member)
 	vb_log(VB_LOG_INFO,
 	       "the %u. socket of the port is not the %u. process's: packets take a detour", count,
 	       count);
-	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++)
 		if (vb_receivers_fd(i) < 0 && claim(member, i))
 			return true;
 	return false;
 }
 
 /* The other members must also hold our socket. */
-static vb_err publish(struct vb_member *member)
+static vb_err publish(struct vb_port_member *member)
 {
 	if (!vb_receivers_add(member->number, member->receiver))
 		return VB_EINVAL;
-	vb_member_give_to_all(member);
+	vb_port_member_give_to_all(member);
 	return VB_OK;
 }
 
 static vb_err add_place(struct joining *joining, uint32_t receive_buffer_length)
 {
-	struct vb_member *member = joining->member;
+	struct vb_port_member *member = joining->member;
 	vb_err err = open_receiver(joining, receive_buffer_length, &member->receiver);
 
 	if (err)
@@ -240,7 +241,7 @@ static vb_err add_place(struct joining *joining, uint32_t receive_buffer_length)
 		vb_udp_receiver_close(member->receiver);
 		vb_log(VB_LOG_ERROR,
 		       "%u adapters are open in this user's processes: there can be no more",
-		       VB_MEMBER_COUNT);
+		       VB_PORT_MEMBER_COUNT);
 		return VB_ENOSPC;
 	}
 	return publish(member);
@@ -250,7 +251,7 @@ static vb_err add_place(struct joining *joining, uint32_t receive_buffer_length)
 
 static bool is_there(const struct joining *joining, uint32_t number)
 {
-	struct vb_mail_name name = vb_member_name(&joining->member->user, number);
+	struct vb_mail_name name = vb_port_member_name(&joining->member->user, number);
 	pid_t pid;
 
 	if (!vb_mail_is_listed(joining->box, &name))
@@ -264,7 +265,7 @@ static uint32_t count_others(const struct joining *joining)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++)
 		count += !is_own(joining, i) && is_there(joining, i);
 	return count;
 }
@@ -299,7 +300,7 @@ static vb_err obtain_place(struct joining *joining, uint32_t receive_buffer_leng
 	if (has_free_places(joining)) {
 		collect_sockets(joining);
 		if (adopt(joining, receive_buffer_length)) {
-			vb_member_give_to_all(joining->member); /* some may have closed it */
+			vb_port_member_give_to_all(joining->member); /* some may have closed it */
 			return VB_OK;
 		}
 	}
@@ -312,7 +313,7 @@ static vb_err obtain_place(struct joining *joining, uint32_t receive_buffer_leng
  */
 static vb_err obtain_place_again(struct joining *joining, uint32_t receive_buffer_length)
 {
-	struct vb_member *member = joining->member;
+	struct vb_port_member *member = joining->member;
 	vb_err err;
 
 	if (count_others(joining))
@@ -320,7 +321,7 @@ static vb_err obtain_place_again(struct joining *joining, uint32_t receive_buffe
 	member->receiver = vb_receivers_fd(member->number);
 	if (member->receiver >= 0) {
 		vb_udp_receiver_adopt(member->receiver, receive_buffer_length);
-		vb_member_give_to_all(member);
+		vb_port_member_give_to_all(member);
 		return VB_OK;
 	}
 	err = open_receiver(joining, receive_buffer_length, &member->receiver);
@@ -330,8 +331,8 @@ static vb_err obtain_place_again(struct joining *joining, uint32_t receive_buffe
 /* Whether a member was asked that is not stopped. */
 static bool is_answer_likely(struct joining *joining)
 {
-	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++) {
-		struct vb_mail_name name = vb_member_name(&joining->member->user, i);
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++) {
+		struct vb_mail_name name = vb_port_member_name(&joining->member->user, i);
 		pid_t pid;
 
 		if (!is_own(joining, i) && vb_mail_is_listed(joining->box, &name) &&
@@ -362,9 +363,9 @@ static vb_err learn_guid(struct joining *joining)
 	return vb_guid_make();
 }
 
-static vb_err join(struct vb_member *member, uint32_t receive_buffer_length, bool has_number)
+static vb_err join(struct vb_port_member *member, uint32_t receive_buffer_length, bool has_number)
 {
-	struct vb_mail_name name = vb_member_joining_name(&member->user);
+	struct vb_mail_name name = vb_port_member_joining_name(&member->user);
 	struct joining joining = { .member = member,
 				   .box = vb_mail_open(&member->user, ANSWERS_LINKS),
 				   .has_number = has_number };
@@ -387,9 +388,9 @@ static vb_err join(struct vb_member *member, uint32_t receive_buffer_length, boo
 }
 
 /* Creates a member with a mailbox, and nothing else yet. */
-static struct vb_member *make(void)
+static struct vb_port_member *make(void)
 {
-	struct vb_member *member = vb_heap_alloc(1, sizeof(*member));
+	struct vb_port_member *member = vb_heap_alloc(1, sizeof(*member));
 
 	if (!member)
 		return NULL;
@@ -401,14 +402,14 @@ static struct vb_member *make(void)
 	return NULL;
 }
 
-static void unmake(struct vb_member *member)
+static void unmake(struct vb_port_member *member)
 {
 	vb_mail_close(member->box);
 	vb_heap_free(member);
 }
 
-static vb_err finish_joining(struct vb_member *member, uint32_t receive_buffer_length,
-			     bool has_number, struct vb_member **member_out)
+static vb_err finish_joining(struct vb_port_member *member, uint32_t receive_buffer_length,
+			     bool has_number, struct vb_port_member **member_out)
 {
 	vb_err err;
 
@@ -424,9 +425,9 @@ static vb_err finish_joining(struct vb_member *member, uint32_t receive_buffer_l
 	return VB_OK;
 }
 
-vb_err vb_member_join(uint32_t receive_buffer_length, struct vb_member **member_out)
+vb_err vb_port_member_join(uint32_t receive_buffer_length, struct vb_port_member **member_out)
 {
-	struct vb_member *member = make();
+	struct vb_port_member *member = make();
 
 	if (member && member->user.is_overflow)
 		vb_log(VB_LOG_WARN,
@@ -436,10 +437,10 @@ vb_err vb_member_join(uint32_t receive_buffer_length, struct vb_member **member_
 		      : VB_ENOMEM;
 }
 
-vb_err vb_member_rejoin(uint32_t number, uint32_t receive_buffer_length,
-			struct vb_member **member_out)
+vb_err vb_port_member_rejoin(uint32_t number, uint32_t receive_buffer_length,
+			     struct vb_port_member **member_out)
 {
-	struct vb_member *member = make();
+	struct vb_port_member *member = make();
 
 	if (!member)
 		return VB_ENOMEM;
@@ -451,13 +452,13 @@ vb_err vb_member_rejoin(uint32_t number, uint32_t receive_buffer_length,
 	return finish_joining(member, receive_buffer_length, true, member_out);
 }
 
-bool vb_member_find_other(const struct vb_member *member, uint32_t *number_out)
+bool vb_port_member_find_other(const struct vb_port_member *member, uint32_t *number_out)
 {
 	bool is_found = false;
 
 	vb_mail_refresh_list(member->box);
-	for (uint32_t i = 0; i < VB_MEMBER_COUNT && !is_found; i++) {
-		struct vb_mail_name name = vb_member_name(&member->user, i);
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT && !is_found; i++) {
+		struct vb_mail_name name = vb_port_member_name(&member->user, i);
 		pid_t pid;
 
 		is_found = i != member->number && vb_mail_is_listed(member->box, &name) &&
@@ -468,18 +469,18 @@ bool vb_member_find_other(const struct vb_member *member, uint32_t *number_out)
 	return is_found;
 }
 
-void vb_member_drop_lost_links(struct vb_member *member)
+void vb_port_member_drop_lost_links(struct vb_port_member *member)
 {
 	vb_mail_drop_lost_links(member->box);
 }
 
-bool vb_member_is_intact(const struct vb_member *member)
+bool vb_port_member_is_intact(const struct vb_port_member *member)
 {
 	return vb_mail_is_intact(member->box) && vb_fd_is_ours(member->receiver);
 }
 
 /* Leaves a socket alone that is no longer ours, or is the parent's. */
-void vb_member_leave(struct vb_member *member)
+void vb_port_member_leave(struct vb_port_member *member)
 {
 	if (vb_fd_is_ours(member->receiver))
 		vb_udp_receiver_retire(member->receiver);

@@ -5,8 +5,8 @@
  * able to access their memory. docs/adr/0003 describes the whole. Only the engine's owner uses all
  * this.
  */
-#ifndef VB_HOST_NEIGHBOR_H
-#define VB_HOST_NEIGHBOR_H
+#ifndef VB_HOST_LOCAL_PEER_H
+#define VB_HOST_LOCAL_PEER_H
 
 #include "base/err.h"
 #include "nic/frame.h"
@@ -15,113 +15,116 @@
 #include <stdint.h>
 
 struct vb_mail;
-struct vb_member;
-struct vb_neighbors;
+struct vb_port_member;
+struct vb_local_peers;
 struct vb_nic;
 struct vb_qp;
 
 /*
  * Borrows the engine for the lifetime of the peers; its packets leave by that interface. There are
- * no descriptors until vb_neighbors_plug_in().
+ * no descriptors until vb_local_peers_plug_in().
  */
-VB_MUST_USE vb_err vb_neighbors_create(struct vb_nic *nic, uint32_t interface_index,
-				       struct vb_neighbors **neighbors_out);
-void vb_neighbors_destroy(struct vb_neighbors *neighbors);
+VB_MUST_USE vb_err vb_local_peers_create(struct vb_nic *nic, uint32_t interface_index,
+					 struct vb_local_peers **peers_out);
+void vb_local_peers_destroy(struct vb_local_peers *peers);
 
 /*
  * Creates new descriptors, and offers them to all local peers known before. Borrows the member
  * until it is unplugged.
  */
-VB_MUST_USE vb_err vb_neighbors_plug_in(struct vb_neighbors *neighbors, struct vb_member *member);
-void vb_neighbors_unplug(struct vb_neighbors *neighbors);
+VB_MUST_USE vb_err vb_local_peers_plug_in(struct vb_local_peers *peers,
+					  struct vb_port_member *member);
+void vb_local_peers_unplug(struct vb_local_peers *peers);
 /* False if the program has closed the descriptors, of which there may be none. */
-bool vb_neighbors_are_intact(const struct vb_neighbors *neighbors);
+bool vb_local_peers_are_intact(const struct vb_local_peers *peers);
 
 /* To be called by the helper thread: marks this process as alive. */
-void vb_neighbors_hold_mark(struct vb_neighbors *neighbors);
+void vb_local_peers_hold_mark(struct vb_local_peers *peers);
 
 /* --- meeting ---------------------------------------------------------------------------------- */
 
-enum vb_neighbor_state {
+enum vb_local_peer_state {
 	/* No such peer, or it takes no offers, or did not answer in time: packets take the wire. */
-	VB_NEIGHBOR_ABSENT,
-	VB_NEIGHBOR_ASKED, /* an offer is on its way */
-	VB_NEIGHBOR_OPEN,
+	VB_LOCAL_PEER_ABSENT,
+	VB_LOCAL_PEER_ASKED, /* an offer is on its way */
+	VB_LOCAL_PEER_OPEN,
 };
 
 /* Makes an offer to the member with that number, unless it already has one. */
-enum vb_neighbor_state vb_neighbor_meet(struct vb_neighbors *neighbors, uint32_t number);
+enum vb_local_peer_state vb_local_peer_request_link(struct vb_local_peers *peers, uint32_t number);
 /* Handles mail that port members do not know: an offer, or a message about segments. */
-void vb_neighbors_take_mail(struct vb_neighbors *neighbors, uint32_t kind, const void *bytes,
-			    struct vb_mail *mail);
+void vb_local_peers_take_mail(struct vb_local_peers *peers, uint32_t kind, const void *bytes,
+			      struct vb_mail *mail);
 /*
  * The same for an adapter without local peers: a peer that makes an offer is notified, and need not
  * wait.
  */
-void vb_neighbor_refuse(const struct vb_member *member, uint32_t kind, const struct vb_mail *mail);
+void vb_local_peer_refuse(const struct vb_port_member *member, uint32_t kind,
+			  const struct vb_mail *mail);
 /* Sends offers again that did not fit a mailbox. */
-void vb_neighbors_offer_again(struct vb_neighbors *neighbors);
+void vb_local_peers_offer_again(struct vb_local_peers *peers);
 /* Releases the peers that are dead and have left nothing to receive. */
-void vb_neighbors_close_gone(struct vb_neighbors *neighbors);
+void vb_local_peers_close_gone(struct vb_local_peers *peers);
 /* From now on, a connected QP uses the shared-memory link to that peer, if there is one. */
-void vb_neighbor_connect(struct vb_neighbors *neighbors, uint32_t number, struct vb_qp *qp);
+void vb_local_peer_connect(struct vb_local_peers *peers, uint32_t number, struct vb_qp *qp);
 /* Whether no process of this user has that number. */
-bool vb_neighbor_is_nobody(const struct vb_neighbors *neighbors, uint32_t number);
+bool vb_local_peer_is_nobody(const struct vb_local_peers *peers, uint32_t number);
 /* Describes for a person why a QP takes its path. */
-const char *vb_neighbor_describe(const struct vb_neighbors *neighbors, uint32_t number);
+const char *vb_local_peer_describe(const struct vb_local_peers *peers, uint32_t number);
 
 /* --- packets ---------------------------------------------------------------------------------- */
 
 /*
  * Receives up to `capacity` packets from the shared-memory links; they lie in the rings until
- * vb_neighbors_release().
+ * vb_local_peers_release().
  */
-uint32_t vb_neighbors_receive(struct vb_neighbors *neighbors, struct vb_frame *frames,
-			      uint32_t capacity);
-void vb_neighbors_release(struct vb_neighbors *neighbors);
+uint32_t vb_local_peers_receive(struct vb_local_peers *peers, struct vb_frame *frames,
+				uint32_t capacity);
+void vb_local_peers_release(struct vb_local_peers *peers);
 /*
  * The most packets that can be on the links at the same time. A caller that has received this many
  * in full batches has all that were there when it began.
  */
-uint32_t vb_neighbors_packets_max(const struct vb_neighbors *neighbors);
+uint32_t vb_local_peers_packets_max(const struct vb_local_peers *peers);
 
 /*
  * Puts a packet on the link to that peer. False: the packet is lost, since the peer or the packet's
  * memory is gone, or there is no room.
  */
-bool vb_neighbor_send(struct vb_neighbors *neighbors, uint32_t number, const struct vb_slot *slot);
+bool vb_local_peer_send(struct vb_local_peers *peers, uint32_t number, const struct vb_slot *slot);
 /*
  * To be called after sending, or when a QP waits for room: wakes sleeping peers, and reports the
  * available room to the engine.
  */
-void vb_neighbors_flush(struct vb_neighbors *neighbors);
-bool vb_neighbor_is_open(const struct vb_neighbors *neighbors, uint32_t number);
+void vb_local_peers_flush(struct vb_local_peers *peers);
+bool vb_local_peer_is_open(const struct vb_local_peers *peers, uint32_t number);
 
 /* --- multicast -------------------------------------------------------------------------------- */
 
 /* The first QP of our engine has joined the group, or the last one has left it. */
-void vb_neighbors_on_joined(struct vb_neighbors *neighbors, const struct vb_gid *group);
-void vb_neighbors_on_left(struct vb_neighbors *neighbors, const struct vb_gid *group);
+void vb_local_peers_on_joined(struct vb_local_peers *peers, const struct vb_gid *group);
+void vb_local_peers_on_left(struct vb_local_peers *peers, const struct vb_gid *group);
 /*
  * Sends copies of what then goes to the group by the wire to local peers in the group, possibly to
  * us. A peer without room gets the one from the wire.
  */
-void vb_neighbors_send_copies(struct vb_neighbors *neighbors, const struct vb_slot *slot);
+void vb_local_peers_send_copies(struct vb_local_peers *peers, const struct vb_slot *slot);
 /*
  * A multicast packet came by the wire. If a local peer sent it with which we have no link, we make
  * it an offer.
  */
-void vb_neighbors_meet_sender(struct vb_neighbors *neighbors, const struct vb_frame *frame);
+void vb_local_peers_request_link_to_sender(struct vb_local_peers *peers,
+					   const struct vb_frame *frame);
 
 /* --- shared-memory links ---------------------------------------------------------------------- */
 
 /* The number of a link: the peer's number plus 1. */
-static inline uint32_t vb_neighbor_shm_link(uint32_t number)
+static inline uint32_t vb_local_peer_shm_link(uint32_t number)
 {
 	return number + 1;
 }
 
-static inline uint32_t vb_neighbor_of_shm_link(uint32_t shm_link)
+static inline uint32_t vb_local_peer_of_shm_link(uint32_t shm_link)
 {
 	return shm_link - 1;
 }
@@ -129,15 +132,15 @@ static inline uint32_t vb_neighbor_of_shm_link(uint32_t shm_link)
 /* --- sleeping --------------------------------------------------------------------------------- */
 
 /* Readable when a local peer has woken us. */
-int vb_neighbors_fd(const struct vb_neighbors *neighbors);
-void vb_neighbors_take_wake(struct vb_neighbors *neighbors);
+int vb_local_peers_fd(const struct vb_local_peers *peers);
+void vb_local_peers_take_wake(struct vb_local_peers *peers);
 
 /*
  * A thread is about to sleep on that descriptor. False: there is work, and it must not sleep. Each
  * call needs its end.
  */
-bool vb_neighbors_begin_sleep(struct vb_neighbors *neighbors);
-void vb_neighbors_end_sleep(struct vb_neighbors *neighbors);
+bool vb_local_peers_begin_sleep(struct vb_local_peers *peers);
+void vb_local_peers_end_sleep(struct vb_local_peers *peers);
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
@@ -146,36 +149,36 @@ void vb_neighbors_end_sleep(struct vb_neighbors *neighbors);
  * converted to one (host/conversion.h), local peers may also map it. Returns its number among our
  * segments, or 0.
  */
-uint32_t vb_neighbors_share(struct vb_neighbors *neighbors, uint64_t address, uint64_t length,
-			    bool may_convert);
+uint32_t vb_local_peers_share(struct vb_local_peers *peers, uint64_t address, uint64_t length,
+			      bool may_convert);
 /* To be called when no row names that segment any more. The number may be 0. */
-void vb_neighbors_unshare(struct vb_neighbors *neighbors, uint32_t segment);
+void vb_local_peers_unshare(struct vb_local_peers *peers, uint32_t segment);
 
 /*
  * Asks for segments that a request needs and that we do not have. True: it is time to look into the
  * mail for those that were asked for.
  */
-bool vb_neighbors_ask_for_segments(struct vb_neighbors *neighbors);
-/* Whether vb_neighbors_ask_for_segments() should be called again soon. */
-bool vb_neighbors_has_wanted_segments(const struct vb_neighbors *neighbors);
+bool vb_local_peers_ask_for_segments(struct vb_local_peers *peers);
+/* Whether vb_local_peers_ask_for_segments() should be called again soon. */
+bool vb_local_peers_has_wanted_segments(const struct vb_local_peers *peers);
 
 /* From now on no peer accesses our memory, until it is opened again. */
-void vb_neighbors_close_memory(struct vb_neighbors *neighbors);
-void vb_neighbors_open_memory(struct vb_neighbors *neighbors);
+void vb_local_peers_close_memory(struct vb_local_peers *peers);
+void vb_local_peers_open_memory(struct vb_local_peers *peers);
 /*
  * To be called while the memory is closed: rows no longer name conversions that overlap the range.
  */
-void vb_neighbors_unshare_conversions(struct vb_neighbors *neighbors, uint64_t address,
-				      uint64_t length);
+void vb_local_peers_unshare_conversions(struct vb_local_peers *peers, uint64_t address,
+					uint64_t length);
 
 /* To be called after a row was closed: returns when no peer acts on the row's earlier content. */
-void vb_neighbors_await(struct vb_neighbors *neighbors);
+void vb_local_peers_await(struct vb_local_peers *peers);
 
 /*
  * An access that does not end immediately. This is the same wait in steps, between which the caller
  * may release the engine.
  */
-struct vb_neighbor_access {
+struct vb_local_peer_access {
 	uint32_t number; /* the peer that accesses … */
 	uint64_t ring; /* … the ring of that peer that announced it … */
 	uint32_t busy; /* … and the word there */
@@ -187,18 +190,18 @@ struct vb_neighbor_access {
  * Finds any access that may act on a row's earlier content; false if there is none. After waiting
  * for it, the caller must look for others again.
  */
-bool vb_neighbors_find_access(struct vb_neighbors *neighbors,
-			      struct vb_neighbor_access *access_out);
-bool vb_neighbors_poll_access(struct vb_neighbors *neighbors, struct vb_neighbor_access *access);
+bool vb_local_peers_find_access(struct vb_local_peers *peers,
+				struct vb_local_peer_access *access_out);
+bool vb_local_peers_poll_access(struct vb_local_peers *peers, struct vb_local_peer_access *access);
 
 /* Numbers of packets since the beginning. */
-struct vb_neighbor_counts {
+struct vb_local_peer_counts {
 	uint64_t sent;
 	uint64_t received;
 	uint64_t lost;
 	uint64_t wakes;
 };
 
-const struct vb_neighbor_counts *vb_neighbor_counts(const struct vb_neighbors *neighbors);
+const struct vb_local_peer_counts *vb_local_peer_counts(const struct vb_local_peers *peers);
 
 #endif

@@ -47,12 +47,12 @@ static void expect_each_once(const char *address, const char *remote, const char
 	end_reader(far);
 }
 
-TEST(every_member_gets_each_datagram_once_and_neighbors_by_shared_memory)
+TEST(every_member_gets_each_datagram_once_and_local_peers_by_shared_memory)
 {
 	expect_each_once("10.9.0.1", "10.9.0.2", "239.1.2.3");
 }
 
-TEST(every_member_gets_each_datagram_once_and_neighbors_by_shared_memory_over_ipv6)
+TEST(every_member_gets_each_datagram_once_and_local_peers_by_shared_memory_over_ipv6)
 {
 	expect_each_once("fe80::1", "fe80::2", "ff12::123");
 }
@@ -80,7 +80,7 @@ TEST(a_sender_that_wants_packets_reaches_members_by_them)
 	end_reader(packets);
 }
 
-TEST(neighbors_on_another_interface_or_in_another_group_get_nothing)
+TEST(local_peers_on_another_interface_or_in_another_group_get_nothing)
 {
 	struct place here = { END_A, "auto", "vb_va", "10.9.0.1", "239.1.2.3" };
 	struct place beside = { END_A, "auto", "vb_other", "10.8.0.1", "239.1.2.3" };

@@ -3,9 +3,9 @@
  * The work of a port member while it is one: it hands packets to their owners, and answers members
  * that join.
  */
-#include "host/member_priv.h"
+#include "host/port_member_priv.h"
 
-#include "host/neighbor.h"
+#include "host/local_peer.h"
 #include "link/udp.h"
 
 #include <string.h>
@@ -20,48 +20,48 @@ struct handed {
 	uint16_t ip_id;
 };
 
-uint32_t vb_member_number(const struct vb_member *member)
+uint32_t vb_port_member_number(const struct vb_port_member *member)
 {
 	return member->number;
 }
 
-uint32_t vb_member_of_qpn(vb_qpn qpn)
+uint32_t vb_port_member_of_qpn(vb_qpn qpn)
 {
-	return qpn.v >> VB_MEMBER_QPN_SHIFT;
+	return qpn.v >> VB_PORT_MEMBER_QPN_SHIFT;
 }
 
-const int *vb_member_receiver(const struct vb_member *member)
+const int *vb_port_member_receiver(const struct vb_port_member *member)
 {
 	return &member->receiver;
 }
 
-bool vb_member_has_roce_port(const struct vb_member *member)
+bool vb_port_member_has_roce_port(const struct vb_port_member *member)
 {
 	return vb_udp_receiver_port(member->receiver) == VB_ROCE_PORT;
 }
 
-bool vb_member_is_alone(const struct vb_member *member)
+bool vb_port_member_is_alone(const struct vb_port_member *member)
 {
 	(void)member;
 	return vb_receivers_count() == 1;
 }
 
-void vb_member_steer(struct vb_udp *udp, uint32_t qp1_to)
+void vb_port_member_steer(struct vb_udp *udp, uint32_t qp1_to)
 {
-	(void)!vb_udp_steer(udp, VB_MEMBER_QPN_SHIFT, VB_MEMBER_QPN_MASK, qp1_to);
+	(void)!vb_udp_steer(udp, VB_PORT_MEMBER_QPN_SHIFT, VB_PORT_MEMBER_QPN_MASK, qp1_to);
 }
 
-void vb_member_set_neighbors(struct vb_member *member, struct vb_neighbors *neighbors)
+void vb_port_member_set_local_peers(struct vb_port_member *member, struct vb_local_peers *peers)
 {
-	member->neighbors = neighbors;
+	member->peers = peers;
 }
 
-int vb_member_fd(const struct vb_member *member)
+int vb_port_member_fd(const struct vb_port_member *member)
 {
 	return vb_mail_fd(member->box);
 }
 
-const struct vb_member_counts *vb_member_counts(const struct vb_member *member)
+const struct vb_port_member_counts *vb_port_member_counts(const struct vb_port_member *member)
 {
 	return &member->counts;
 }
@@ -80,14 +80,14 @@ static uint32_t length_of(const struct vb_frame *frame)
 	return length;
 }
 
-static bool send_packets(struct vb_member *member, uint32_t to, const struct vb_frame *frames,
+static bool send_packets(struct vb_port_member *member, uint32_t to, const struct vb_frame *frames,
 			 uint32_t count)
 {
-	uint32_t kind = VB_MEMBER_PACKETS;
-	struct handed handed[VB_MEMBER_BATCH];
+	uint32_t kind = VB_PORT_MEMBER_PACKETS;
+	struct handed handed[VB_PORT_MEMBER_BATCH];
 	struct iovec parts[PARTS_MAX] = { make_iovec_of(&kind, sizeof(kind)) };
 	uint32_t part_count = 1;
-	struct vb_mail_name name = vb_member_name(&member->user, to);
+	struct vb_mail_name name = vb_port_member_name(&member->user, to);
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct vb_frame *frame = &frames[i];
@@ -104,8 +104,8 @@ static bool send_packets(struct vb_member *member, uint32_t to, const struct vb_
 	return vb_mail_send(member->box, &name, parts, part_count) == 0;
 }
 
-bool vb_member_hand_over(struct vb_member *member, uint32_t to, const struct vb_frame *frames,
-			 uint32_t count)
+bool vb_port_member_hand_over(struct vb_port_member *member, uint32_t to,
+			      const struct vb_frame *frames, uint32_t count)
 {
 	bool is_sent = send_packets(member, to, frames, count);
 
@@ -117,11 +117,11 @@ bool vb_member_hand_over(struct vb_member *member, uint32_t to, const struct vb_
 }
 
 static uint32_t load_packets(const uint8_t *next, size_t left,
-			     struct vb_frame frames[VB_MEMBER_BATCH])
+			     struct vb_frame frames[VB_PORT_MEMBER_BATCH])
 {
 	uint32_t count = 0;
 
-	while (count < VB_MEMBER_BATCH && left >= sizeof(struct handed)) {
+	while (count < VB_PORT_MEMBER_BATCH && left >= sizeof(struct handed)) {
 		struct handed handed;
 
 		memcpy(&handed, next, sizeof(handed));
@@ -141,31 +141,32 @@ static uint32_t load_packets(const uint8_t *next, size_t left,
 }
 
 /* Only one asker is remembered. One that asks meanwhile must ask again, or does without. */
-static void note_asker(struct vb_member *member, const struct vb_mail *mail)
+static void note_asker(struct vb_port_member *member, const struct vb_mail *mail)
 {
 	member->asker = mail->link;
 	member->is_asked = true;
 }
 
-bool vb_member_is_asked(const struct vb_member *member)
+bool vb_port_member_is_asked(const struct vb_port_member *member)
 {
 	return member->is_asked;
 }
 
-void vb_member_answer_state(struct vb_member *member, const char *text, uint32_t length)
+void vb_port_member_answer_state(struct vb_port_member *member, const char *text, uint32_t length)
 {
-	struct vb_member_state head = { VB_MEMBER_STATE, member->number };
+	struct vb_port_member_state head = { VB_PORT_MEMBER_STATE, member->number };
 	struct iovec parts[] = { { &head, sizeof(head) }, { (void *)(uintptr_t)text, length } };
 
 	member->is_asked = false;
 	(void)vb_mail_answer(member->box, member->asker, parts, 2, NULL, 0);
 }
 
-uint32_t vb_member_take(struct vb_member *member, struct vb_frame frames[VB_MEMBER_BATCH])
+uint32_t vb_port_member_take(struct vb_port_member *member,
+			     struct vb_frame frames[VB_PORT_MEMBER_BATCH])
 {
 	struct vb_mail mail;
 
-	vb_member_give_more(member);
+	vb_port_member_give_more(member);
 	for (uint32_t i = 0; i < MESSAGES_AT_ONCE; i++) {
 		uint32_t kind = 0;
 		uint32_t count = 0;
@@ -174,19 +175,19 @@ uint32_t vb_member_take(struct vb_member *member, struct vb_frame frames[VB_MEMB
 			break;
 		if (mail.length >= sizeof(kind))
 			memcpy(&kind, member->message, sizeof(kind));
-		if (kind == VB_MEMBER_PACKETS)
+		if (kind == VB_PORT_MEMBER_PACKETS)
 			count = load_packets(member->message + sizeof(kind),
 					     mail.length - sizeof(kind), frames);
-		else if (kind == VB_MEMBER_ASKS)
-			vb_member_answer(member, &mail);
-		else if (kind == VB_MEMBER_SOCKETS)
-			(void)vb_member_take_sockets(member->message, &mail);
-		else if (kind == VB_MEMBER_ASKS_STATE)
+		else if (kind == VB_PORT_MEMBER_ASKS)
+			vb_port_member_answer(member, &mail);
+		else if (kind == VB_PORT_MEMBER_SOCKETS)
+			(void)vb_port_member_take_sockets(member->message, &mail);
+		else if (kind == VB_PORT_MEMBER_ASKS_STATE)
 			note_asker(member, &mail);
-		else if (member->neighbors)
-			vb_neighbors_take_mail(member->neighbors, kind, member->message, &mail);
+		else if (member->peers)
+			vb_local_peers_take_mail(member->peers, kind, member->message, &mail);
 		else
-			vb_neighbor_refuse(member, kind, &mail);
+			vb_local_peer_refuse(member, kind, &mail);
 		vb_mail_close_fds(&mail);
 		member->counts.taken += count;
 		if (count)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The exchange of receiving sockets between port members. */
-#include "host/member_priv.h"
+#include "host/port_member_priv.h"
 
 #include "host/clock.h"
 #include "host/guid.h"
@@ -10,8 +10,8 @@
 
 #define GIVE_AGAIN_NS 1000000u
 
-static void send_sockets(const struct vb_member *member, uint64_t link,
-			 const struct vb_member_sockets *sockets, const int *fds)
+static void send_sockets(const struct vb_port_member *member, uint64_t link,
+			 const struct vb_port_member_sockets *sockets, const int *fds)
 {
 	struct iovec part = { (void *)(uintptr_t)sockets, sizeof(*sockets) };
 
@@ -19,10 +19,11 @@ static void send_sockets(const struct vb_member *member, uint64_t link,
 	(void)vb_mail_answer(member->box, link, &part, 1, fds, sockets->count);
 }
 
-static void send_those_missing(const struct vb_member *member, uint64_t link,
+static void send_those_missing(const struct vb_port_member *member, uint64_t link,
 			       const struct vb_receivers_set *has)
 {
-	struct vb_member_sockets sockets = { .kind = VB_MEMBER_SOCKETS, .guid = vb_guid() };
+	struct vb_port_member_sockets sockets = { .kind = VB_PORT_MEMBER_SOCKETS,
+						  .guid = vb_guid() };
 	struct vb_receivers_set held = vb_receivers_held();
 	int fds[VB_MAIL_FDS_MAX];
 
@@ -40,9 +41,9 @@ static void send_those_missing(const struct vb_member *member, uint64_t link,
 	send_sockets(member, link, &sockets, fds);
 }
 
-void vb_member_answer(const struct vb_member *member, const struct vb_mail *ask)
+void vb_port_member_answer(const struct vb_port_member *member, const struct vb_mail *ask)
 {
-	struct vb_member_asks asks;
+	struct vb_port_member_asks asks;
 
 	if (ask->length != sizeof(asks))
 		return;
@@ -52,9 +53,9 @@ void vb_member_answer(const struct vb_member *member, const struct vb_mail *ask)
 	vb_receivers_unlock();
 }
 
-bool vb_member_take_sockets(const void *bytes, struct vb_mail *mail)
+bool vb_port_member_take_sockets(const void *bytes, struct vb_mail *mail)
 {
-	struct vb_member_sockets sockets;
+	struct vb_port_member_sockets sockets;
 
 	if (mail->length != sizeof(sockets))
 		return false;
@@ -68,40 +69,40 @@ bool vb_member_take_sockets(const void *bytes, struct vb_mail *mail)
 }
 
 /* False if the other member's mailbox is full. */
-static bool give_to(const struct vb_member *member, uint32_t to)
+static bool give_to(const struct vb_port_member *member, uint32_t to)
 {
-	struct vb_member_sockets sockets = {
-		.kind = VB_MEMBER_SOCKETS,
+	struct vb_port_member_sockets sockets = {
+		.kind = VB_PORT_MEMBER_SOCKETS,
 		.count = 1,
 		.guid = vb_guid(),
 		.numbers = { (uint8_t)member->number },
 	};
 	struct iovec part = { &sockets, sizeof(sockets) };
-	struct vb_mail_name name = vb_member_name(&member->user, to);
+	struct vb_mail_name name = vb_port_member_name(&member->user, to);
 
 	return !vb_mail_is_listed(member->box, &name) ||
 	       vb_mail_send_fds(member->box, &name, &part, &member->receiver, 1) != -EAGAIN;
 }
 
-void vb_member_give_to_all(struct vb_member *member)
+void vb_port_member_give_to_all(struct vb_port_member *member)
 {
-	for (uint32_t i = 0; i < VB_MEMBER_COUNT; i++)
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++)
 		if (i != member->number && !give_to(member, i))
 			vb_receivers_set_add(&member->ungiven, i);
 	member->next_ungiven = 0;
 }
 
-void vb_member_give_more(struct vb_member *member)
+void vb_port_member_give_more(struct vb_port_member *member)
 {
 	uint64_t now_ns;
 
-	if (member->next_ungiven == VB_MEMBER_COUNT)
+	if (member->next_ungiven == VB_PORT_MEMBER_COUNT)
 		return;
 	now_ns = vb_clock_now();
 	if (now_ns < member->give_ns)
 		return;
 	member->give_ns = now_ns + GIVE_AGAIN_NS;
-	while (member->next_ungiven < VB_MEMBER_COUNT) {
+	while (member->next_ungiven < VB_PORT_MEMBER_COUNT) {
 		if (vb_receivers_set_has(&member->ungiven, member->next_ungiven) &&
 		    !give_to(member, member->next_ungiven))
 			return;

@@ -7,7 +7,7 @@
 #include "support_link.h"
 
 #include "base/bytes.h"
-#include "host/member_priv.h"
+#include "host/port_member_priv.h"
 #include "host/name_lock.h"
 #include "wire/flow.h"
 
@@ -46,32 +46,32 @@ static void tell(int fd, struct report report)
 /* Acts like an adapter: takes what comes to its socket and its mailbox. */
 static void be_member(int reports, int end)
 {
-	struct vb_member *member;
-	struct vb_frame frames[VB_MEMBER_BATCH];
+	struct vb_port_member *member;
+	struct vb_frame frames[VB_PORT_MEMBER_BATCH];
 	struct vb_udp *udp;
 
-	MUST(vb_member_join(0, &member));
-	udp = open_link((struct vb_udp_config){ .receiver = vb_member_receiver(member) });
-	MUST(vb_udp_steer(udp, VB_MEMBER_QPN_SHIFT, 0xff, 0));
-	tell(reports, (struct report){ vb_member_number(member), 0 });
+	MUST(vb_port_member_join(0, &member));
+	udp = open_link((struct vb_udp_config){ .receiver = vb_port_member_receiver(member) });
+	MUST(vb_udp_steer(udp, VB_PORT_MEMBER_QPN_SHIFT, 0xff, 0));
+	tell(reports, (struct report){ vb_port_member_number(member), 0 });
 	for (;;) {
 		struct vb_udp_datagram datagram;
 		struct pollfd fds[] = { { .fd = end, .events = POLLIN },
 					{ .fd = vb_udp_fd(udp), .events = POLLIN },
-					{ .fd = vb_member_fd(member), .events = POLLIN } };
+					{ .fd = vb_port_member_fd(member), .events = POLLIN } };
 
 		poll(fds, 3, -1);
 		if (fds[0].revents)
 			break;
-		EXPECT_EQ(vb_member_take(member, frames), 0);
+		EXPECT_EQ(vb_port_member_take(member, frames), 0);
 		if (!vb_udp_receive(udp, &datagram, 1))
 			continue;
-		vb_member_drop_tail(member);
+		vb_port_member_drop_tail(member);
 		tell(reports,
-		     (struct report){ vb_member_number(member), load24(datagram.data + 5) });
+		     (struct report){ vb_port_member_number(member), load24(datagram.data + 5) });
 	}
 	vb_udp_close(udp);
-	vb_member_leave(member);
+	vb_port_member_leave(member);
 }
 
 static struct report await_report(struct group *group)
@@ -135,7 +135,7 @@ static void send_to(struct group *group, uint32_t qpn)
  */
 static void gets_its_own(struct group *group, const struct process *process)
 {
-	uint32_t qpn = process->number << VB_MEMBER_QPN_SHIFT | 77;
+	uint32_t qpn = process->number << VB_PORT_MEMBER_QPN_SHIFT | 77;
 	struct report report;
 
 	send_to(group, qpn);
@@ -221,7 +221,7 @@ TEST(what_a_killed_member_left_unread_does_not_come_to_its_successor)
 	start_member(group, killed);
 	kill(killed->pid, SIGSTOP);
 	for (uint32_t i = 0; i < WHOLE_QUEUE; i++)
-		send_to(group, killed->number << VB_MEMBER_QPN_SHIFT | 5);
+		send_to(group, killed->number << VB_PORT_MEMBER_QPN_SHIFT | 5);
 	end_member(killed, true);
 	start_member(group, killed);
 	each_gets_its_own(group);
@@ -282,7 +282,7 @@ TEST(a_place_that_only_a_stopped_member_knows_is_not_taken_for_free)
 static void take_lock(void *argument)
 {
 	struct vb_mail_user user = vb_mail_user();
-	struct vb_mail_name name = vb_member_joining_name(&user);
+	struct vb_mail_name name = vb_port_member_joining_name(&user);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	EXPECT(vb_name_lock_take(&name, &user) >= 0);

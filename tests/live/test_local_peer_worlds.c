@@ -9,8 +9,8 @@
 #include "support_link.h"
 
 #include "base/prng.h"
-#include "host/member_priv.h"
-#include "host/neighbor_priv.h"
+#include "host/port_member_priv.h"
+#include "host/local_peer_priv.h"
 #include "nic/nic.h"
 
 #include <linux/futex.h>
@@ -25,8 +25,8 @@ struct station {
 	uint32_t number;
 	struct vb_nic *nic;
 	uint8_t *tables;
-	struct vb_member *member;
-	struct vb_neighbors *neighbors;
+	struct vb_port_member *member;
+	struct vb_local_peers *peers;
 	uint32_t sent[STATIONS]; /* the last that was sent to each … */
 	uint32_t received[STATIONS]; /* … and came from each */
 };
@@ -67,7 +67,7 @@ static void make_engine(struct station *station)
 static void plug_in(struct station *station)
 {
 	struct vb_mail_user user = vb_mail_user();
-	struct vb_mail_name name = vb_member_name(&user, station->number);
+	struct vb_mail_name name = vb_port_member_name(&user, station->number);
 
 	station->member = calloc(1, sizeof(*station->member));
 	EXPECT(station->member);
@@ -75,12 +75,12 @@ static void plug_in(struct station *station)
 	station->member->user = user;
 	station->member->box = vb_mail_open(&user, VB_MAIL_LINKS);
 	EXPECT(vb_mail_claim(station->member->box, &name));
-	EXPECT_EQ(vb_neighbors_plug_in(station->neighbors, station->member), VB_OK);
+	EXPECT_EQ(vb_local_peers_plug_in(station->peers, station->member), VB_OK);
 }
 
 static void unplug(struct station *station)
 {
-	vb_neighbors_unplug(station->neighbors);
+	vb_local_peers_unplug(station->peers);
 	vb_mail_close(station->member->box);
 	free(station->member);
 }
@@ -89,14 +89,14 @@ static void begin_station(struct station *station, uint32_t number)
 {
 	station->number = number;
 	make_engine(station);
-	EXPECT_EQ(vb_neighbors_create(station->nic, 0, &station->neighbors), VB_OK);
+	EXPECT_EQ(vb_local_peers_create(station->nic, 0, &station->peers), VB_OK);
 	plug_in(station);
 }
 
 static void end_station(struct station *station)
 {
 	unplug(station);
-	vb_neighbors_destroy(station->neighbors);
+	vb_local_peers_destroy(station->peers);
 	EXPECT_EQ(vb_nic_destroy(station->nic), VB_OK);
 	munmap(station->tables, tables_size());
 }
@@ -106,8 +106,8 @@ static void end_station(struct station *station)
 static void meet(struct station *station, uint32_t number)
 {
 	if (vb_prng_below(&prng, 2)) /* time has passed */
-		station->neighbors->table[number].asked_ns = 0;
-	(void)vb_neighbor_meet(station->neighbors, number);
+		station->peers->table[number].asked_ns = 0;
+	(void)vb_local_peer_request_link(station->peers, number);
 }
 
 static bool take_mail(struct station *station)
@@ -119,7 +119,7 @@ static bool take_mail(struct station *station)
 	if (!vb_mail_receive(station->member->box, bytes, sizeof(bytes), &mail))
 		return false;
 	memcpy(&kind, bytes, sizeof(kind));
-	vb_neighbors_take_mail(station->neighbors, kind, bytes, &mail);
+	vb_local_peers_take_mail(station->peers, kind, bytes, &mail);
 	vb_mail_close_fds(&mail);
 	return true;
 }
@@ -131,8 +131,8 @@ static bool send_to(struct station *station, uint32_t to)
 
 	slot = (struct vb_slot){ .head_length = PACKET, .length = PACKET };
 	memcpy(slot.head, &note, sizeof(note));
-	if (!vb_neighbor_is_open(station->neighbors, to) ||
-	    !vb_neighbor_send(station->neighbors, to, &slot))
+	if (!vb_local_peer_is_open(station->peers, to) ||
+	    !vb_local_peer_send(station->peers, to, &slot))
 		return false;
 	station->sent[to]++;
 	return true;
@@ -154,11 +154,11 @@ static void expect_note(struct station *station, const struct vb_frame *frame)
 static bool receive(struct station *station)
 {
 	struct vb_frame frames[FRAMES];
-	uint32_t count = vb_neighbors_receive(station->neighbors, frames, FRAMES);
+	uint32_t count = vb_local_peers_receive(station->peers, frames, FRAMES);
 
 	for (uint32_t i = 0; i < count; i++)
 		expect_note(station, &frames[i]);
-	vb_neighbors_release(station->neighbors);
+	vb_local_peers_release(station->peers);
 	return count;
 }
 
@@ -174,7 +174,7 @@ static void lose_descriptors(struct station *station)
  */
 static void die_and_come_again(struct station *station)
 {
-	_Atomic uint32_t *mark = (void *)&station->neighbors->block->head.mark;
+	_Atomic uint32_t *mark = (void *)&station->peers->block->head.mark;
 
 	atomic_store(mark, FUTEX_OWNER_DIED);
 	end_station(station);
@@ -196,15 +196,15 @@ static void step(void)
 		break;
 	case 2:
 	case 3:
-		vb_neighbors_close_gone(station->neighbors);
+		vb_local_peers_close_gone(station->peers);
 		break;
 	case 4:
-		vb_neighbors_offer_again(station->neighbors);
+		vb_local_peers_offer_again(station->peers);
 		break;
 	case 5:
 	case 6:
-		(void)vb_neighbors_begin_sleep(station->neighbors);
-		vb_neighbors_end_sleep(station->neighbors);
+		(void)vb_local_peers_begin_sleep(station->peers);
+		vb_local_peers_end_sleep(station->peers);
 		break;
 	case 7 ... 11:
 		meet(station, other);
@@ -217,7 +217,7 @@ static void step(void)
 		break;
 	default:
 		(void)send_to(station, other);
-		vb_neighbors_flush(station->neighbors);
+		vb_local_peers_flush(station->peers);
 	}
 }
 
@@ -243,8 +243,8 @@ static void come_to_rest(void)
 
 			if (i / STATIONS == i % STATIONS)
 				continue;
-			station->neighbors->table[i % STATIONS].asked_ns = 0;
-			(void)vb_neighbor_meet(station->neighbors, i % STATIONS);
+			station->peers->table[i % STATIONS].asked_ns = 0;
+			(void)vb_local_peer_request_link(station->peers, i % STATIONS);
 		}
 		while (look_at_all())
 			;
@@ -255,15 +255,14 @@ static void expect_all_have_met(void)
 {
 	for (uint32_t i = 0; i < STATIONS; i++)
 		for (uint32_t k = 0; k < STATIONS; k++) {
-			const struct vb_neighbor *near = &stations[i].neighbors->table[k];
-			const struct vb_neighbor *far = &stations[k].neighbors->table[i];
+			const struct vb_local_peer *near = &stations[i].peers->table[k];
+			const struct vb_local_peer *far = &stations[k].peers->table[i];
 
 			if (i == k)
 				continue;
-			EXPECT_EQ(near->state, VB_NEIGHBOR_OPEN);
+			EXPECT_EQ(near->state, VB_LOCAL_PEER_OPEN);
 			EXPECT_EQ(near->out_ring, far->in_ring);
-			EXPECT_EQ(near->incarnation,
-				  stations[k].neighbors->block->head.incarnation);
+			EXPECT_EQ(near->incarnation, stations[k].peers->block->head.incarnation);
 		}
 }
 
@@ -317,7 +316,7 @@ TEST(an_adapter_with_new_descriptors_offers_them_at_once)
 	for (uint32_t i = 0; i < STATIONS; i++)
 		begin_station(&stations[i], i);
 	for (uint32_t i = 0; i < STATIONS; i++)
-		(void)vb_neighbor_meet(stations[i].neighbors, (i + 1) % STATIONS);
+		(void)vb_local_peer_request_link(stations[i].peers, (i + 1) % STATIONS);
 	while (look_at_all())
 		;
 	expect_all_have_met();

@@ -21,7 +21,7 @@
 #define WARMUP 1000u
 #define ROUNDS 20000u
 /* Rounds between two reads of the clock: a round is hardly longer than a read. */
-#define AT_ONCE 50u
+#define ROUND_BATCH 50u
 
 /* One word for each process, in a cache line of its own. */
 static struct shared {
@@ -76,19 +76,19 @@ static void take_turn(bool is_word, int self, uint32_t turn)
 
 static double measure(bool is_word)
 {
-	static double half_us[ROUNDS / AT_ONCE];
+	static double half_us[ROUNDS / ROUND_BATCH];
 	uint32_t turn = 0;
 
 	while (turn < WARMUP)
 		take_turn(is_word, 0, ++turn);
-	for (uint32_t i = 0; i < ROUNDS / AT_ONCE; i++) {
+	for (uint32_t i = 0; i < ROUNDS / ROUND_BATCH; i++) {
 		uint64_t begin_ns = clock_now_ns();
 
-		for (uint32_t k = 0; k < AT_ONCE; k++)
+		for (uint32_t k = 0; k < ROUND_BATCH; k++)
 			take_turn(is_word, 0, ++turn);
-		half_us[i] = (double)(clock_now_ns() - begin_ns) / 2000.0 / AT_ONCE;
+		half_us[i] = (double)(clock_now_ns() - begin_ns) / 2000.0 / ROUND_BATCH;
 	}
-	return median(half_us, ROUNDS / AT_ONCE);
+	return median(half_us, ROUNDS / ROUND_BATCH);
 }
 
 static void answer(bool is_word)

@@ -23,7 +23,7 @@ enum {
 	MESSAGES = 32, /* in one turn */
 	UNDER_WAY = 4,
 	CHUNK = 4096,
-	AT_ONCE = 1, /* packets that are handed over together */
+	TOGETHER = 1, /* packets that are handed over together */
 	REPEATS = 15,
 };
 
@@ -223,7 +223,7 @@ static void note(const struct report *report, const char *what, struct variant v
 static void note_footprint(const struct report *report, const char *bare, const char *engine,
 			   uint32_t buffers)
 {
-	struct variant variant = { VB_WR_WRITE, 4096, AT_ONCE, buffers };
+	struct variant variant = { VB_WR_WRITE, 4096, TOGETHER, buffers };
 	struct figures figures = measure(report, &variant);
 
 	report_note(bare, figures.bare_ratio, "memcpy");
@@ -232,7 +232,7 @@ static void note_footprint(const struct report *report, const char *bare, const 
 
 void measure_bulk(struct report *report)
 {
-	struct variant variant = { VB_WR_WRITE, 4096, AT_ONCE, BUFFERS };
+	struct variant variant = { VB_WR_WRITE, 4096, TOGETHER, BUFFERS };
 	struct figures figures = measure(report, &variant);
 
 	report_note("memcpy of 1 MB", figures.memcpy_gigabytes, "GB/s");
@@ -243,9 +243,9 @@ void measure_bulk(struct report *report)
 	note(report, "1 MB RC WRITE, MTU 4096, batches of 64 packets",
 	     (struct variant){ VB_WR_WRITE, 4096, RIG_ROUND, BUFFERS });
 	note(report, "1 MB RC WRITE, MTU 1024",
-	     (struct variant){ VB_WR_WRITE, 1024, AT_ONCE, BUFFERS });
+	     (struct variant){ VB_WR_WRITE, 1024, TOGETHER, BUFFERS });
 	note(report, "1 MB RC READ, MTU 4096",
-	     (struct variant){ VB_WR_READ, 4096, AT_ONCE, BUFFERS });
+	     (struct variant){ VB_WR_READ, 4096, TOGETHER, BUFFERS });
 	note_footprint(report, "2 + 2 buffers: bare copies and CRCs",
 		       "2 + 2 buffers: 1 MB RC WRITE, MTU 4096", BUFFERS_CACHED);
 	note_footprint(report, "32 + 32 buffers: bare copies and CRCs",

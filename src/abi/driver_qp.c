@@ -130,7 +130,7 @@ int vb_abi_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 	qp->verbs.context = context; /* event delivery reads it */
 	init = init_of(attr, qp);
 	if (init.type == VB_QP_UD)
-		vb_adapter_tell_class(own->adapter); /* its receives begin with the IP header */
+		vb_adapter_report_class(own->adapter); /* its receives begin with the IP header */
 	vb_adapter_enter(own->adapter);
 	err = vb_qp_create(pd_for(attr, own->opened->spare_pd), &init, &qp->qp);
 	vb_adapter_leave(own->adapter);
@@ -482,7 +482,7 @@ int vb_abi_qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 		vb_err err;
 
 		fill_request(qp, wr, &request);
-		if (is_single && vb_adapter_write_at_once(adapter, own->qp, &request))
+		if (is_single && vb_adapter_write_now(adapter, own->qp, &request))
 			break;
 		err = vb_qp_post_send(own->qp, &request);
 		if (err) {

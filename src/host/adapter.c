@@ -261,10 +261,10 @@ void vb_adapter_init_locks(struct vb_adapter *adapter)
 /* What has arrived so far is still processed. */
 void vb_adapter_give_up_qp1(struct vb_adapter *adapter)
 {
-	uint32_t heir;
+	uint32_t successor;
 
-	if (adapter->udp && vb_port_member_find_other(adapter->member, &heir))
-		vb_port_member_steer(adapter->udp, heir);
+	if (adapter->udp && vb_port_member_find_other(adapter->member, &successor))
+		vb_port_member_steer(adapter->udp, successor);
 	if (!adapter->port)
 		return;
 	vb_qp1_release_held(adapter->qp1);

@@ -69,7 +69,7 @@ void vb_adapter_port(struct vb_adapter *adapter, struct vb_device *device_out);
 /*
  * The program wants to see the traffic class and hop limit of packets: they are 0 before this call.
  */
-void vb_adapter_tell_class(struct vb_adapter *adapter);
+void vb_adapter_report_class(struct vb_adapter *adapter);
 
 /*
  * Between these two calls the caller owns the engine. Needed for everything but nic/rings.h. Not
@@ -123,11 +123,11 @@ void vb_adapter_kick_qp(struct vb_adapter *adapter, struct vb_qp *qp);
 
 /*
  * A request is about to be posted by the thread that holds the lock of the QP's send queue. True:
- * the request is already executed and need not be posted (see vb_qp_write_at_once() in
+ * the request is already executed and need not be posted (see vb_qp_write_now() in
  * nic/peer_memory.h).
  */
-bool vb_adapter_write_at_once(struct vb_adapter *adapter, struct vb_qp *qp,
-			      const struct vb_send_request *request);
+bool vb_adapter_write_now(struct vb_adapter *adapter, struct vb_qp *qp,
+			  const struct vb_send_request *request);
 
 /* Something was posted that a peer waits for: it is sent without waiting for further packets. */
 void vb_adapter_kick_now(struct vb_adapter *adapter);

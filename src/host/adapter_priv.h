@@ -86,12 +86,12 @@ struct vb_adapter {
 	_Atomic uint64_t driven_ns; /* when a thread last drove the engine */
 	_Atomic uint64_t polled_ns; /* when the program last looked for completions */
 	/* This many further polls that find nothing do not count. */
-	_Atomic uint32_t polls_uncounted;
+	_Atomic uint32_t polls_before_sleep;
 	/*
 	 * Deferred answers wait for the program's next call, or for this many further polls that
 	 * find something. 0: none waits.
 	 */
-	_Atomic uint32_t put_off;
+	_Atomic uint32_t deferred_ack_polls;
 	_Atomic uint32_t idle_polls; /* in a row, that moved nothing */
 	_Atomic uint32_t posts_in_a_row; /* since a poll last found no completion */
 	_Atomic uint32_t posts_at_poll; /* what posts_in_row was at the last poll */
@@ -138,7 +138,7 @@ bool vb_adapter_glance(struct vb_adapter *adapter);
 void vb_adapter_move_packets(struct vb_adapter *adapter);
 
 /* As the owner: sends what the last poll deferred to the program's next call. */
-void vb_adapter_send_put_off(struct vb_adapter *adapter);
+void vb_adapter_send_deferred_acks(struct vb_adapter *adapter);
 
 /*
  * As the owner, before sleeping on the sockets: local peers wake us from now on. False: there is

@@ -25,7 +25,7 @@
 #include <sys/stat.h>
 
 #define TOTAL_MAX (64u << 20) /* bytes of a process: bounds what can go wrong or take long */
-#define PARTS_AT_ONCE 16u
+#define PART_BATCH 16u
 /* In a row. A program for which conversion never works must not pay for each region. */
 #define REFUSALS_MAX 256u
 
@@ -172,7 +172,7 @@ static int fd_of(const struct vb_conversion *conversion)
 }
 
 struct parts {
-	struct vb_mapping list[PARTS_AT_ONCE]; /* without their texts */
+	struct vb_mapping list[PART_BATCH]; /* without their texts */
 	uint32_t count;
 	bool are_known; /* else the kernel has not listed them */
 	bool has_requests; /* the kernel may be executing some of them */
@@ -192,7 +192,7 @@ static void find_parts(const struct vb_conversion *conversion, uint64_t from, st
 	while (vb_mapping_list_next(&list, &mapping)) {
 		parts->has_requests |= vb_conversion_is_request_queue(&mapping);
 		if (mapping.begin >= from && mapping.inode == conversion->inode &&
-		    mapping.device == conversion->device && parts->count < PARTS_AT_ONCE)
+		    mapping.device == conversion->device && parts->count < PART_BATCH)
 			parts->list[parts->count++] = mapping;
 	}
 	vb_mapping_list_close(&list);
@@ -243,7 +243,7 @@ static bool undo(struct vb_conversion *conversion, bool is_quiet, enum way way)
 			is_undone &= undo_part(fd, &parts.list[i],
 					       may_replace && !parts.has_requests, way);
 		}
-	} while (parts.count == PARTS_AT_ONCE);
+	} while (parts.count == PART_BATCH);
 	restore_signals(mask);
 	conversion->is_shared = false;
 	return is_undone;
@@ -385,7 +385,7 @@ static void empty_parts(const struct vb_conversion *conversion, uint64_t address
 			end = end - address < length ? end : address + length;
 			(void)vb_conversion_empty(begin, end);
 		}
-	} while (parts.count == PARTS_AT_ONCE);
+	} while (parts.count == PART_BATCH);
 }
 
 /*

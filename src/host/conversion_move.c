@@ -16,7 +16,7 @@
 
 #define CHUNK (4u << 20) /* bytes */
 #define COPY_CHUNK (1u << 20) /* where bytes are copied through other memory */
-#define PAGES_AT_ONCE 512u
+#define PAGE_BATCH 512u
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -38,8 +38,7 @@ static bool map(uint64_t address, uint64_t length, long protection, long flags, 
 /* --- there --- */
 
 /* Finds the pages that are more than untouched zeros: bits 62 and 63, in memory or swapped out. */
-static bool read_pagemap(int pagemap, uint64_t address, uint32_t count,
-			 uint64_t words[PAGES_AT_ONCE])
+static bool read_pagemap(int pagemap, uint64_t address, uint32_t count, uint64_t words[PAGE_BATCH])
 {
 	uint64_t at = address / vb_conversion_page_size() * sizeof(words[0]);
 	long wanted = (long)(count * sizeof(words[0]));
@@ -61,10 +60,10 @@ static bool write_out(int fd, uint64_t address, uint64_t length, uint64_t offset
 	return true;
 }
 
-/* Copies up to PAGES_AT_ONCE pages into the file. */
+/* Copies up to PAGE_BATCH pages into the file. */
 static bool copy_pages(int fd, int pagemap, uint64_t address, uint64_t length, uint64_t offset)
 {
-	uint64_t words[PAGES_AT_ONCE];
+	uint64_t words[PAGE_BATCH];
 	uint64_t size = vb_conversion_page_size();
 	uint32_t count = (uint32_t)(length / size);
 
@@ -84,7 +83,7 @@ static bool copy_pages(int fd, int pagemap, uint64_t address, uint64_t length, u
 
 static bool copy_chunk(int fd, int pagemap, uint64_t address, uint64_t length, uint64_t offset)
 {
-	uint64_t portion = PAGES_AT_ONCE * vb_conversion_page_size();
+	uint64_t portion = PAGE_BATCH * vb_conversion_page_size();
 
 	for (uint64_t done = 0; done < length; done += portion)
 		if (!copy_pages(fd, pagemap, address + done, least(portion, length - done),

@@ -10,7 +10,7 @@
 #include "base/crc.h"
 #include "host/guard_priv.h"
 #include "host/signals_priv.h"
-#include "host/touch_priv.h"
+#include "host/faultable_copy.h"
 
 #include <string.h>
 
@@ -62,16 +62,16 @@ bool vb_dma_read(void *to, vb_dma_addr from, size_t length)
 	vb_guard_expect_fault();
 	if (length > VB_TOUCH_MAX)
 		return read_long(to, from, length);
-	return vb_touch_read(to, pointer(from), length);
+	return vb_faultable_read(to, pointer(from), length);
 }
 
 bool vb_dma_write(vb_dma_addr to, const void *from, size_t length)
 {
 	vb_guard_expect_fault();
 	if (length <= VB_TOUCH_MAX)
-		return vb_touch_write(pointer(to), from, length);
-	if (vb_touch_can_write_long(pointer(to), length))
-		return vb_touch_write_long(pointer(to), from, length);
+		return vb_faultable_write(pointer(to), from, length);
+	if (vb_faultable_can_write_long(pointer(to), length))
+		return vb_faultable_write_long(pointer(to), from, length);
 	return write_long(to, from, length);
 }
 

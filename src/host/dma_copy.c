@@ -7,16 +7,16 @@
 
 #include "host/guard_priv.h"
 #include "host/signals_priv.h"
-#include "host/touch_priv.h"
+#include "host/faultable_copy.h"
 
 bool vb_dma_can_copy(vb_dma_addr to, size_t length)
 {
-	return vb_touch_can_write_long((const uint8_t *)(uintptr_t)to, length);
+	return vb_faultable_can_write_long((const uint8_t *)(uintptr_t)to, length);
 }
 
 bool vb_dma_copy(vb_dma_addr to, vb_dma_addr from, size_t length)
 {
 	vb_guard_expect_fault();
-	return vb_touch_copy_long((uint8_t *)(uintptr_t)to, (const uint8_t *)(uintptr_t)from,
-				  length);
+	return vb_faultable_copy_long((uint8_t *)(uintptr_t)to, (const uint8_t *)(uintptr_t)from,
+				      length);
 }

@@ -21,9 +21,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define EVENTS_AT_ONCE 32u
-#define TURNS_AT_ONCE 16u
-#define POSTS_AT_ONCE 8u /* in a row: up to this many are sent one by one */
+#define EVENT_BATCH 32u
+#define TURN_BATCH 16u
+#define SINGLE_POSTS_MAX 8u /* in a row: up to this many are sent one by one */
 #define POSTS_TOGETHER 32u
 #define IDLE_POLLS_MAX 128u
 #define REST_NS 1000000u
@@ -35,14 +35,14 @@
 
 VB_COLD static void report_events(struct vb_adapter *adapter)
 {
-	struct vb_event events[EVENTS_AT_ONCE];
+	struct vb_event events[EVENT_BATCH];
 	uint32_t count;
 
 	do {
-		count = vb_nic_take_events(adapter->nic, events, EVENTS_AT_ONCE);
+		count = vb_nic_take_events(adapter->nic, events, EVENT_BATCH);
 		for (uint32_t i = 0; i < count; i++)
 			adapter->init.on_event(adapter->init.owner, &events[i]);
-	} while (count == EVENTS_AT_ONCE);
+	} while (count == EVENT_BATCH);
 }
 
 /* For the owner, before it drives. */
@@ -85,7 +85,7 @@ static uint64_t finish_turns(struct vb_adapter *adapter, bool has_moved, bool ha
 }
 
 /*
- * Takes up to TURNS_AT_ONCE turns and returns how many moved something. `leaves_rest`: leaves the
+ * Takes up to TURN_BATCH turns and returns how many moved something. `leaves_rest`: leaves the
  * rest to a thread that polls, which may be waiting for us.
  */
 static uint32_t take_turns(struct vb_adapter *adapter, bool leaves_rest, bool *has_more)
@@ -93,11 +93,11 @@ static uint32_t take_turns(struct vb_adapter *adapter, bool leaves_rest, bool *h
 	uint32_t turns = 0;
 
 	begin_drive(adapter);
-	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
+	atomic_store_explicit(&adapter->deferred_ack_polls, 0, memory_order_relaxed);
 	do {
 		*has_more = adapter->port && vb_port_turn(adapter->port, vb_clock_now());
 		turns += *has_more;
-	} while (*has_more && turns < TURNS_AT_ONCE &&
+	} while (*has_more && turns < TURN_BATCH &&
 		 !(leaves_rest && vb_adapter_is_polled(adapter)));
 	vb_dma_end();
 	return turns;
@@ -123,7 +123,7 @@ bool vb_adapter_glance(struct vb_adapter *adapter)
 	uint64_t now_ns = begin_drive(adapter);
 	bool has_moved = false;
 
-	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
+	atomic_store_explicit(&adapter->deferred_ack_polls, 0, memory_order_relaxed);
 	if (adapter->port) {
 		has_moved = vb_port_glance(adapter->port, now_ns);
 		has_moved |= vb_port_send(adapter->port, now_ns);
@@ -140,10 +140,10 @@ bool vb_adapter_glance(struct vb_adapter *adapter)
 static void end_run_of_posts(struct vb_adapter *adapter)
 {
 	uint32_t count = atomic_load_explicit(&adapter->posts_in_a_row, memory_order_relaxed);
-	bool is_streaming = count >= POSTS_AT_ONCE && vb_nic_deadline(adapter->nic) != VB_NEVER;
+	bool is_streaming = count >= SINGLE_POSTS_MAX && vb_nic_deadline(adapter->nic) != VB_NEVER;
 
 	if (count)
-		atomic_store_explicit(&adapter->posts_in_a_row, is_streaming ? POSTS_AT_ONCE : 0,
+		atomic_store_explicit(&adapter->posts_in_a_row, is_streaming ? SINGLE_POSTS_MAX : 0,
 				      memory_order_relaxed);
 }
 
@@ -152,15 +152,16 @@ static void end_run_of_posts(struct vb_adapter *adapter)
  * for and usually posts then, and both go out together. Only ACKs wait. Never twice in a row: a
  * program that only receives must also answer.
  */
-static bool can_put_off(struct vb_adapter *adapter, const struct vb_cq *cq)
+static bool try_defer_acks(struct vb_adapter *adapter, const struct vb_cq *cq)
 {
-	bool has_put_off = atomic_load_explicit(&adapter->put_off, memory_order_relaxed);
-	bool puts_off = !has_put_off && cq && vb_cq_waiting(cq) &&
-			vb_nic_owes_mere_acks(adapter->nic);
+	bool has_deferred =
+		atomic_load_explicit(&adapter->deferred_ack_polls, memory_order_relaxed);
+	bool defers = !has_deferred && cq && vb_cq_waiting(cq) &&
+		      vb_nic_owes_mere_acks(adapter->nic);
 
-	atomic_store_explicit(&adapter->put_off, puts_off ? POLLS_BEFORE_ANSWER : 0,
+	atomic_store_explicit(&adapter->deferred_ack_polls, defers ? POLLS_BEFORE_ANSWER : 0,
 			      memory_order_relaxed);
-	return puts_off;
+	return defers;
 }
 
 /*
@@ -169,7 +170,7 @@ static bool can_put_off(struct vb_adapter *adapter, const struct vb_cq *cq)
  */
 static void note_poll(struct vb_adapter *adapter, uint64_t now_ns)
 {
-	if (!atomic_load_explicit(&adapter->polls_uncounted, memory_order_relaxed))
+	if (!atomic_load_explicit(&adapter->polls_before_sleep, memory_order_relaxed))
 		atomic_store_explicit(&adapter->polled_ns, now_ns, memory_order_relaxed);
 }
 
@@ -212,7 +213,7 @@ static uint64_t drive_polled(struct vb_adapter *adapter, const struct vb_cq *cq)
 	note_poll(adapter, now);
 	if (adapter->port) {
 		has_moved = vb_port_glance(adapter->port, now);
-		if (!can_put_off(adapter, cq)) {
+		if (!try_defer_acks(adapter, cq)) {
 			has_moved |= vb_port_send(adapter->port, now);
 			note_round(adapter, now, polls_on);
 		}
@@ -236,19 +237,20 @@ static void note_post(struct vb_adapter *adapter, uint64_t now_ns)
 
 static void note_run_of_posts(struct vb_adapter *adapter)
 {
-	if (atomic_load_explicit(&adapter->posts_in_a_row, memory_order_relaxed) >= POSTS_AT_ONCE)
+	if (atomic_load_explicit(&adapter->posts_in_a_row, memory_order_relaxed) >=
+	    SINGLE_POSTS_MAX)
 		atomic_store_explicit(&adapter->is_all_done,
 				      vb_nic_deadline(adapter->nic) == VB_NEVER,
 				      memory_order_relaxed);
 }
 
 /* A program that polls after each request and always finds its completion does not stream. */
-static void end_row_of_answers(struct vb_adapter *adapter)
+static void end_streaming_if_answered(struct vb_adapter *adapter)
 {
 	uint32_t count = atomic_load_explicit(&adapter->posts_in_a_row, memory_order_relaxed);
 	uint32_t before = atomic_load_explicit(&adapter->posts_at_poll, memory_order_relaxed);
 
-	if (count >= POSTS_AT_ONCE && count - before <= 1 &&
+	if (count >= SINGLE_POSTS_MAX && count - before <= 1 &&
 	    atomic_load_explicit(&adapter->is_all_done, memory_order_relaxed)) {
 		count = 0;
 		atomic_store_explicit(&adapter->posts_in_a_row, 0, memory_order_relaxed);
@@ -263,15 +265,15 @@ static bool needs_whole_turn(const struct vb_adapter *adapter)
 }
 
 /* The usual case of a post between processes of one host. False: the engine has more to do. */
-static bool drive_at_once(struct vb_adapter *adapter, struct vb_qp *qp, uint64_t now_ns)
+static bool drive_now(struct vb_adapter *adapter, struct vb_qp *qp, uint64_t now_ns)
 {
 	if (needs_whole_turn(adapter))
 		return false;
-	if (vb_qp_execute_at_once(qp, now_ns))
+	if (vb_qp_execute_now(qp, now_ns))
 		return true;
-	if (!adapter->port || !vb_port_send_at_once(adapter->port, qp, now_ns))
+	if (!adapter->port || !vb_port_send_now(adapter->port, qp, now_ns))
 		return false;
-	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
+	atomic_store_explicit(&adapter->deferred_ack_polls, 0, memory_order_relaxed);
 	return !vb_nic_has_work(adapter->nic);
 }
 
@@ -286,15 +288,15 @@ static uint64_t drive_posted(struct vb_adapter *adapter, struct vb_qp *qp)
 	bool has_enough = false;
 
 	note_post(adapter, now);
-	if (qp && drive_at_once(adapter, qp, now)) {
+	if (qp && drive_now(adapter, qp, now)) {
 		vb_dma_end();
 		note_run_of_posts(adapter);
 		return finish_turns(adapter, true, false);
 	}
 	if (qp)
 		vb_qp_on_doorbell(qp);
-	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
-	while (turns < TURNS_AT_ONCE && adapter->port && vb_port_send(adapter->port, now)) {
+	atomic_store_explicit(&adapter->deferred_ack_polls, 0, memory_order_relaxed);
+	while (turns < TURN_BATCH && adapter->port && vb_port_send(adapter->port, now)) {
 		turns++;
 		has_enough = vb_nic_has_moved_enough(adapter->nic);
 		/* With enough moved, the helper or the next poll does the rest. */
@@ -303,7 +305,7 @@ static uint64_t drive_posted(struct vb_adapter *adapter, struct vb_qp *qp)
 	}
 	vb_dma_end();
 	note_run_of_posts(adapter);
-	return turns ? finish_turns(adapter, true, has_enough || turns == TURNS_AT_ONCE)
+	return turns ? finish_turns(adapter, true, has_enough || turns == TURN_BATCH)
 		     : vb_adapter_drive(adapter);
 }
 
@@ -325,14 +327,14 @@ static void try_drive(struct vb_adapter *adapter, bool is_polling, const struct 
 	} while (vb_nic_is_rung(adapter->nic));
 }
 
-void vb_adapter_send_put_off(struct vb_adapter *adapter)
+void vb_adapter_send_deferred_acks(struct vb_adapter *adapter)
 {
 	uint64_t now;
 
-	if (!atomic_load_explicit(&adapter->put_off, memory_order_relaxed))
+	if (!atomic_load_explicit(&adapter->deferred_ack_polls, memory_order_relaxed))
 		return;
 	now = begin_drive(adapter);
-	atomic_store_explicit(&adapter->put_off, 0, memory_order_relaxed);
+	atomic_store_explicit(&adapter->deferred_ack_polls, 0, memory_order_relaxed);
 	if (adapter->port)
 		(void)vb_port_send(adapter->port, now);
 	vb_dma_end();
@@ -345,7 +347,7 @@ void vb_adapter_send_put_off(struct vb_adapter *adapter)
 void vb_adapter_enter(struct vb_adapter *adapter)
 {
 	vb_lock_take(&adapter->owner);
-	vb_adapter_send_put_off(adapter);
+	vb_adapter_send_deferred_acks(adapter);
 }
 
 /* Releases the engine. A thread that could not get it meanwhile has rung. */
@@ -368,24 +370,24 @@ void vb_adapter_leave(struct vb_adapter *adapter)
  */
 void vb_adapter_on_poll(struct vb_adapter *adapter)
 {
-	uint32_t left = atomic_load_explicit(&adapter->put_off, memory_order_relaxed);
+	uint32_t left = atomic_load_explicit(&adapter->deferred_ack_polls, memory_order_relaxed);
 
 	note_driven_poll(adapter);
-	end_row_of_answers(adapter);
+	end_streaming_if_answered(adapter);
 	if (!left)
 		return;
 	if (left > 1)
-		atomic_store_explicit(&adapter->put_off, left - 1, memory_order_relaxed);
+		atomic_store_explicit(&adapter->deferred_ack_polls, left - 1, memory_order_relaxed);
 	else
 		try_drive(adapter, false, NULL);
 }
 
 static void count_vain_poll(struct vb_adapter *adapter)
 {
-	uint32_t left = atomic_load_explicit(&adapter->polls_uncounted, memory_order_relaxed);
+	uint32_t left = atomic_load_explicit(&adapter->polls_before_sleep, memory_order_relaxed);
 
 	if (left)
-		atomic_store_explicit(&adapter->polls_uncounted, left - 1, memory_order_relaxed);
+		atomic_store_explicit(&adapter->polls_before_sleep, left - 1, memory_order_relaxed);
 }
 
 /*
@@ -430,7 +432,7 @@ void vb_adapter_poll(struct vb_adapter *adapter, const struct vb_cq *cq)
  */
 static bool may_wait(uint32_t posts_in_a_row)
 {
-	return posts_in_a_row > POSTS_AT_ONCE && posts_in_a_row % POSTS_TOGETHER;
+	return posts_in_a_row > SINGLE_POSTS_MAX && posts_in_a_row % POSTS_TOGETHER;
 }
 
 /* Counts a post. True if what is posted may wait. */
@@ -471,19 +473,18 @@ void vb_adapter_kick_qp(struct vb_adapter *adapter, struct vb_qp *qp)
 	release_engine(adapter, drive_posted(adapter, qp));
 }
 
-bool vb_adapter_write_at_once(struct vb_adapter *adapter, struct vb_qp *qp,
-			      const struct vb_send_request *request)
+bool vb_adapter_write_now(struct vb_adapter *adapter, struct vb_qp *qp,
+			  const struct vb_send_request *request)
 {
 	uint32_t count = atomic_load_explicit(&adapter->posts_in_a_row, memory_order_relaxed) + 1;
 	uint64_t deadline_ns = VB_NEVER;
 	uint64_t now_ns;
 	bool is_done;
 
-	if (!vb_qp_may_write_at_once(qp, request) || may_wait(count) ||
-	    !vb_lock_try(&adapter->owner))
+	if (!vb_qp_may_write_now(qp, request) || may_wait(count) || !vb_lock_try(&adapter->owner))
 		return false;
 	now_ns = begin_drive(adapter);
-	is_done = !needs_whole_turn(adapter) && vb_qp_write_at_once(qp, now_ns, request);
+	is_done = !needs_whole_turn(adapter) && vb_qp_write_now(qp, now_ns, request);
 	vb_dma_end();
 	if (is_done) {
 		atomic_store_explicit(&adapter->posts_in_a_row, count, memory_order_relaxed);
@@ -502,7 +503,7 @@ void vb_adapter_kick_now(struct vb_adapter *adapter)
 
 void vb_adapter_expect_sleep(struct vb_adapter *adapter)
 {
-	atomic_store_explicit(&adapter->polls_uncounted, LAST_POLLS, memory_order_relaxed);
+	atomic_store_explicit(&adapter->polls_before_sleep, LAST_POLLS, memory_order_relaxed);
 	/*
 	 * Pairs with the helper's second look at polled_ns, after it has announced that it pauses.
 	 */

@@ -249,7 +249,7 @@ static __attribute__((destructor)) void on_exit_of_process(void)
 		/* A helper that is about to send would be killed doing so: it gets a moment. */
 		if (adapter->is_inherited || !vb_lock_take_within(&adapter->owner, EXIT_WAITS_NS))
 			continue;
-		vb_adapter_send_put_off(adapter);
+		vb_adapter_send_deferred_acks(adapter);
 		if (vb_qp1_has_user(adapter->qp1))
 			send_farewells(adapter);
 		vb_adapter_give_up_qp1(adapter);

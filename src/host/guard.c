@@ -7,7 +7,7 @@
 #include "host/guard_priv.h"
 
 #include "host/signals_priv.h"
-#include "host/touch_priv.h"
+#include "host/faultable_copy.h"
 
 #include <ucontext.h>
 
@@ -15,11 +15,13 @@ VB_GUARD_THREAD struct vb_guard *vb_guard_innermost;
 VB_GUARD_THREAD bool vb_guard_is_untried;
 
 /*
- * The linker marks the ends of the section that touch_priv.h fills. Without the section there are
- * no rows.
+ * The linker marks the ends of the section that faultable_copy.h fills. Without the section there
+ * are no rows.
  */
-extern const struct vb_touch_row __start_vb_touches[] __attribute__((weak, visibility("hidden")));
-extern const struct vb_touch_row __stop_vb_touches[] __attribute__((weak, visibility("hidden")));
+extern const struct vb_faultable_row __start_vb_faultable[]
+	__attribute__((weak, visibility("hidden")));
+extern const struct vb_faultable_row __stop_vb_faultable[]
+	__attribute__((weak, visibility("hidden")));
 
 void vb_guard_prepare(void)
 {
@@ -60,7 +62,8 @@ static bool land(ucontext_t *context)
 {
 	greg_t *at = &context->uc_mcontext.gregs[REG_RIP];
 
-	for (const struct vb_touch_row *row = __start_vb_touches; row < __stop_vb_touches; row++) {
+	for (const struct vb_faultable_row *row = __start_vb_faultable; row < __stop_vb_faultable;
+	     row++) {
 		if (*at == (greg_t)(uintptr_t)&row->instruction + row->instruction) {
 			*at = (greg_t)(uintptr_t)&row->landing + row->landing;
 			return true;

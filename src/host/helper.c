@@ -38,7 +38,7 @@
 #define MISSES_MAX 2u
 #define START_PAUSE_NS 20000
 #define LET_GO_NS 1000000000u
-#define SPIN_AT_ONCE_NS 1000000u /* between two looks at everything */
+#define SPIN_ROUND_NS 1000000u /* between two looks at everything */
 
 VB_COLD void vb_adapter_wake_helper(const struct vb_adapter *adapter)
 {
@@ -159,7 +159,7 @@ static bool note_other_drivers(const struct vb_adapter *adapter, struct look *lo
 
 	look->rounds = rounds;
 	return has_gone_round && vb_adapter_is_polled(adapter) && !vb_nic_is_rung(adapter->nic) &&
-	       !atomic_load_explicit(&adapter->put_off, memory_order_relaxed);
+	       !atomic_load_explicit(&adapter->deferred_ack_polls, memory_order_relaxed);
 }
 
 /* Sleeps until that time, or until the alarm rings, if there is one (negative: none). */
@@ -255,7 +255,7 @@ static void spin(struct vb_adapter *adapter, struct look *look)
 			vb_spin_on_timeout(&look->spin);
 			break;
 		}
-		if (now_ns - begin_ns > SPIN_AT_ONCE_NS)
+		if (now_ns - begin_ns > SPIN_ROUND_NS)
 			break;
 	}
 	sleep_until(adapter, look, 0, -1);

@@ -3,8 +3,8 @@
  * Multicast between local peers. A multicast packet is always sent by the wire, for other hosts and
  * for peers here without a link to the sender; the kernel gives a copy to every port member on this
  * host. A peer with a link also gets a copy by the link, earlier: its engine then recognizes the
- * one from the wire (nic/copies_priv.h). So nothing depends on which peer has a link at which
- * moment.
+ * one from the wire (nic/multicast_dedup_priv.h). So nothing depends on which peer has a link at
+ * which moment.
  *
  * Groups belong to an interface, and only peers in a group get its packets. An adapter publishes
  * its groups as bits, several groups to a bit: a peer that gets a packet by mistake is not in the

@@ -55,11 +55,11 @@ struct vb_local_peer {
 };
 
 /* Precedes a packet on a shared-memory link. */
-#define VB_NO_RIDER UINT32_MAX
+#define VB_NO_PIGGYBACK_ACK UINT32_MAX
 struct vb_shm_link_head {
 	uint32_t flow_mark;
-	uint32_t rider_psn; /* struct vb_rider */
-	uint32_t rider_aeth;
+	uint32_t piggyback_psn; /* struct vb_piggyback_ack */
+	uint32_t piggyback_aeth;
 };
 
 #define VB_OWN_SEGMENTS_MAX 256

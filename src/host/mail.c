@@ -28,7 +28,7 @@
 #define BACKLOG 256 /* Other users' processes may fill it, so emptying it must be worth the look. */
 #define ACCEPTED_MAX 16u /* connections that peers made */
 #define MESSAGES_IN_A_ROW 64u /* from one connection, before others are looked at */
-#define LOOKS_AT_ONCE 64u
+#define LOOK_BATCH 64u
 #define ROUND_NS 1000000u /* spent on processes of other users … */
 #define REST_MIN_NS 10000000u /* … after which the listener rests at least this long … */
 #define REST_MAX_NS 200000000u
@@ -732,7 +732,7 @@ static bool receive_by(struct vb_mail_box *box, struct link *link, void *bytes, 
 
 bool vb_mail_receive(struct vb_mail_box *box, void *bytes, size_t size, struct vb_mail *mail)
 {
-	for (uint32_t i = 0; i < LOOKS_AT_ONCE; i++) {
+	for (uint32_t i = 0; i < LOOK_BATCH; i++) {
 		if (!box->current) {
 			box->in_a_row = 0;
 			if (!find_ready(box, &box->current))

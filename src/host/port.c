@@ -17,7 +17,7 @@
 #include "nic/nic.h"
 #include "nic/peer_memory.h"
 
-#define UNREACHABLE_AT_ONCE 16u
+#define UNREACHABLE_BATCH 16u
 /* Few packets come by way of another process: most looks are for those from the wire. */
 #define GLANCES_WITHOUT_MEMBERS 32u
 /*
@@ -309,10 +309,10 @@ static bool transmit(struct vb_port *port, uint64_t now_ns)
 	return true;
 }
 
-bool vb_port_send_at_once(struct vb_port *port, struct vb_qp *qp, uint64_t now_ns)
+bool vb_port_send_now(struct vb_port *port, struct vb_qp *qp, uint64_t now_ns)
 {
 	const struct vb_slot *slot = &port->slots[0];
-	uint32_t slot_count = vb_qp_send_at_once(qp, now_ns, port->slots);
+	uint32_t slot_count = vb_qp_send_now(qp, now_ns, port->slots);
 
 	if (!slot_count)
 		return false;
@@ -341,29 +341,29 @@ static void expire_timers(struct vb_port *port, uint64_t now_ns)
 
 VB_COLD static void take_unreachable(struct vb_port *port, uint64_t now_ns)
 {
-	struct vb_udp_address unreachable[UNREACHABLE_AT_ONCE];
+	struct vb_udp_address unreachable[UNREACHABLE_BATCH];
 	uint32_t count;
 
 	do {
-		count = vb_udp_take_unreachable(port->udp, unreachable, UNREACHABLE_AT_ONCE);
+		count = vb_udp_take_unreachable(port->udp, unreachable, UNREACHABLE_BATCH);
 		for (uint32_t i = 0; i < count; i++) {
 			struct vb_gid gid = vb_port_gid_of(&unreachable[i]);
 
 			vb_qp1_on_unreachable(port->qp1, now_ns, &gid);
 		}
-	} while (count == UNREACHABLE_AT_ONCE);
+	} while (count == UNREACHABLE_BATCH);
 }
 
-static void steer_if_heir(struct vb_port *port)
+static void steer_if_claimed(struct vb_port *port)
 {
-	if (vb_qp1_is_heir(port->qp1))
+	if (vb_qp1_take_steering_claim(port->qp1))
 		vb_port_member_steer(port->udp, vb_port_member_number(port->member));
 }
 
 VB_COLD static void look_at_qp1(struct vb_port *port, uint64_t now_ns)
 {
 	vb_qp1_receive_mail(port->qp1, now_ns);
-	steer_if_heir(port);
+	steer_if_claimed(port);
 }
 
 /*
@@ -394,7 +394,7 @@ static bool drive_qp1(struct vb_port *port, uint64_t now_ns)
 		return false;
 	vb_qp1_expire(port->qp1, now_ns);
 	count = vb_qp1_transmit(port->qp1, now_ns, port->slots, VB_PORT_BATCH);
-	steer_if_heir(port);
+	steer_if_claimed(port);
 	if (count)
 		vb_port_send_slots(port, count);
 	return count;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define PARTS_MAX 512
-#define MESSAGES_AT_ONCE 8u /* messages that bring no packets */
+#define MESSAGE_BATCH 8u /* messages that bring no packets */
 
 /* What precedes the bytes of each packet. */
 struct handed {
@@ -167,7 +167,7 @@ uint32_t vb_port_member_take(struct vb_port_member *member,
 	struct vb_mail mail;
 
 	vb_port_member_give_more(member);
-	for (uint32_t i = 0; i < MESSAGES_AT_ONCE; i++) {
+	for (uint32_t i = 0; i < MESSAGE_BATCH; i++) {
 		uint32_t kind = 0;
 		uint32_t count = 0;
 

@@ -19,7 +19,7 @@
  * MADs have no flow control, and a lost one is repeated only after seconds. This many at a time fit
  * the receive buffer of a process that is not looking just now.
  */
-#define SEND_AT_ONCE 64u
+#define SEND_BATCH 64u
 #define SEND_PAUSE_NS 500000u
 /*
  * The MADs of the host come to the member that last had them steered to itself. That member may be
@@ -29,8 +29,8 @@
 #define CLAIM_WHEN_SENDING_NS 10000000u
 #define CLAIM_WHEN_LISTENING_NS 1000000000u
 #define ID_PREFIX_BITS 8u
-#define MAILS_AT_ONCE 16u
-#define SOURCES_AT_ONCE 16u
+#define MAIL_BATCH 16u
+#define SOURCE_BATCH 16u
 #define CLAIMS_MAX 1000u
 #define CLAIM_PAUSE_NS 1000000
 
@@ -256,16 +256,16 @@ static bool is_listening(const struct vb_qp1 *qp1)
 
 static void claim(struct vb_qp1 *qp1, uint64_t now_ns)
 {
-	qp1->is_heir = true;
+	qp1->has_steering_claim = true;
 	qp1->claimed_ns = now_ns;
 }
 
-bool vb_qp1_is_heir(struct vb_qp1 *qp1)
+bool vb_qp1_take_steering_claim(struct vb_qp1 *qp1)
 {
-	bool is_heir = qp1->is_heir;
+	bool has_steering_claim = qp1->has_steering_claim;
 
-	qp1->is_heir = false;
-	return is_heir;
+	qp1->has_steering_claim = false;
+	return has_steering_claim;
 }
 
 void vb_qp1_on_unreachable(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_gid *address)
@@ -316,7 +316,7 @@ bool vb_qp1_receive_from_box(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_mail
 {
 	struct vb_mail mail;
 
-	for (uint32_t i = 0; i < MAILS_AT_ONCE; i++) {
+	for (uint32_t i = 0; i < MAIL_BATCH; i++) {
 		if (!vb_mail_receive(box, &qp1->message, sizeof(qp1->message), &mail))
 			return false;
 		if (is_letters(qp1, &mail))
@@ -347,12 +347,12 @@ static void serve_source(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_sour
 
 void vb_qp1_receive_mail(struct vb_qp1 *qp1, uint64_t now_ns)
 {
-	struct epoll_event events[SOURCES_AT_ONCE];
+	struct epoll_event events[SOURCE_BATCH];
 	long count;
 
 	if (!vb_fd_is_ours(qp1->epoll))
 		return;
-	count = syscall(SYS_epoll_pwait, qp1->epoll, events, SOURCES_AT_ONCE, 0, NULL, 0);
+	count = syscall(SYS_epoll_pwait, qp1->epoll, events, SOURCE_BATCH, 0, NULL, 0);
 	for (long i = 0; i < count; i++)
 		serve_source(qp1, now_ns, events[i].data.ptr);
 }
@@ -385,7 +385,7 @@ static bool take_mad(struct vb_qp1 *qp1, struct vb_cm_mad *mad)
 uint32_t vb_qp1_transmit(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_slot *slots,
 			 uint32_t capacity)
 {
-	uint32_t most = capacity < SEND_AT_ONCE ? capacity : SEND_AT_ONCE;
+	uint32_t most = capacity < SEND_BATCH ? capacity : SEND_BATCH;
 	uint32_t count = 0;
 	struct vb_cm_mad mad;
 

@@ -52,7 +52,7 @@ void vb_qp1_receive_mail(struct vb_qp1 *qp1, uint64_t now_ns);
  * another member has left or died since the last call, and perhaps it got them; or it is time to
  * make sure that a running member gets them.
  */
-bool vb_qp1_is_heir(struct vb_qp1 *qp1);
+bool vb_qp1_take_steering_claim(struct vb_qp1 *qp1);
 
 /*
  * vb_qp1_on_unreachable(): no process has the RoCE port at that address, or there is no such host.

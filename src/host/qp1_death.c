@@ -23,9 +23,9 @@
 #include <sys/random.h>
 
 #define ROWS_BYTES (VB_QP1_ROWS * sizeof(struct vb_cm_row))
-/* the most that may have last messages in one batch: see SEND_AT_ONCE in qp1.c */
-#define ROWS_AT_ONCE 32u
-#define ROUNDS_AT_ONCE 64u
+/* the most that may have last messages in one batch: see SEND_BATCH in qp1.c */
+#define ROW_BATCH 32u
+#define ROUND_BATCH 64u
 #define FAREWELL_PAUSE_NS 500000u
 #define FILE_CLOSE_ON_EXEC 1u /* MFD_CLOEXEC */
 
@@ -258,7 +258,7 @@ void vb_qp1_on_watch(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_watch *w
 {
 	int process_fd;
 
-	qp1->is_heir = true;
+	qp1->has_steering_claim = true;
 	if (watch->rows_fd >= 0)
 		begin_farewell(qp1, now_ns, watch);
 	else if (!take_message(watch, &process_fd))
@@ -276,7 +276,7 @@ void vb_qp1_on_watch(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_watch *w
 static uint32_t send_some_farewells(struct vb_qp1 *qp1, struct vb_qp1_watch *watch,
 				    bool *has_spoken)
 {
-	struct vb_cm_row rows[ROWS_AT_ONCE];
+	struct vb_cm_row rows[ROW_BATCH];
 	static const struct vb_cm_row none;
 	long length = syscall(SYS_pread64, watch->rows_fd, rows, sizeof(rows),
 			      (off_t)(watch->row_next * sizeof(rows[0])));
@@ -298,7 +298,7 @@ static bool continue_farewells(struct vb_qp1 *qp1, struct vb_qp1_watch *watch)
 {
 	bool has_spoken = false;
 
-	for (uint32_t i = 0; i < ROUNDS_AT_ONCE && !has_spoken; i++)
+	for (uint32_t i = 0; i < ROUND_BATCH && !has_spoken; i++)
 		if (!send_some_farewells(qp1, watch, &has_spoken))
 			return true;
 	return false;

@@ -136,7 +136,7 @@ struct vb_qp1 {
 	struct vb_list_node names;
 	struct vb_list_node watches;
 	uint64_t closes_ns; /* of the next closed name; or VB_NEVER */
-	bool is_heir;
+	bool has_steering_claim;
 	uint64_t claimed_ns; /* when it last claimed the MADs of the host */
 	uint64_t farewell_ns; /* when more last messages are due; or VB_NEVER */
 

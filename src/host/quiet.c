@@ -24,12 +24,12 @@ void vb_quiet_begin(struct vb_quiet *quiet)
 
 static void swallow(int number)
 {
-	const struct timespec at_once = { 0, 0 };
+	const struct timespec no_wait = { 0, 0 };
 	sigset_t one;
 
 	sigemptyset(&one);
 	sigaddset(&one, number);
-	while (sigtimedwait(&one, NULL, &at_once) < 0 && errno == EINTR)
+	while (sigtimedwait(&one, NULL, &no_wait) < 0 && errno == EINTR)
 		;
 }
 

@@ -19,7 +19,7 @@ static struct {
 	uint16_t port;
 	int fds[VB_RECEIVERS_MAX]; /* valid if in `held` */
 	struct vb_receivers_set held;
-	bool tells_class;
+	bool reports_class;
 } table = { .dropping = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 bool vb_receivers_set_has(const struct vb_receivers_set *set, uint32_t number)
@@ -56,7 +56,7 @@ static void close_all(void)
 	table.held = (struct vb_receivers_set){ { 0 } };
 	table.count = 0;
 	table.port = 0;
-	table.tells_class = false;
+	table.reports_class = false;
 }
 
 void vb_receivers_close(void)
@@ -68,19 +68,19 @@ void vb_receivers_close(void)
 }
 
 /* If this fails, a program that displays these values shows 0; nothing else depends on it. */
-static void tell_class(int fd)
+static void report_class(int fd)
 {
-	if (vb_udp_receiver_tell_class(fd))
+	if (vb_udp_receiver_report_class(fd))
 		vb_log(VB_LOG_WARN, "traffic class and hop limit of packets will not be seen");
 }
 
-void vb_receivers_tell_class(void)
+void vb_receivers_report_class(void)
 {
 	pthread_mutex_lock(&table.lock);
-	for (uint32_t i = 0; i < VB_RECEIVERS_MAX && !table.tells_class; i++)
+	for (uint32_t i = 0; i < VB_RECEIVERS_MAX && !table.reports_class; i++)
 		if (vb_receivers_set_has(&table.held, i))
-			tell_class(table.fds[i]);
-	table.tells_class = true;
+			report_class(table.fds[i]);
+	table.reports_class = true;
 	pthread_mutex_unlock(&table.lock);
 }
 
@@ -95,8 +95,8 @@ static bool add(uint32_t number, int fd)
 	vb_receivers_set_add(&table.held, number);
 	table.port = port;
 	table.count++;
-	if (table.tells_class)
-		tell_class(fd);
+	if (table.reports_class)
+		report_class(fd);
 	return true;
 }
 

@@ -59,7 +59,7 @@ static vb_err open_own_receiver(struct vb_udp *udp, const struct vb_udp_config *
 
 	if (err)
 		return err;
-	err = vb_udp_receiver_tell_class(udp->receiver);
+	err = vb_udp_receiver_report_class(udp->receiver);
 	if (err)
 		vb_udp_receiver_close(udp->receiver);
 	return err;

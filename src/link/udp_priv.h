@@ -157,13 +157,13 @@ int vb_udp_socket_open_connected_rx(const struct vb_udp_address *address, uint16
 				    uint32_t receive_buffer_length);
 uint16_t vb_udp_socket_port(int fd);
 void vb_udp_socket_set_receive_buffer(int fd, uint32_t length); /* 0: none */
-int vb_udp_socket_tell_class(int fd, int family);
+int vb_udp_socket_report_class(int fd, int family);
 /* No thread reads the socket: the kernel need not keep what arrives. */
 int vb_udp_socket_refuse_input(int fd);
 
 /* udp_receiver.c */
 int vb_udp_receiver_family(int fd);
-bool vb_udp_receiver_tells_class(int fd);
+bool vb_udp_receiver_reports_class(int fd);
 /* Datagrams that the kernel had no room for, so far. */
 uint32_t vb_udp_receiver_overflow_count(int fd);
 

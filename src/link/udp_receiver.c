@@ -33,9 +33,9 @@ vb_err vb_udp_receiver_open(const struct vb_udp_config *config, int *fd_out)
 	return VB_OK;
 }
 
-vb_err vb_udp_receiver_tell_class(int fd)
+vb_err vb_udp_receiver_report_class(int fd)
 {
-	int result = vb_udp_socket_tell_class(fd, vb_udp_receiver_family(fd));
+	int result = vb_udp_socket_report_class(fd, vb_udp_receiver_family(fd));
 
 	return result < 0 ? vb_udp_err_of(result) : VB_OK;
 }
@@ -63,7 +63,7 @@ int vb_udp_receiver_family(int fd)
 	return option_of(fd, SO_DOMAIN);
 }
 
-bool vb_udp_receiver_tells_class(int fd)
+bool vb_udp_receiver_reports_class(int fd)
 {
 	return option_at(fd, SOL_IP, IP_RECVTOS) == 1;
 }

@@ -138,7 +138,7 @@ close_fd:
 	return result;
 }
 
-int vb_udp_socket_tell_class(int fd, int family)
+int vb_udp_socket_report_class(int fd, int family)
 {
 	return set_options(fd, family, class_options,
 			   sizeof(class_options) / sizeof(class_options[0]));
@@ -192,7 +192,7 @@ int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
 
 	if (fd < 0)
 		return fd;
-	result = vb_udp_socket_tell_class(fd, vb_udp_receiver_family(fd));
+	result = vb_udp_socket_report_class(fd, vb_udp_receiver_family(fd));
 	if (result >= 0)
 		return fd;
 	vb_fd_close(fd);

@@ -10,7 +10,7 @@
 #include "nic/rc_priv.h"
 #include "nic/peer_memory.h"
 
-bool vb_qp_may_write_at_once(const struct vb_qp *qp, const struct vb_send_request *request)
+bool vb_qp_may_write_now(const struct vb_qp *qp, const struct vb_send_request *request)
 {
 	return request->opcode == VB_WR_WRITE && request->sge_count == 1 &&
 	       atomic_load_explicit(&qp->has_peer_memory, memory_order_relaxed);
@@ -78,7 +78,7 @@ static void complete(struct vb_qp *qp, const struct vb_send_request *request, ui
 	vb_nic_fail_overruns(qp->nic);
 }
 
-bool vb_qp_write_at_once(struct vb_qp *qp, uint64_t now_ns, const struct vb_send_request *request)
+bool vb_qp_write_now(struct vb_qp *qp, uint64_t now_ns, const struct vb_send_request *request)
 {
 	struct vb_span span;
 

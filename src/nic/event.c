@@ -21,7 +21,7 @@ void vb_event_raise(struct vb_nic *nic, struct vb_event_source *source, enum vb_
 {
 	source->pending |= 1u << kind;
 	if (!vb_list_is_linked(&source->node))
-		vb_list_append(&nic->eventful, &source->node);
+		vb_list_append(&nic->with_events, &source->node);
 }
 
 static struct vb_event event_of(struct vb_event_source *source, enum vb_event_kind kind)
@@ -44,16 +44,16 @@ static struct vb_event event_of(struct vb_event_source *source, enum vb_event_ki
 
 bool vb_nic_has_events(const struct vb_nic *nic)
 {
-	return vb_list_is_linked(&nic->eventful);
+	return vb_list_is_linked(&nic->with_events);
 }
 
 uint32_t vb_nic_take_events(struct vb_nic *nic, struct vb_event *events, uint32_t capacity)
 {
 	uint32_t count = 0;
 
-	while (count < capacity && vb_list_is_linked(&nic->eventful)) {
+	while (count < capacity && vb_list_is_linked(&nic->with_events)) {
 		struct vb_event_source *source =
-			VB_CONTAINER(nic->eventful.next, struct vb_event_source, node);
+			VB_CONTAINER(nic->with_events.next, struct vb_event_source, node);
 		enum vb_event_kind kind = (enum vb_event_kind)__builtin_ctz(source->pending);
 
 		source->pending &= source->pending - 1;

@@ -28,7 +28,7 @@ struct vb_bytes {
  * A piggybacked ACK for the QP that a request is for. On a shared-memory link an ACK need not be a
  * packet of its own, which would cost as much as the request does.
  */
-struct vb_rider {
+struct vb_piggyback_ack {
 	bool is_there;
 	vb_psn psn;
 	struct vb_aeth aeth;
@@ -43,7 +43,7 @@ struct vb_frame {
 	 */
 	const uint8_t *late_flow;
 	uint32_t flow_mark; /* on a shared-memory link: vb_flow_mark() */
-	struct vb_rider rider; /* on a shared-memory link */
+	struct vb_piggyback_ack piggyback_ack; /* on a shared-memory link */
 	/* What the IPv4 header says, or the link's best guess (see vb_icrc_mode). */
 	uint16_t ip_id;
 	/*
@@ -95,7 +95,7 @@ struct vb_slot {
 	/* Shared-memory link to send on, with space for an ICRC but no ICRC; 0: the wire. */
 	uint16_t shm_link;
 	uint16_t head_length;
-	struct vb_rider rider; /* on a shared-memory link */
+	struct vb_piggyback_ack piggyback_ack; /* on a shared-memory link */
 	uint32_t length; /* of the whole UDP payload */
 	uint8_t tail[VB_SLOT_TAIL_MAX];
 	struct vb_span spans[VB_SGE_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Multicast groups: which UD QPs receive the packets that are sent to a group's GID. */
 #include "base/heap.h"
-#include "nic/copies_priv.h"
+#include "nic/multicast_dedup_priv.h"
 #include "nic/unreliable_priv.h"
 
 #define MEMBERS_FIRST 4u
@@ -57,9 +57,9 @@ static struct vb_group *add_group(struct vb_nic *nic, const struct vb_gid *gid)
 {
 	struct vb_group *group = vb_heap_alloc(1, sizeof(*group));
 
-	if (group && !nic->copies)
-		nic->copies = vb_copies_create();
-	if (!group || !nic->copies) {
+	if (group && !nic->dedup)
+		nic->dedup = vb_multicast_dedup_create();
+	if (!group || !nic->dedup) {
 		vb_heap_free(group);
 		return NULL;
 	}
@@ -77,8 +77,8 @@ static void drop_if_empty(struct vb_nic *nic, struct vb_group *group)
 	vb_heap_free(group);
 	if (vb_list_is_linked(&nic->groups))
 		return;
-	vb_copies_destroy(nic->copies);
-	nic->copies = NULL;
+	vb_multicast_dedup_destroy(nic->dedup);
+	nic->dedup = NULL;
 }
 
 bool vb_nic_has_group(const struct vb_nic *nic, const struct vb_gid *gid)
@@ -136,8 +136,8 @@ void vb_multicast_deliver(struct vb_nic *nic, const struct vb_frame *frame,
 		return;
 	}
 	if (frame->shm_link) {
-		vb_copies_expect(nic->copies, &flow, packet);
-	} else if (vb_copies_take(nic->copies, &flow, packet)) {
+		vb_multicast_dedup_expect(nic->dedup, &flow, packet);
+	} else if (vb_multicast_dedup_take(nic->dedup, &flow, packet)) {
 		vb_nic_drop(nic, VB_DROP_COPY);
 		return;
 	}

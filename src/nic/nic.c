@@ -118,9 +118,9 @@ vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out
 	for (uint32_t i = 0; i < VB_FLIGHT_COUNT; i++)
 		vb_flight_init(&nic->flights[i]);
 	vb_list_init(&nic->active);
-	vb_list_init(&nic->roomless);
+	vb_list_init(&nic->without_room);
 	vb_list_init(&nic->sent);
-	vb_list_init(&nic->eventful);
+	vb_list_init(&nic->with_events);
 	vb_list_init(&nic->overruns);
 	vb_list_init(&nic->groups);
 	vb_list_init(&nic->device_memories);
@@ -317,7 +317,7 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 
 		vb_list_remove(&qp->active);
 		if (count == turn_end) {
-			vb_list_append(&nic->roomless, &qp->active);
+			vb_list_append(&nic->without_room, &qp->active);
 			continue;
 		}
 		nic->shm_link_now = qp->shm_link;

@@ -130,7 +130,7 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
  * engine has no other work. Returns how many slots are filled. 0: the caller needs a doorbell and
  * vb_nic_transmit().
  */
-uint32_t vb_qp_send_at_once(struct vb_qp *qp, uint64_t now_ns, struct vb_slot slots[2]);
+uint32_t vb_qp_send_now(struct vb_qp *qp, uint64_t now_ns, struct vb_slot slots[2]);
 
 /*
  * The link can no longer send batches. From now on each slot is a datagram of its own, with an ICRC

@@ -58,10 +58,11 @@ struct vb_nic {
 	/* QPs whose rings have new entries: any thread pushes, the engine takes the whole stack. */
 	_Atomic(struct vb_qp *) doorbells;
 	struct vb_list_node active; /* QPs that may have something to send */
-	struct vb_list_node roomless; /* QPs that may, but whose shared-memory link has no room */
+	/* QPs that may, but whose shared-memory link has no room */
+	struct vb_list_node without_room;
 	/* UC and UD QPs whose requests complete once the link has read their packets. */
 	struct vb_list_node sent;
-	struct vb_list_node eventful; /* objects with pending events, oldest first */
+	struct vb_list_node with_events; /* objects with pending events, oldest first */
 	struct vb_list_node overruns; /* CQs that overran and whose QPs are not in error yet */
 	struct vb_timers timers;
 	uint32_t timer_count;
@@ -91,7 +92,7 @@ struct vb_nic {
 	uint32_t object_count; /* objects that must be destroyed before the adapter */
 
 	struct vb_list_node groups; /* multicast groups */
-	struct vb_copies *copies; /* exists as long as there is a group */
+	struct vb_multicast_dedup *dedup; /* exists as long as there is a group */
 	struct vb_list_node device_memories; /* by address */
 	struct vb_gid gids[VB_GID_COUNT];
 	uint16_t pkeys[VB_PKEY_COUNT];

@@ -110,7 +110,7 @@ struct vb_responder {
 	uint8_t message; /* enum vb_message under way */
 	uint8_t reply; /* enum vb_reply */
 	uint8_t refusal; /* enum vb_verdict; from then on nothing is accepted */
-	bool has_naked; /* NAK sent for `expected`; no second one until that packet arrives */
+	bool nak_sent; /* NAK sent for `expected`; no second one until that packet arrives */
 	bool has_dropped; /* packets after the gap, up to dropped_end, arrived and were dropped */
 	bool is_established; /* COMM_EST was raised, or is not due */
 	bool is_broken; /* UC: the rest of this message is dropped */

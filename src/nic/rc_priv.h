@@ -43,7 +43,7 @@ bool vb_rc_emit_short_send(struct vb_qp *qp, struct vb_slot *slot);
  * Executes everything posted, if it is short and the initiator may execute it itself. False: more
  * is left, for packets or for a turn.
  */
-bool vb_rc_execute_at_once(struct vb_qp *qp);
+bool vb_rc_execute_now(struct vb_qp *qp);
 void vb_rc_on_acknowledged(struct vb_qp *qp); /* fewer packets are in flight */
 void vb_rc_seek(struct vb_qp *qp, vb_psn psn); /* sets the next packet to send */
 /* Completes a request that could not be sent, once those before it are done. */

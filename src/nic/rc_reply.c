@@ -179,7 +179,7 @@ void vb_rc_piggyback_ack(struct vb_qp *qp, struct vb_slot *slot)
 {
 	struct vb_responder *responder = &qp->responder;
 
-	slot->rider = (struct vb_rider){
+	slot->piggyback_ack = (struct vb_piggyback_ack){
 		.is_there = true,
 		.psn = responder->plain_psn,
 		.aeth = { announce_credits(qp), responder->msn },

@@ -425,7 +425,7 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 	return false;
 }
 
-bool vb_rc_execute_at_once(struct vb_qp *qp)
+bool vb_rc_execute_now(struct vb_qp *qp)
 {
 	while (is_plain(qp)) {
 		const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, qp->requester.send_index);

@@ -197,7 +197,7 @@ VB_COLD static void replace_nak(struct vb_qp *qp)
 	if (responder->has_dropped &&
 	    vb_psn_diff(responder->dropped_end, responder->expected) > 0) {
 		responder->reply = VB_REPLY_NAK_SEQUENCE;
-		responder->has_naked = true;
+		responder->nak_sent = true;
 		vb_qp_schedule(qp);
 	} else {
 		owe_ack(qp);
@@ -233,7 +233,7 @@ static void on_expected(struct vb_qp *qp, const struct vb_frame *frame,
 
 	if (nak_was_due)
 		responder->reply = VB_REPLY_NONE;
-	responder->has_naked = false;
+	responder->nak_sent = false;
 	verdict = execute(qp, frame, packet);
 	switch (verdict) {
 	case VB_PASS:
@@ -246,7 +246,7 @@ static void on_expected(struct vb_qp *qp, const struct vb_frame *frame,
 		vb_nic_count(qp->nic, VB_COUNTER_OUT_OF_BUFFER);
 		responder->reply = VB_REPLY_RNR;
 		/* Everything is dropped until this packet comes again. */
-		responder->has_naked = true;
+		responder->nak_sent = true;
 		vb_qp_schedule(qp);
 		break;
 	case VB_INVALID_REQUEST:
@@ -268,11 +268,11 @@ VB_COLD static void on_gap(struct vb_qp *qp, const struct vb_packet *packet)
 	if (!responder->has_dropped || vb_psn_diff(end, responder->dropped_end) > 0)
 		responder->dropped_end = end;
 	responder->has_dropped = true;
-	if (responder->has_naked) {
+	if (responder->nak_sent) {
 		vb_nic_drop(qp->nic, VB_DROP_OUT_OF_SEQUENCE);
 		return;
 	}
-	responder->has_naked = true;
+	responder->nak_sent = true;
 	responder->reply = VB_REPLY_NAK_SEQUENCE;
 	vb_qp_schedule(qp);
 }
@@ -374,7 +374,7 @@ void vb_rc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 /* A responder with nothing to do except, perhaps, to send an ACK that it owes. */
 static bool is_plain(const struct vb_responder *responder)
 {
-	return responder->reply <= VB_REPLY_ACK && !responder->refusal && !responder->has_naked &&
+	return responder->reply <= VB_REPLY_ACK && !responder->refusal && !responder->nak_sent &&
 	       responder->message == VB_MESSAGE_NONE && !responder->receive.is_used &&
 	       responder->is_established;
 }

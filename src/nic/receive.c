@@ -297,9 +297,9 @@ static bool take_expected(struct vb_nic *nic, const struct vb_frame *frame)
 }
 
 /* Takes a piggybacked ACK as if it had come as a packet before the one that carries it. */
-static void take_rider(struct vb_nic *nic, const struct vb_frame *frame)
+static void take_piggyback_ack(struct vb_nic *nic, const struct vb_frame *frame)
 {
-	const struct vb_rider *rider = &frame->rider;
+	const struct vb_piggyback_ack *piggyback_ack = &frame->piggyback_ack;
 	struct vb_packet packet = { .traits = vb_opcode_traits(
 					    VB_OPCODE(VB_SERVICE_RC, VB_OP_ACKNOWLEDGE)) };
 	struct vb_qp *qp;
@@ -311,13 +311,13 @@ static void take_rider(struct vb_nic *nic, const struct vb_frame *frame)
 	if (!qp)
 		return;
 	if (is_from_usual_peer(qp, frame, &packet.bth) &&
-	    vb_rc_is_expected_ack(qp, rider->psn, &rider->aeth)) {
-		vb_rc_take_expected_ack(qp, &rider->aeth);
+	    vb_rc_is_expected_ack(qp, piggyback_ack->psn, &piggyback_ack->aeth)) {
+		vb_rc_take_expected_ack(qp, &piggyback_ack->aeth);
 		return;
 	}
 	packet.bth.opcode = VB_OPCODE(qp->service, VB_OP_ACKNOWLEDGE);
-	packet.bth.psn = rider->psn;
-	packet.aeth = rider->aeth;
+	packet.bth.psn = piggyback_ack->psn;
+	packet.aeth = piggyback_ack->aeth;
 	if (vb_qp_is_reliable(qp))
 		vb_qp_on_packet(qp, frame, &packet);
 }
@@ -327,8 +327,8 @@ static void receive_one(struct vb_nic *nic, const struct vb_frame *frame)
 	struct vb_packet packet;
 	struct vb_qp *qp;
 
-	if (frame->rider.is_there)
-		take_rider(nic, frame);
+	if (frame->piggyback_ack.is_there)
+		take_piggyback_ack(nic, frame);
 	if (take_expected(nic, frame)) {
 		nic->counters.counts[VB_COUNTER_RX_PACKETS]++;
 		nic->counters.counts[VB_COUNTER_RX_BYTES] += frame->head.length;

@@ -39,7 +39,7 @@ void vb_qp_expect_shm_link(struct vb_qp *qp, uint32_t shm_link)
 	qp->peer_shm_link = (uint16_t)shm_link;
 }
 
-bool vb_qp_execute_at_once(struct vb_qp *qp, uint64_t now_ns)
+bool vb_qp_execute_now(struct vb_qp *qp, uint64_t now_ns)
 {
 	struct vb_nic *nic = qp->nic;
 	bool is_done;
@@ -48,7 +48,7 @@ bool vb_qp_execute_at_once(struct vb_qp *qp, uint64_t now_ns)
 		return false;
 	nic->now_ns = now_ns;
 	nic->direct_left = VB_DIRECT_TURN;
-	is_done = vb_rc_execute_at_once(qp);
+	is_done = vb_rc_execute_now(qp);
 	vb_nic_fail_overruns(nic);
 	return is_done;
 }
@@ -64,15 +64,15 @@ void vb_nic_set_shm_room(struct vb_nic *nic, uint32_t shm_link, uint32_t packets
 
 	VB_CHECK(shm_link < VB_SHM_LINK_COUNT);
 	nic->shm_room[shm_link] = packets;
-	if (!packets || !vb_list_is_linked(&nic->roomless))
+	if (!packets || !vb_list_is_linked(&nic->without_room))
 		return;
 	vb_list_init(&waiting);
-	vb_list_append_all(&waiting, &nic->roomless);
+	vb_list_append_all(&waiting, &nic->without_room);
 	while (vb_list_is_linked(&waiting)) {
 		struct vb_qp *qp = VB_CONTAINER(waiting.next, struct vb_qp, active);
 
 		vb_list_remove(&qp->active);
-		vb_list_append(qp->shm_link == shm_link ? &nic->active : &nic->roomless,
+		vb_list_append(qp->shm_link == shm_link ? &nic->active : &nic->without_room,
 			       &qp->active);
 	}
 }
@@ -84,7 +84,7 @@ uint32_t vb_nic_shm_room(const struct vb_nic *nic, uint32_t shm_link)
 
 bool vb_nic_has_qps_without_room(const struct vb_nic *nic)
 {
-	return vb_list_is_linked(&nic->roomless);
+	return vb_list_is_linked(&nic->without_room);
 }
 
 void vb_nic_drop_shm_link(struct vb_nic *nic, uint32_t shm_link)

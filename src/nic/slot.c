@@ -27,7 +27,7 @@ void vb_slot_begin(struct vb_slot *slot, const struct vb_flow *flow, struct vb_p
 	slot->span_count = 0;
 	slot->continues = false;
 	slot->is_numbered = false;
-	slot->rider.is_there = false;
+	slot->piggyback_ack.is_there = false;
 	slot->head_length = (uint16_t)vb_packet_store_headers(slot->head, packet);
 	slot->length = slot->head_length + packet->payload_length + packet->bth.pad + VB_ICRC_SIZE;
 }

@@ -10,7 +10,7 @@
 #include "sim/dice.h"
 #include "sim/draft.h"
 #include "sim/choice.h"
-#include "sim/sudden.h"
+#include "sim/disturbance.h"
 #include "sim/window.h"
 
 #define MS 1000000u
@@ -303,8 +303,8 @@ static void wind_down(struct vb_world *world, struct vb_channel *channel)
 {
 	vb_channel_activate(world, channel);
 	if (is_starved(world, channel, 0) || is_starved(world, channel, 1)) {
-		vb_sudden_move_to_err(world, &channel->ends[0]);
-		vb_sudden_move_to_err(world, &channel->ends[1]);
+		vb_disturbance_move_to_err(world, &channel->ends[0]);
+		vb_disturbance_move_to_err(world, &channel->ends[1]);
 	}
 	if (world->now_ns > channel->deadline_ns ||
 	    (!is_waiting(world, channel) && !post_last(world, channel))) {
@@ -355,7 +355,7 @@ static void look_around(struct vb_world *world, struct vb_channel *channel)
 		if (!is_reliable(channel))
 			recover(world, end);
 		if (end->is_draining || end->is_drained)
-			vb_sudden_resume(world, end);
+			vb_disturbance_resume(world, end);
 		post_receives(world, channel, side);
 	}
 }
@@ -379,8 +379,8 @@ void vb_workload_on_tick(struct vb_world *world, uint32_t index)
 		post_sends(world, channel);
 	if (channel->options.type == VB_QP_RC)
 		vb_window_on_tick(world, channel);
-	vb_sudden_on_tick(world, channel);
+	vb_disturbance_on_tick(world, channel);
 	if (channel->state == VB_CHANNEL_OPEN && has_failed(world, channel) && chance(world, 1, 6))
-		vb_sudden_reconnect(world, channel);
+		vb_disturbance_reconnect(world, channel);
 	plan_tick(world, channel, vb_dice_between(&world->prng, 1, channel->interval_ns));
 }

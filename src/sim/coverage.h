@@ -61,7 +61,7 @@
 	X(DIRECT_RC, "executed_directly_rc")                       \
 	X(DIRECT_UC, "executed_directly_uc")                       \
 	X(DIRECT_XRC, "executed_directly_xrc")                     \
-	X(AT_ONCE, "executed_while_posted")
+	X(WHILE_POSTED, "executed_while_posted")
 
 enum vb_flaw {
 #define X(symbol, name) VB_FLAW_##symbol,

@@ -363,13 +363,13 @@ static void note_post(const struct vb_draft_build *b)
  * Writes immediately, as a program's post of a single request does if no other thread drives its
  * adapter at that moment.
  */
-static bool write_at_once(const struct vb_draft_build *b)
+static bool write_now(const struct vb_draft_build *b)
 {
 	struct vb_qp *qp = vb_channel_qp(b->world, b->end);
 
-	return !b->draft->is_held_back && vb_qp_may_write_at_once(qp, &b->request) &&
+	return !b->draft->is_held_back && vb_qp_may_write_now(qp, &b->request) &&
 	       vb_dice_chance(&b->world->shm_links.prng, 1, 2) &&
-	       vb_qp_write_at_once(qp, b->world->now_ns, &b->request);
+	       vb_qp_write_now(qp, b->world->now_ns, &b->request);
 }
 
 static enum vb_draft_result post(struct vb_draft_build *b)
@@ -377,7 +377,7 @@ static enum vb_draft_result post(struct vb_draft_build *b)
 	bool is_full = vb_model_is_full(&b->world->model, b->end->model, false);
 	vb_err err = VB_OK;
 
-	b->is_executed = write_at_once(b);
+	b->is_executed = write_now(b);
 	if (!b->is_executed)
 		err = vb_qp_post_send(vb_channel_qp(b->world, b->end), &b->request);
 	if (is_full && err == VB_ENOMEM) {
@@ -439,7 +439,7 @@ enum vb_draft_result vb_draft_send(struct vb_world *world, const struct vb_draft
 	vb_model_on_post(&world->model, &b.model);
 	b.end->silent_run = is_signaled ? 0 : b.end->silent_run + 1;
 	if (b.is_executed) {
-		world->coverage.flaws[VB_FLAW_AT_ONCE]++;
+		world->coverage.flaws[VB_FLAW_WHILE_POSTED]++;
 		vb_world_take_events(world, b.node);
 	}
 	if (!draft->is_held_back)

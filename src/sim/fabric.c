@@ -152,7 +152,7 @@ struct vb_frame vb_fabric_frame(struct vb_fabric *fabric, const struct vb_fabric
 				  .ip_id = packet->ip_id,
 				  .shm_link = packet->shm_link,
 				  .flow_mark = vb_flow_mark(&packet->flow),
-				  .rider = packet->rider,
+				  .piggyback_ack = packet->piggyback_ack,
 				  .rest = parts };
 	uint32_t at = packet->length, cut;
 

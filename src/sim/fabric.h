@@ -22,7 +22,7 @@ struct vb_fabric_packet {
 	uint32_t from;
 	uint32_t to;
 	uint16_t shm_link; /* the shared-memory link that it came by; 0: a cable */
-	struct vb_rider rider; /* piggybacked ACK of a shared-memory link */
+	struct vb_piggyback_ack piggyback_ack; /* piggybacked ACK of a shared-memory link */
 	uint32_t ring; /* of the shared-memory link */
 	uint32_t length;
 	uint8_t bytes[];

@@ -157,7 +157,7 @@ static void put(struct vb_world *world, const struct vb_node *from, uint32_t to,
 		return;
 	packet->to = to;
 	packet->shm_link = (uint16_t)(from->index + 1);
-	packet->rider = slot->rider;
+	packet->piggyback_ack = slot->piggyback_ack;
 	packet->ring = shm_link->ring;
 	shm_link->sent_count++;
 	count_uc(shm_link, packet, 1);

@@ -23,7 +23,7 @@ static struct pair *connect_idle(void)
 
 static bool write_at_once(struct pair *p, struct vb_send_request request)
 {
-	return vb_qp_write_at_once(node_of(p, A)->qp, p->now_ns, &request);
+	return vb_qp_write_now(node_of(p, A)->qp, p->now_ns, &request);
 }
 
 static bool is_marked(struct pair *p, uint32_t offset)

@@ -27,7 +27,7 @@ static void take_slot(struct pair *p, struct vb_slot *slot)
 {
 	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, slot, 4), 1);
 	EXPECT_EQ(slot->shm_link, SHM_LINK);
-	EXPECT(slot->rider.is_there);
+	EXPECT(slot->piggyback_ack.is_there);
 }
 
 static void bring(struct pair *p, enum side to, const struct vb_slot *slot, uint16_t shm_link)
@@ -37,7 +37,7 @@ static void bring(struct pair *p, enum side to, const struct vb_slot *slot, uint
 		.flow = slot->flow,
 		.flow_mark = vb_flow_mark(&slot->flow),
 		.shm_link = shm_link,
-		.rider = slot->rider,
+		.piggyback_ack = slot->piggyback_ack,
 		.head = { bytes, slot->length },
 	};
 
@@ -57,9 +57,9 @@ TEST(an_ack_rides_on_a_request_of_a_shm_link)
 	struct vb_slot slots[4];
 
 	take_slot(p, slots);
-	EXPECT_EQ(slots[0].rider.psn.v, 5000);
-	EXPECT_EQ(slots[0].rider.aeth.msn, 1);
-	EXPECT_EQ(vb_syndrome_kind(slots[0].rider.aeth.syndrome), VB_SYNDROME_ACK);
+	EXPECT_EQ(slots[0].piggyback_ack.psn.v, 5000);
+	EXPECT_EQ(slots[0].piggyback_ack.aeth.msn, 1);
+	EXPECT_EQ(vb_syndrome_kind(slots[0].piggyback_ack.aeth.syndrome), VB_SYNDROME_ACK);
 	expect_silence(p, A);
 }
 
@@ -80,7 +80,7 @@ TEST(a_nak_may_ride_too)
 	struct vb_slot slots[4];
 
 	take_slot(p, slots);
-	slots[0].rider.aeth.syndrome = VB_SYNDROME_NAK | VB_NAK_REMOTE_ACCESS;
+	slots[0].piggyback_ack.aeth.syndrome = VB_SYNDROME_NAK | VB_NAK_REMOTE_ACCESS;
 	receive(p, &slots[0]);
 	expect_state(p, B, VB_STATE_ERR);
 	expect_completions(p, B, "wr=3 REM_ACCESS_ERR", "wr=2 WR_FLUSH_ERR");
@@ -92,7 +92,7 @@ TEST(what_rides_acknowledges_nothing_that_was_not_sent)
 	struct vb_slot slots[4];
 
 	take_slot(p, slots);
-	slots[0].rider.psn.v = 5005;
+	slots[0].piggyback_ack.psn.v = 5005;
 	receive(p, &slots[0]);
 	expect_dropped(p, B, NOT_OUR_RESPONSE, 1);
 	expect_completions(p, B, "wr=2 SUCCESS RECV len=8");
@@ -122,7 +122,7 @@ TEST(on_the_wire_an_ack_is_a_packet)
 	expect_completions(p, A, "wr=1 SUCCESS RECV len=8");
 	post_send(p, A, 4, 8);
 	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, slots, 4), 2);
-	EXPECT(!slots[0].rider.is_there && !slots[1].rider.is_there);
+	EXPECT(!slots[0].piggyback_ack.is_there && !slots[1].piggyback_ack.is_there);
 }
 
 /* Without a doorbell, as an owner thread posts that can drive the port itself. */
@@ -137,7 +137,7 @@ static void post_quietly(struct pair *p, uint64_t wr_id, uint32_t length)
 static bool send_at_once(struct pair *p, struct vb_slot *slot)
 {
 	struct vb_slot slots[2];
-	uint32_t count = vb_qp_send_at_once(node_of(p, A)->qp, p->now_ns, slots);
+	uint32_t count = vb_qp_send_now(node_of(p, A)->qp, p->now_ns, slots);
 
 	EXPECT(count <= 1); /* ACKs are piggybacked */
 	if (count)
@@ -251,7 +251,7 @@ TEST(a_short_write_is_executed_at_once)
 	expect_silence(p, A); /* the QP has been notified of its link */
 	EXPECT(vb_qp_post_send(node_of(p, A)->qp, &request) == VB_OK);
 	EXPECT(vb_qp_publish_send(node_of(p, A)->qp));
-	EXPECT(vb_qp_execute_at_once(node_of(p, A)->qp, p->now_ns));
+	EXPECT(vb_qp_execute_now(node_of(p, A)->qp, p->now_ns));
 	expect_completions(p, A, "wr=4 SUCCESS WRITE");
 	expect_copied(p, A, LOCAL, B, TARGET, 8);
 }
@@ -266,7 +266,7 @@ TEST(a_write_behind_a_send_is_not_executed_at_once)
 	EXPECT(send_at_once(p, &slot));
 	EXPECT(vb_qp_post_send(node_of(p, A)->qp, &request) == VB_OK);
 	EXPECT(vb_qp_publish_send(node_of(p, A)->qp));
-	EXPECT(!vb_qp_execute_at_once(node_of(p, A)->qp, p->now_ns));
+	EXPECT(!vb_qp_execute_now(node_of(p, A)->qp, p->now_ns));
 	expect_untouched(p, B, TARGET, 8);
 }
 

@@ -342,8 +342,9 @@ uint32_t local_peer_packet(uint8_t *bytes, uint8_t opcode, uint8_t psn, bool has
 			      .destination = vb_qp_number(ours.qp),
 			      .ack_request = true,
 			      .psn = { PSN + psn - 2u } };
-	struct vb_shm_link_head head = { .rider_psn = opcode & 1 ? VB_NO_RIDER : PSN + psn,
-					 .rider_aeth = (uint32_t)psn << 24 };
+	struct vb_shm_link_head head = { .piggyback_psn = opcode & 1 ? VB_NO_PIGGYBACK_ACK
+								     : PSN + psn,
+					 .piggyback_aeth = (uint32_t)psn << 24 };
 
 	if (!has_right_flow)
 		memset(&flow, opcode, sizeof(flow));
@@ -399,8 +400,8 @@ void local_peer_post(enum vb_wr_opcode opcode, uint64_t offset, uint32_t length)
 	if (opcode == VB_WR_FETCH_ADD || opcode == VB_WR_COMPARE_SWAP)
 		sge.length = 8;
 	/* Every other request is executed while it is posted, if it can be. */
-	if (!(offset & 1) && vb_qp_may_write_at_once(ours.qp, &request) &&
-	    vb_qp_write_at_once(ours.qp, ours.now_ns, &request))
+	if (!(offset & 1) && vb_qp_may_write_now(ours.qp, &request) &&
+	    vb_qp_write_now(ours.qp, ours.now_ns, &request))
 		return;
 	if (vb_qp_post_send(ours.qp, &request) == VB_OK)
 		vb_qp_ring_send(ours.qp);

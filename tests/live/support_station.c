@@ -269,23 +269,23 @@ void end_reader(pid_t child)
 
 /* --- what adapters count --- */
 
-static struct tally tally_in(const char *text)
+static struct counts counts_in(const char *text)
 {
-	struct tally tally = { .has_qp_on_shm_link = strstr(text, ": shared memory, ") };
+	struct counts counts = { .has_qp_on_shm_link = strstr(text, ": shared memory, ") };
 	const char *shm_links = strstr(text, "by shared memory: ");
 	const char *copies = strstr(text, "by the wire again: ");
 
 	if (!shm_links)
-		return tally;
-	tally.has_shm_links = true;
+		return counts;
+	counts.has_shm_links = true;
 	EXPECT_EQ(sscanf(shm_links, "by shared memory: %lu packets sent, %lu received, %lu lost",
-			 &tally.sent, &tally.received, &tally.lost),
+			 &counts.sent, &counts.received, &counts.lost),
 		  3);
-	EXPECT(!copies || sscanf(copies, "by the wire again: %lu", &tally.copies) == 1);
-	return tally;
+	EXPECT(!copies || sscanf(copies, "by the wire again: %lu", &counts.copies) == 1);
+	return counts;
 }
 
-struct tally ask(pid_t pid)
+struct counts ask(pid_t pid)
 {
 	static struct vb_state_answer answer;
 	uint32_t asked;
@@ -297,21 +297,21 @@ struct tally ask(pid_t pid)
 		while (vb_state_take(box, 1000, &answer))
 			if (answer.pid == pid) {
 				vb_state_close(box);
-				return tally_in(answer.text);
+				return counts_in(answer.text);
 			}
 		vb_state_close(box);
 	}
 }
 
-struct tally ask_when_quiet(pid_t pid, uint32_t reader)
+struct counts ask_when_quiet(pid_t pid, uint32_t reader)
 {
-	struct tally tally;
+	struct counts counts;
 
 	do {
-		tally = ask(pid);
+		counts = ask(pid);
 		expect_no_more_than_once(reader);
-	} while (tally.received != tally.copies);
-	return tally;
+	} while (counts.received != counts.copies);
+	return counts;
 }
 
 /* A process that answers has read its socket just before, and would have found a copy there. */

@@ -95,7 +95,7 @@ pid_t start_reader(uint32_t reader, struct place place);
 void end_reader(pid_t child);
 
 /* The event counters of an adapter. */
-struct tally {
+struct counts {
 	bool has_shm_links;
 	unsigned long sent, received, lost;
 	unsigned long copies; /* copies that came by the wire as well */
@@ -103,12 +103,12 @@ struct tally {
 };
 
 /* Asks an adapter for its counters as `verbatim stat` does. */
-struct tally ask(pid_t pid);
+struct counts ask(pid_t pid);
 /*
  * Asks after the wire has delivered its copies of everything that came by shared-memory links. A
  * copy that would be delivered twice has then been delivered twice.
  */
-struct tally ask_when_quiet(pid_t pid, uint32_t reader);
+struct counts ask_when_quiet(pid_t pid, uint32_t reader);
 /* Waits until nothing arrives any more, for tests where copies may be lost. */
 void await_rest(pid_t pid, uint32_t reader);
 /*

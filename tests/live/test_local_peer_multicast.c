@@ -19,7 +19,7 @@ static void expect_each_once(const char *address, const char *remote, const char
 	enum { ALL = 0xf, COUNT = 6 * BURST };
 	static struct station station;
 	pid_t near, far, packets;
-	struct tally before, own_before;
+	struct counts before, own_before;
 	uint32_t next;
 
 	make_network();

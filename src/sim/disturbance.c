@@ -2,7 +2,7 @@
 /*
  * Disturbances. Each happens rarely; the model learns the expected consequences before it happens.
  */
-#include "sim/sudden.h"
+#include "sim/disturbance.h"
 
 #include "base/err.h"
 #include "sim/dice.h"
@@ -14,7 +14,7 @@ static bool chance(struct vb_world *world, uint32_t count, uint32_t of)
 	return vb_dice_chance(&world->prng, count, of);
 }
 
-void vb_sudden_move_to_err(struct vb_world *world, struct vb_channel_end *end)
+void vb_disturbance_move_to_err(struct vb_world *world, struct vb_channel_end *end)
 {
 	if (!vb_channel_is_alive(world, end) ||
 	    vb_qp_state(vb_channel_qp(world, end)) == VB_STATE_ERR)
@@ -25,7 +25,7 @@ void vb_sudden_move_to_err(struct vb_world *world, struct vb_channel_end *end)
 	vb_world_plan_drive(world, end->node, 0);
 }
 
-void vb_sudden_reconnect(struct vb_world *world, struct vb_channel *channel)
+void vb_disturbance_reconnect(struct vb_world *world, struct vb_channel *channel)
 {
 	if (channel->reconnects == VB_CHANNEL_RECONNECTS_MAX ||
 	    !vb_channel_is_alive(world, &channel->ends[0]) ||
@@ -81,7 +81,7 @@ static void drain_sends(struct vb_world *world, struct vb_channel *channel)
 	vb_world_plan_drive(world, end->node, 0);
 }
 
-void vb_sudden_resume(struct vb_world *world, struct vb_channel_end *end)
+void vb_disturbance_resume(struct vb_world *world, struct vb_channel_end *end)
 {
 	enum vb_qp_state state = vb_qp_state(vb_channel_qp(world, end));
 
@@ -195,7 +195,7 @@ static void post_nonsense(struct vb_world *world, struct vb_channel *channel)
 	world->coverage.flaws[VB_FLAW_BAD_POST]++;
 }
 
-void vb_sudden_on_tick(struct vb_world *world, struct vb_channel *channel)
+void vb_disturbance_on_tick(struct vb_world *world, struct vb_channel *channel)
 {
 	uint32_t roll = (uint32_t)vb_prng_below(&world->prng, 1000);
 
@@ -215,9 +215,9 @@ void vb_sudden_on_tick(struct vb_world *world, struct vb_channel *channel)
 		return;
 	roll = (uint32_t)vb_prng_below(&world->prng, 1000);
 	if (roll < 10)
-		vb_sudden_move_to_err(world, &channel->ends[vb_prng_below(&world->prng, 2)]);
+		vb_disturbance_move_to_err(world, &channel->ends[vb_prng_below(&world->prng, 2)]);
 	else if (roll < 20 && channel->options.type != VB_QP_UD)
-		vb_sudden_reconnect(world, channel);
+		vb_disturbance_reconnect(world, channel);
 	else if (roll < 40)
 		lose_region(world, channel, false);
 	else if (roll < 44)

@@ -134,7 +134,7 @@ static vb_err write_word(uint32_t poster, uint64_t value)
 	bool is_done;
 
 	vb_lock_take(&send_lock);
-	is_done = vb_adapter_write_at_once(adapter, qp, &request);
+	is_done = vb_adapter_write_now(adapter, qp, &request);
 	if (!is_done) {
 		err = vb_qp_post_send(qp, &request);
 		(void)vb_qp_publish_send(qp);

@@ -4,14 +4,14 @@
  * above 0. A program owns them in every respect but this: if it closes one, the number may return
  * as a file of the program, and that file is left alone.
  */
-#ifndef VB_HOST_TALLY_H
-#define VB_HOST_TALLY_H
+#ifndef VB_HOST_COUNTER_FD_H
+#define VB_HOST_COUNTER_FD_H
 
 /* Returns a new descriptor, or a negative errno. It is closed on exec. */
-int vb_tally_open(void);
-void vb_tally_close(int fd);
+int vb_counter_fd_open(void);
+void vb_counter_fd_close(int fd);
 
-void vb_tally_up(int fd);
-void vb_tally_down(int fd); /* the count must be above 0 */
+void vb_counter_fd_up(int fd);
+void vb_counter_fd_down(int fd); /* the count must be above 0 */
 
 #endif

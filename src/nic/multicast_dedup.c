@@ -6,7 +6,7 @@
  * sender, or of several together, are remembered. The rings of eight senders hold fewer. A process
  * that reads the wire so late that it still finds older datagrams there gets those twice.
  */
-#include "nic/copies_priv.h"
+#include "nic/multicast_dedup_priv.h"
 
 #include "base/err.h"
 #include "base/heap.h"
@@ -23,18 +23,18 @@ struct row {
 	struct copy copies[ROW_LENGTH]; /* newest first */
 };
 
-struct vb_copies {
+struct vb_multicast_dedup {
 	struct row rows[ROW_COUNT];
 };
 
-struct vb_copies *vb_copies_create(void)
+struct vb_multicast_dedup *vb_multicast_dedup_create(void)
 {
-	return vb_heap_alloc(1, sizeof(struct vb_copies));
+	return vb_heap_alloc(1, sizeof(struct vb_multicast_dedup));
 }
 
-void vb_copies_destroy(struct vb_copies *copies)
+void vb_multicast_dedup_destroy(struct vb_multicast_dedup *dedup)
 {
-	vb_heap_free(copies);
+	vb_heap_free(dedup);
 }
 
 static struct copy copy_of(const struct vb_flow *flow, const struct vb_packet *packet)
@@ -46,26 +46,26 @@ static struct copy copy_of(const struct vb_flow *flow, const struct vb_packet *p
 	};
 }
 
-static struct row *row_of(struct vb_copies *copies, const struct vb_packet *packet)
+static struct row *row_of(struct vb_multicast_dedup *dedup, const struct vb_packet *packet)
 {
 	uint32_t sender = packet->deth.source.v * 0x9e3779b1u >> 22; /* most begin with PSN 0 */
 
-	return &copies->rows[(packet->bth.psn.v + sender) % ROW_COUNT];
+	return &dedup->rows[(packet->bth.psn.v + sender) % ROW_COUNT];
 }
 
-void vb_copies_expect(struct vb_copies *copies, const struct vb_flow *flow,
-		      const struct vb_packet *packet)
+void vb_multicast_dedup_expect(struct vb_multicast_dedup *dedup, const struct vb_flow *flow,
+			       const struct vb_packet *packet)
 {
-	struct row *row = row_of(copies, packet);
+	struct row *row = row_of(dedup, packet);
 
 	memmove(&row->copies[1], &row->copies[0], sizeof(row->copies) - sizeof(row->copies[0]));
 	row->copies[0] = copy_of(flow, packet);
 }
 
-VB_NOINLINE bool vb_copies_take(struct vb_copies *copies, const struct vb_flow *flow,
-				const struct vb_packet *packet)
+VB_NOINLINE bool vb_multicast_dedup_take(struct vb_multicast_dedup *dedup,
+					 const struct vb_flow *flow, const struct vb_packet *packet)
 {
-	struct row *row = row_of(copies, packet);
+	struct row *row = row_of(dedup, packet);
 	struct copy wanted = copy_of(flow, packet);
 
 	for (uint32_t i = 0; i < ROW_LENGTH; i++) {

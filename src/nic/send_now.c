@@ -39,7 +39,7 @@ static uint32_t add_ack(struct vb_qp *qp, struct vb_slot slots[2])
 	return 2;
 }
 
-uint32_t vb_qp_send_at_once(struct vb_qp *qp, uint64_t now_ns, struct vb_slot slots[2])
+uint32_t vb_qp_send_now(struct vb_qp *qp, uint64_t now_ns, struct vb_slot slots[2])
 {
 	struct vb_nic *nic = qp->nic;
 	uint32_t count = 0;

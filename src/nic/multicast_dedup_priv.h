@@ -6,22 +6,22 @@
  * ever has to know which port member gets what from which sender: what was not on the link is taken
  * from the wire.
  */
-#ifndef VB_NIC_COPIES_PRIV_H
-#define VB_NIC_COPIES_PRIV_H
+#ifndef VB_NIC_MULTICAST_DEDUP_PRIV_H
+#define VB_NIC_MULTICAST_DEDUP_PRIV_H
 
 #include "nic/frame.h"
 
-struct vb_copies;
+struct vb_multicast_dedup;
 
-/* NULL: no memory. The caller ends it with vb_copies_destroy(), which accepts NULL. */
-struct vb_copies *vb_copies_create(void);
-void vb_copies_destroy(struct vb_copies *copies);
+/* NULL: no memory. The caller ends it with vb_multicast_dedup_destroy(), which accepts NULL. */
+struct vb_multicast_dedup *vb_multicast_dedup_create(void);
+void vb_multicast_dedup_destroy(struct vb_multicast_dedup *dedup);
 
 /* A datagram arrived over a shared-memory link. */
-void vb_copies_expect(struct vb_copies *copies, const struct vb_flow *flow,
-		      const struct vb_packet *packet);
+void vb_multicast_dedup_expect(struct vb_multicast_dedup *dedup, const struct vb_flow *flow,
+			       const struct vb_packet *packet);
 /* A datagram arrived over the wire: true, once, if it had already arrived over a link. */
-bool vb_copies_take(struct vb_copies *copies, const struct vb_flow *flow,
-		    const struct vb_packet *packet);
+bool vb_multicast_dedup_take(struct vb_multicast_dedup *dedup, const struct vb_flow *flow,
+			     const struct vb_packet *packet);
 
 #endif

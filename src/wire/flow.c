@@ -43,7 +43,10 @@ struct vb_gid vb_gid_from_ipv4(uint32_t address)
 	return gid;
 }
 
-/* The longest run of two or more zero groups of an IPv6 address; a length of 0 if there is none. */
+/*
+ * The longest run of two or more zero groups of an IPv6 address, the first of equal ones (RFC 5952,
+ * 4.2); a length of 0 if there is none.
+ */
 static uint32_t longest_zero_run(const struct vb_gid *gid, uint32_t *start)
 {
 	uint32_t longest = 1;
@@ -175,7 +178,7 @@ static uint32_t parse_ipv4(const uint8_t *p, uint32_t length, struct vb_flow *fl
 {
 	uint32_t total_length;
 
-	/* The ICRC has no place for options, and fragments are not reassembled here. */
+	/* The ICRC has no place for options (CA17-3); fragments (CA17-8) are not reassembled. */
 	if (length < VB_IPV4_SIZE || p[0] != 0x45 || (load16(p + 6) & IPV4_FRAGMENT_MASK))
 		return 0;
 	total_length = load16(p + 2);

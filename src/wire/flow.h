@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The layers below the transport headers of a RoCEv2 packet: the addresses and the few fields of
- * IPv4, IPv6 and UDP that the adapter chooses. An IPv4 address is a GID of the form ::ffff:a.b.c.d.
+ * IPv4, IPv6 and UDP that the adapter chooses. An IPv4 address is a GID of the form ::ffff:a.b.c.d
+ * (IBA A17.4.1.1).
  */
 #ifndef VB_WIRE_FLOW_H
 #define VB_WIRE_FLOW_H
@@ -10,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VB_ROCE_PORT 4791
+#define VB_ROCE_PORT 4791 /* CA17-20 */
 #define VB_IPV4_SIZE 20
 #define VB_IPV6_SIZE 40
 #define VB_UDP_SIZE 8
@@ -65,20 +66,22 @@ static inline bool vb_flow_is_ipv4(const struct vb_flow *flow)
 	return vb_gid_is_ipv4(&flow->destination);
 }
 
-/* The UDP source port for a pair of QPs: 0xc000 and up, equal for equal arguments. */
+/*
+ * The UDP source port for a pair of QPs: 0xc000 and up, equal for equal arguments (IBA A17.3.2.1).
+ */
 uint16_t vb_flow_source_port(uint32_t flow_label, uint32_t local_qpn, uint32_t remote_qpn);
 
 /*
  * Stores IPv4 or IPv6 and UDP headers for a UDP payload of that length, as they stand on the wire:
- * DF set, the given ID (IPv4), correct header checksum; UDP checksum 0 over both, as the ICRC
- * protects the packet. Returns 28 or 48.
+ * DF set, the given ID (IPv4), correct header checksum (IBA A17.3.1); UDP checksum 0 over both, as
+ * the ICRC protects the packet (IBA A17.3.2.4). Returns 28 or 48.
  */
 uint32_t vb_flow_store_ip_udp(uint8_t *p, const struct vb_flow *flow, uint32_t udp_payload_length,
 			      uint16_t ip_id);
 
 /*
  * Stores the 40 bytes that a UD receive gets before its data: the IPv6 header as a GRH, or 20 bytes
- * of 0 and a valid IPv4 header. `udp_payload_length` is that of the packet.
+ * of 0 and a valid IPv4 header (IBA A17.4.5.2). `udp_payload_length` is that of the packet.
  */
 void vb_flow_store_grh(uint8_t p[VB_GRH_SIZE], const struct vb_flow *flow,
 		       uint32_t udp_payload_length);

@@ -33,7 +33,7 @@ struct vb_bth {
 	uint8_t pad; /* 0 to 3 bytes after the payload */
 	uint8_t version; /* 0 */
 	uint16_t pkey;
-	bool fecn;
+	bool fecn; /* ignored, as is becn (CA17-29) */
 	bool becn;
 	vb_qpn destination;
 	bool ack_request;

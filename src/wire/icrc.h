@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The invariant CRC of RoCEv2. It covers 8 bytes of ones, then the IP and UDP headers and the BTH,
- * with the fields that routers may change replaced by ones (TOS and TTL or traffic class, flow
- * label and hop limit; both checksums; the BTH's byte with FECN and BECN), and everything after
- * them up to the ICRC itself. It is sent with its lowest byte first.
+ * The invariant CRC of RoCEv2 (CA17-22). It covers 8 bytes of ones, then the IP and UDP headers and
+ * the BTH, with the fields that routers may change replaced by ones (TOS and TTL or traffic class,
+ * flow label and hop limit; both checksums; the BTH's byte with FECN and BECN), and everything
+ * after them up to the ICRC itself. It is sent with its lowest byte first.
  */
 #ifndef VB_WIRE_ICRC_H
 #define VB_WIRE_ICRC_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The messages as tables of fields: where each field lies in the message and where in its struct.
- * Connections are made a few thousand times a second, not millions: one loop over a table is fast
- * enough, and loading cannot differ from storing. Offsets count from the end of the common header.
+ * The messages as tables of fields (IBA tables 106 to 120): where each field lies in the message
+ * and where in its struct. Connections are made a few thousand times a second, not millions: one
+ * loop over a table is fast enough, and loading cannot differ from storing. Offsets count from the
+ * end of the common header.
  */
 #include "wire/mad.h"
 

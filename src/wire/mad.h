@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#define VB_MAD_SIZE 256
+#define VB_MAD_SIZE 256 /* C13-3 */
 #define VB_MAD_HEADER_SIZE 24
 #define VB_MAD_PRIVATE_MAX 224
 #define VB_MAD_INFO_SIZE 72 /* additional information of REJ, APR and SIDR_REP */
@@ -54,7 +54,7 @@ enum vb_mad_about {
 	VB_MAD_ABOUT_OTHER, /* REJ: none in particular; MRA: a LAP */
 };
 
-/* Reasons of a REJ. */
+/* Reasons of a REJ (IBA 12.6.7.2). */
 enum vb_mad_reason {
 	VB_MAD_NO_QP = 1,
 	VB_MAD_NO_EEC,
@@ -104,7 +104,7 @@ enum vb_mad_sidr_status {
 
 struct vb_mad_path {
 	uint16_t local_lid; /* local is the sender of the message */
-	uint16_t remote_lid;
+	uint16_t remote_lid; /* RoCEv2 ignores both (CA17-34) */
 	struct vb_gid local_gid;
 	struct vb_gid remote_gid;
 	uint32_t flow_label;

@@ -93,7 +93,7 @@ static const struct row rows[256] = {
 	SEND_AND_WRITE_ROWS(VB_SERVICE_XRC, "XRC ", VB_HAS_XRCETH),
 	RELIABLE_ROWS(VB_SERVICE_XRC, "XRC ", VB_HAS_XRCETH),
 
-	/* The 16 reserved bytes after a CNP's BTH count as its payload. */
+	/* The 16 reserved bytes after a CNP's BTH (IBA A17.9.3) count as its payload. */
 	ROW(VB_OPCODE_CNP, "CNP", VB_HAS_PAYLOAD),
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * IP addresses and ports in the messages of the connection manager (the IP addressing annex). A
- * port of a port space is a service ID, and the private data of a REQ or SIDR_REQ for one begins
- * with the addresses of both ends. An IPv4 address is a GID of the form ::ffff:a.b.c.d here, but 12
- * bytes of 0 and 4 of address on the wire.
+ * IP addresses and ports in the messages of the connection manager (IBA annex A11). A port of a
+ * port space is a service ID, and the private data of a REQ or SIDR_REQ for one begins with the
+ * addresses of both ends. An IPv4 address is a GID of the form ::ffff:a.b.c.d here, but 12 bytes of
+ * 0 and 4 of address on the wire.
  */
 #ifndef VB_WIRE_SERVICE_H
 #define VB_WIRE_SERVICE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The codes of the AETH. Credits and waiting times grow in the same steps (1, 2, 3, 4, 6, 8, 12,
- * …). The times are in units of 10 us, and code 0 stands for the longest.
+ * …). The times are in units of 10 us, and code 0 stands for the longest (IBA 9.7.5.2.8, table 45).
  */
 #include "wire/syndrome.h"
 

@@ -16,6 +16,7 @@ enum vb_syndrome_kind {
 	VB_SYNDROME_NAK = 0x60, /* low five bits: enum vb_nak */
 };
 
+/* IBA 9.7.5.2.2. */
 enum vb_nak {
 	VB_NAK_SEQUENCE = 0,
 	VB_NAK_INVALID_REQUEST = 1,

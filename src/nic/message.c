@@ -6,7 +6,7 @@
  */
 #include "nic/unreliable_priv.h"
 
-/* FIRST and MIDDLE carry exactly the path MTU, LAST 1 byte to the MTU, ONLY 0 to the MTU. */
+/* C9-92: FIRST and MIDDLE carry exactly the path MTU, LAST 1 byte to the MTU, ONLY 0 to the MTU. */
 static bool is_length_right(const struct vb_qp *qp, const struct vb_packet *packet)
 {
 	uint32_t mtu = qp->attr.path_mtu;
@@ -122,8 +122,8 @@ static struct vb_memory_request write_request(const struct vb_qp *qp, uint64_t a
 }
 
 /*
- * A WRITE is checked for its whole length at its first packet. With a length of 0 no key is
- * checked.
+ * A WRITE is checked for its whole length at its first packet. With a length of 0 no key is checked
+ * (C9-88).
  */
 static enum vb_verdict check_whole_write(const struct vb_qp *qp, const struct vb_reth *reth)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * QP 1: one UD packet for each datagram, always of the same length, with the first P_Key and the
- * well-known Q_Key.
+ * QP 1: one UD packet for each datagram, always of the same length (IBA 13.5.3.1), with the first
+ * P_Key and the well-known Q_Key.
  */
 #include "nic/qp1_packet.h"
 

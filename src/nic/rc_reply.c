@@ -22,8 +22,8 @@ static void fill_header(const struct vb_qp *qp, enum vb_packet_op op, vb_psn psn
 }
 
 /*
- * How many more messages we have receives for. A message under way counts: its number is still
- * above the MSN.
+ * How many more messages we have receives for (IBA 9.7.7.2). A message under way counts: its number
+ * is still above the MSN.
  */
 static uint32_t count_receives(const struct vb_qp *qp)
 {
@@ -64,7 +64,7 @@ static enum vb_packet_op read_response_op(bool first, bool last)
 
 /*
  * Adds the part of a READ's data that belongs into the packet. The memory is resolved now because
- * it may be gone.
+ * it may be gone, which is an access error (IBA 9.7.5.2.4).
  */
 static enum vb_verdict add_read_data(struct vb_qp *qp, const struct vb_resource *resource,
 				     uint32_t offset, uint32_t length, struct vb_slot *slot)

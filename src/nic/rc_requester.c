@@ -22,7 +22,7 @@ enum hold {
 	HELD_BY_FAILURE, /* cannot be sent; ends after the requests before it */
 	HELD_EMPTY, /* nothing is posted */
 	HELD_BY_DRAIN, /* SQD starts nothing new */
-	HELD_BY_FENCE,
+	HELD_BY_FENCE, /* IBA 10.8.3.3 */
 	HELD_BY_READS, /* the peer takes no more READs and atomics at the same time */
 	HELD_BY_WINDOW, /* enough is in flight */
 	HELD_BY_FLIGHT, /* enough is in flight from all QPs together */

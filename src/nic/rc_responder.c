@@ -40,7 +40,7 @@ static struct vb_resource *keep_request(struct vb_qp *qp, const struct vb_packet
 	struct vb_responder *responder = &qp->responder;
 	struct vb_resource *resource = vb_rc_claim_resource(responder);
 
-	responder->msn = (responder->msn + 1) & 0xffffff;
+	responder->msn = (responder->msn + 1) & 0xffffff; /* before the response: C9-148 */
 	resource->op = (uint8_t)vb_opcode_op(packet->bth.opcode);
 	resource->first_psn = packet->bth.psn;
 	resource->next_psn = packet->bth.psn;
@@ -116,6 +116,7 @@ static enum vb_verdict execute_atomic(struct vb_qp *qp, const struct vb_packet *
 	return VB_PASS;
 }
 
+/* The target is aligned (IBA A19.4.2) and within a region that allows it (oA19-28). */
 static enum vb_verdict execute_atomic_write(struct vb_qp *qp, const struct vb_frame *frame,
 					    const struct vb_packet *packet)
 {
@@ -284,7 +285,7 @@ static uint32_t offset_of(const struct vb_qp *qp, const struct vb_resource *reso
 
 /*
  * Whether this is a READ that was asked for before, or any part of it, at the PSN where that
- * belongs.
+ * belongs (IBA 9.4.4).
  */
 static bool is_part_of(const struct vb_qp *qp, const struct vb_resource *resource,
 		       const struct vb_packet *packet)
@@ -324,8 +325,8 @@ static void repeat(struct vb_qp *qp, struct vb_resource *resource, const struct 
 }
 
 /*
- * Our reply may have been lost. Reads are safe to repeat; atomics are answered from the saved
- * result.
+ * Our reply may have been lost. SENDs and WRITEs are only acknowledged again (C9-105). Reads are
+ * safe to repeat; atomics are answered from the saved result.
  */
 VB_COLD static void on_duplicate(struct vb_qp *qp, const struct vb_packet *packet)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * RC, taking responses: ACKs, NAKs, READ responses and atomic results. Every response acknowledges
- * all PSNs before its own. A READ or atomic among them that has had no response is a gap, which
- * counts as a NAK.
+ * all PSNs before its own (IBA 9.7.5.1.2). A READ or atomic among them that has had no response is
+ * a gap, which counts as a NAK.
  */
 #include "nic/payload_priv.h"
 #include "nic/rc_priv.h"

@@ -19,12 +19,15 @@
 
 #define BACKOFF_MAX 2u /* a timeout may be noticed up to four times its length late */
 
-/* A peer that did not answer may be slow rather than gone: it gets more time with each retry. */
+/*
+ * 4.096 us * 2^timeout, or up to four times that (C9-140 to C9-142). A peer that did not answer may
+ * be slow rather than gone: it gets more time with each retry.
+ */
 static uint64_t ack_timeout_ns(const struct vb_qp *qp)
 {
 	uint32_t retries = qp->attr.retry_count - qp->requester.retries_left;
 
-	return 4096ull << qp->attr.timeout << min32(retries, BACKOFF_MAX); /* 4.096 us * 2^t */
+	return 4096ull << qp->attr.timeout << min32(retries, BACKOFF_MAX);
 }
 
 static void restart(struct vb_qp *qp)

@@ -113,7 +113,10 @@ static bool is_icrc_right(struct vb_nic *nic, const struct vb_frame *frame, uint
 	return crc_of(nic, frame, length, frame->ip_id) == icrc_of(frame);
 }
 
-/* P_Keys match in their low 15 bits, and two limited members do not talk to each other. */
+/*
+ * P_Keys match in their low 15 bits, and two limited members do not talk to each other (IBA
+ * 10.9.3).
+ */
 bool vb_nic_is_pkey_right(const struct vb_nic *nic, uint32_t index, uint16_t pkey)
 {
 	uint16_t own = vb_nic_pkey(nic, index);
@@ -122,8 +125,8 @@ bool vb_nic_is_pkey_right(const struct vb_nic *nic, uint32_t index, uint16_t pke
 }
 
 /*
- * A shared-memory link has the mark of the addresses at hand. Looking up the addresses themselves
- * costs more than the rest of the check.
+ * Compares the addresses (IBA A17.4.4.2). A shared-memory link has their mark at hand. Looking up
+ * the addresses themselves costs more than the rest of the check.
  */
 static bool is_from_peer(const struct vb_qp *qp, const struct vb_frame *frame)
 {

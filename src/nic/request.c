@@ -75,7 +75,7 @@ static void fill_extensions(const struct vb_wqe *wqe, uint32_t offset, struct vb
 									  : wqe->rdma.compare_add;
 		packet->atomic.compare = opcode == VB_WR_COMPARE_SWAP ? wqe->rdma.compare_add : 0;
 	} else {
-		/* A READ that is issued again asks only for the rest. */
+		/* A READ that is issued again asks only for the rest (IBA 9.4.4). */
 		packet->reth.address = wqe->rdma.remote_address + (is_read ? offset : 0);
 		packet->reth.rkey = wqe->rdma.rkey;
 		packet->reth.length = wqe->length - (is_read ? offset : 0);
@@ -83,7 +83,10 @@ static void fill_extensions(const struct vb_wqe *wqe, uint32_t offset, struct vb
 	packet->srqn = wqe->rdma.srqn;
 }
 
-/* Fills in the headers of the packet with the next PSN. */
+/*
+ * Fills in the headers of the packet with the next PSN. All packets of a message but the last carry
+ * a full path MTU (C5-8).
+ */
 static void fill_packet(const struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t index,
 			bool ask_for_ack, struct vb_packet *packet)
 {

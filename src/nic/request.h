@@ -16,7 +16,7 @@ struct vb_mr;
 struct vb_mw;
 struct vb_qp;
 
-#define VB_MESSAGE_LENGTH_MAX 0x80000000u
+#define VB_MESSAGE_LENGTH_MAX 0x80000000u /* C9-94 */
 
 enum vb_wr_opcode {
 	VB_WR_WRITE = 0,

@@ -6,7 +6,7 @@
 #include "nic/rc_priv.h"
 #include "nic/unreliable_priv.h"
 
-#define QKEY_IS_OURS 0x80000000u
+#define QKEY_IS_OURS 0x80000000u /* IBA 10.2.5 */
 
 static void fill_packet(const struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_packet *packet)
 {
@@ -96,7 +96,7 @@ static void deliver(struct vb_qp *qp, const struct vb_frame *frame, const struct
 void vb_ud_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 		      const struct vb_packet *packet)
 {
-	if (packet->deth.qkey != qp->attr.qkey) {
+	if (packet->deth.qkey != qp->attr.qkey) { /* IBA 9.6.1.4.1 */
 		vb_nic_count(qp->nic, VB_COUNTER_QKEY_VIOLATIONS);
 		vb_nic_drop(qp->nic, VB_DROP_QKEY);
 		return;

@@ -11,7 +11,7 @@ enum vb_verdict {
 	VB_INVALID_REQUEST, /* not well-formed, or not supported by the QP */
 	VB_ACCESS_REFUSED, /* key, range, rights or PD */
 	VB_OPERATION_FAILED, /* allowed, but the memory was gone */
-	VB_RECEIVE_TOO_SHORT, /* the message does not fit into the posted receive */
+	VB_RECEIVE_TOO_SHORT, /* the message does not fit into the posted receive (IBA 11.6.2) */
 	VB_RECEIVE_REFUSED, /* the posted receive's own buffers failed the check */
 };
 

@@ -68,7 +68,7 @@ void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status
 					      ? VB_COUNTER_REQ_CQE_FLUSH_ERROR
 					      : VB_COUNTER_REQ_CQE_ERROR);
 	if (!failed && !(wqe->flags & VB_SEND_SIGNALED))
-		return; /* the next completion of this queue frees its slot */
+		return; /* IBA 10.7.3.1; the next completion of this queue frees its slot */
 	entry = vb_cq_claim(qp->send_cq, qp);
 	if (!entry)
 		return;

@@ -269,7 +269,7 @@ vb_err vb_qp_destroy(struct vb_qp *qp)
 	if (qp->group_count)
 		return VB_EBUSY;
 	vb_qp_reset(qp);
-	vb_mw_unbind_all(qp);
+	vb_mw_unbind_all(qp); /* they do not hold it: o10-2.2.5 */
 	leave_doorbell(qp);
 	vb_list_remove(&qp->active);
 	vb_timer_remove(&nic->timers, &qp->timer);

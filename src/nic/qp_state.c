@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The QP state table: which transitions there are, and which attributes each requires and permits.
- * Its form allows comparison with the table in the specification and in ibv_modify_qp(3).
+ * Its form allows comparison with the table in the specification (IBA 11.2.5.2, table 96; for XRC
+ * annex A14, table 9) and in ibv_modify_qp(3).
  */
 #include "nic/qp_priv.h"
 #include "nic/rc_priv.h"

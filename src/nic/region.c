@@ -107,7 +107,7 @@ vb_err vb_mr_create_on_dm(struct vb_pd *pd, struct vb_dm *dm, const struct vb_mr
 
 vb_err vb_mr_destroy(struct vb_mr *mr)
 {
-	if (mr->window_count)
+	if (mr->window_count) /* IBA 10.6.7.2.6 */
 		return VB_EBUSY;
 	if (mr->dm)
 		mr->dm->region_count--;

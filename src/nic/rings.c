@@ -116,7 +116,7 @@ static enum vb_post_refusal check_send(const struct vb_qp *qp,
 
 	if (!is_in(supported[qp->type], request->opcode))
 		return is_in(ALL, request->opcode) ? VB_POST_SERVICE : VB_POST_OPCODE;
-	if (vb_qp_state_now(qp) < VB_STATE_RTS)
+	if (vb_qp_state_now(qp) < VB_STATE_RTS) /* IBA 11.4.1.1 */
 		return VB_POST_STATE;
 	/*
 	 * Inline data is read now and needs no key. Its SGEs are not kept, so there may be more of

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memory windows. A type 1 window may be bound again at any time. A type 2 window belongs to the QP
- * that bound it, and must be invalidated before it is bound again.
+ * that bound it, and must be invalidated before it is bound again (o10-37.2.30).
  */
 #include "nic/qp_priv.h"
 
@@ -81,7 +81,7 @@ enum vb_mw_type vb_mw_type(const struct vb_mw *mw)
 
 /*
  * The window that the new key is for: the upper 24 bits of a key name the row. NULL if no window of
- * this PD has it.
+ * this PD has it (C10-72).
  */
 static struct vb_mw *find_window(const struct vb_qp *qp, uint32_t rkey)
 {
@@ -95,7 +95,7 @@ static struct vb_mw *find_window(const struct vb_qp *qp, uint32_t rkey)
 	return mw->pd == qp->pd ? mw : NULL;
 }
 
-/* The region to bind to, if it allows binding and the request lies within it. */
+/* The region to bind to, if it allows binding and the request lies within it (C10-73 to C10-75). */
 static struct vb_mr *find_region(const struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	const struct vb_key_row *region = vb_key_row_of(qp->nic, wqe->bind.region_key);
@@ -162,7 +162,7 @@ enum vb_status vb_mw_bind(struct vb_qp *qp, const struct vb_wqe *wqe)
 	return VB_STATUS_SUCCESS;
 }
 
-/* The bound type 2 window of this QP that the key opens, or NULL. */
+/* The bound type 2 window of this QP that the key opens, or NULL (o10-37.2.26). */
 static struct vb_mw *find_invalidatable(const struct vb_qp *qp, uint32_t key)
 {
 	const struct vb_key_row *row = vb_key_row_of(qp->nic, key);

@@ -72,7 +72,7 @@ struct vb_cm_connection;
 
 /* --- the machine ------------------------------------------------------------------------------ */
 
-/* IBA volume 1, 12.9.5 to 12.9.7. CLOSED: over, without or after TIMEWAIT. */
+/* IBA 12.9.7.1 (active side) and 12.9.7.2. CLOSED: over, without or after TIMEWAIT. */
 enum vb_cm_state {
 	VB_CM_IDLE,
 	VB_CM_REQ_SENT,

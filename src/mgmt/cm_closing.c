@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The messages that end a connection or prevent it: REJ, DREQ, DREP. */
+/* The messages that prevent a connection or end it: REJ; DREQ and DREP (IBA 12.10.8). */
 #include "mgmt/cm_priv.h"
 
 #include "base/bytes.h"

@@ -135,8 +135,8 @@ vb_err vb_cm_put_private_ip(struct vb_mad *mad, const struct vb_service_ip *ip,
 }
 
 /*
- * The exponent for 2^ack_delay + 2 * 2^packet_life_time: that of the greater term, plus one if the
- * other term is at least half as great.
+ * The exponent for 2^ack_delay + 2 * 2^packet_life_time (IBA 12.7.34): that of the greater term,
+ * plus one if the other term is at least half as great.
  */
 uint8_t vb_cm_ack_timeout(uint8_t ack_delay, uint8_t packet_life_time)
 {

@@ -152,11 +152,11 @@ static void on_duplicate_req(struct vb_cm_connection *connection,
 }
 
 /*
- * The peer's QP is in one of our connections that the peer no longer knows. The new connection is
- * refused, the old one ended, and the peer may try again. Only the peer itself may cause this: GUID
- * and QPN are no secrets. A sender that names them from another address is not the peer and gets
- * its own connection, if any: if it were refused, it could still keep the peer from its next
- * connection.
+ * The peer's QP is in one of our connections that the peer no longer knows (IBA 12.9.8.3.1). The
+ * new connection is refused, the old one ended, and the peer may try again. Only the peer itself
+ * may cause this: GUID and QPN are no secrets. A sender that names them from another address is not
+ * the peer and gets its own connection, if any: if it were refused, it could still keep the peer
+ * from its next connection.
  */
 static void on_stale(struct vb_cm_connection *old, const struct vb_cm_arrival *arrival)
 {

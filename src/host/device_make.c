@@ -33,8 +33,8 @@ uint32_t vb_device_path_mtu(uint32_t interface_mtu, uint32_t limit)
 }
 
 /*
- * EUI-64 in the form of IPv6 interface identifiers: the GUID is the lower half of the link-local
- * address.
+ * EUI-64 in the form of IPv6 interface identifiers (RFC 4291, appendix A): the GUID is the lower
+ * half of the link-local address.
  */
 static uint64_t guid_of_mac(const uint8_t mac[6])
 {

@@ -25,7 +25,7 @@
 #define KERNEL_DEVICES_PATH "/sys/class/infiniband"
 
 /* Other users of RDMA on this host. */
-struct neighbours {
+struct rdma_users {
 	struct vb_port_holders holders; /* of the RoCE port */
 	char kernel_devices[KERNEL_DEVICES_MAX][VB_DEVICE_NAME_MAX];
 	uint32_t kernel_device_count;
@@ -33,17 +33,17 @@ struct neighbours {
 
 /* --- other users of RDMA --- */
 
-static void find_kernel_devices(struct neighbours *neighbours)
+static void find_kernel_devices(struct rdma_users *rdma_users)
 {
 	DIR *directory = opendir(KERNEL_DEVICES_PATH);
 	struct dirent *entry;
 
 	while (directory && (entry = readdir(directory)) &&
-	       neighbours->kernel_device_count < KERNEL_DEVICES_MAX) {
+	       rdma_users->kernel_device_count < KERNEL_DEVICES_MAX) {
 		/* Under `verbatim run` our own devices also appear there. */
 		if (entry->d_name[0] == '.' || !strncmp(entry->d_name, "vb_", 3))
 			continue;
-		snprintf(neighbours->kernel_devices[neighbours->kernel_device_count++],
+		snprintf(rdma_users->kernel_devices[rdma_users->kernel_device_count++],
 			 VB_DEVICE_NAME_MAX, "%.63s", entry->d_name);
 	}
 	if (directory)
@@ -161,20 +161,20 @@ static void print_strangers(void)
 		       text);
 }
 
-static void print_neighbours(const struct neighbours *neighbours)
+static void print_rdma_users(const struct rdma_users *rdma_users)
 {
-	print_holders(&neighbours->holders);
+	print_holders(&rdma_users->holders);
 	print_strangers();
-	if (neighbours->kernel_device_count)
+	if (rdma_users->kernel_device_count)
 		printf("\nThe kernel has RDMA devices of its own, which `verbatim run` does not show:");
-	for (uint32_t i = 0; i < neighbours->kernel_device_count; i++)
-		printf(" %s", neighbours->kernel_devices[i]);
-	if (neighbours->kernel_device_count)
+	for (uint32_t i = 0; i < rdma_users->kernel_device_count; i++)
+		printf(" %s", rdma_users->kernel_devices[i]);
+	if (rdma_users->kernel_device_count)
 		printf("\n");
 }
 
 static void print_text(const struct vb_device *devices, uint32_t count,
-		       const struct neighbours *neighbours, const struct vb_config *config)
+		       const struct rdma_users *rdma_users, const struct vb_config *config)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		if (i)
@@ -187,7 +187,7 @@ static void print_text(const struct vb_device *devices, uint32_t count,
 	if (!count)
 		fprintf(stderr,
 			"verbatim devices: there are none: no network interface is up, has an address and is chosen\n");
-	print_neighbours(neighbours);
+	print_rdma_users(rdma_users);
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
@@ -261,7 +261,7 @@ static void print_holder_json(uid_t uid, bool is_first)
 }
 
 static void print_json(const struct vb_device *devices, uint32_t count,
-		       const struct neighbours *neighbours, const struct vb_config *config)
+		       const struct rdma_users *rdma_users, const struct vb_config *config)
 {
 	printf("{\n  \"devices\": [");
 	for (uint32_t i = 0; i < count; i++) {
@@ -269,14 +269,14 @@ static void print_json(const struct vb_device *devices, uint32_t count,
 		print_device_json(&devices[i]);
 	}
 	printf(" ],\n  \"port\": %d,\n  \"port_held_by\": [", ROCE_PORT);
-	for (uint32_t i = 0; i < neighbours->holders.user_count; i++)
-		print_holder_json(neighbours->holders.users[i], i == 0);
-	if (neighbours->holders.is_unshared)
+	for (uint32_t i = 0; i < rdma_users->holders.user_count; i++)
+		print_holder_json(rdma_users->holders.users[i], i == 0);
+	if (rdma_users->holders.is_unshared)
 		print_holder_json(geteuid(), true);
 	printf(" ],\n  \"kernel_devices\": [");
-	for (uint32_t i = 0; i < neighbours->kernel_device_count; i++) {
+	for (uint32_t i = 0; i < rdma_users->kernel_device_count; i++) {
 		printf("%s", i ? ", " : " ");
-		print_string(neighbours->kernel_devices[i]);
+		print_string(rdma_users->kernel_devices[i]);
 	}
 	printf(" ],\n  \"path\": \"%s\", \"reaches_memory\": %s\n}\n",
 	       config->path == VB_PATH_WIRE ? "wire" : "auto", reaches_memory() ? "true" : "false");
@@ -320,7 +320,7 @@ static int take_options(char **argument, bool *is_json)
 
 int command_devices(int argc, char **argv)
 {
-	struct neighbours neighbours = { 0 };
+	struct rdma_users rdma_users = { 0 };
 	struct vb_device *devices;
 	struct vb_config config;
 	bool is_json = false;
@@ -333,12 +333,12 @@ int command_devices(int argc, char **argv)
 	vb_config_load(&config);
 	if (vb_device_list(&config, &devices, &count))
 		return 3;
-	vb_port_holders_find(ROCE_PORT, &neighbours.holders);
-	find_kernel_devices(&neighbours);
+	vb_port_holders_find(ROCE_PORT, &rdma_users.holders);
+	find_kernel_devices(&rdma_users);
 	if (is_json)
-		print_json(devices, count, &neighbours, &config);
+		print_json(devices, count, &rdma_users, &config);
 	else
-		print_text(devices, count, &neighbours, &config);
+		print_text(devices, count, &rdma_users, &config);
 	vb_device_list_free(devices);
 	return count ? 0 : 1;
 }

@@ -312,7 +312,7 @@ static void print_coverage(const struct vb_coverage *coverage)
  * A job ended: well, or in the middle of a world. Such a world is a violation, and the job
  * continues after it.
  */
-static bool on_job_end(const struct options *options, struct job *jobs, uint32_t index,
+static bool finish_job(const struct options *options, struct job *jobs, uint32_t index,
 		       struct violation **violations, size_t *count)
 {
 	int status;
@@ -355,7 +355,7 @@ static size_t run_jobs(const struct options *options, struct vb_coverage *covera
 			if (got > 0) {
 				jobs[i].used += (size_t)got;
 				digest(&jobs[i], &violations, &count, coverage);
-			} else if (on_job_end(options, jobs, i, &violations, &count)) {
+			} else if (finish_job(options, jobs, i, &violations, &count)) {
 				polls[i].fd = jobs[i].pipe;
 			} else {
 				polls[i].fd = -1;

@@ -265,7 +265,7 @@ int vb_abi_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_
 	vb_adapter_enter(adapter);
 	err = vb_cq_create(vb_adapter_nic(adapter), attr->cqe, cq, &cq->cq);
 	if (!err && !attr->channel)
-		vb_cq_silence(cq->cq);
+		vb_cq_stop_events(cq->cq);
 	cq->verbs.handle = ++opened->handle_next;
 	vb_adapter_leave(adapter);
 	if (err) {

@@ -195,7 +195,7 @@ void vb_abi_on_change(void *owner, uint32_t what)
 }
 
 /* The counter of taken events of the object that an event names. */
-static uint32_t *taken_by(struct ibv_async_event *event)
+static uint32_t *taken_counter_of(struct ibv_async_event *event)
 {
 	switch (event->event_type) {
 	case IBV_EVENT_CQ_ERR:
@@ -228,7 +228,7 @@ static bool take_async(struct vb_abi_context *context, struct ibv_async_event *e
 		vb_list_remove(&entry->node);
 		vb_counter_fd_down(context->verbs.context.async_fd);
 		*event_out = entry->event;
-		taken = taken_by(event_out);
+		taken = taken_counter_of(event_out);
 		if (taken)
 			++*taken;
 	}
@@ -269,7 +269,8 @@ static void forget_async(struct vb_abi_context *context, const void *object)
 			VB_CONTAINER(node, struct vb_abi_async_event, node);
 
 		next = node->next;
-		if (!taken_by(&entry->event) || (const void *)entry->event.element.qp != object)
+		if (!taken_counter_of(&entry->event) ||
+		    (const void *)entry->event.element.qp != object)
 			continue;
 		vb_list_remove(node);
 		vb_counter_fd_down(context->verbs.context.async_fd);

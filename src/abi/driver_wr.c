@@ -11,7 +11,7 @@
 #include <endian.h>
 #include <errno.h>
 
-static struct vb_abi_qp *of(struct ibv_qp_ex *qp)
+static struct vb_abi_qp *abi_qp_of(struct ibv_qp_ex *qp)
 {
 	return VB_CONTAINER(qp, struct vb_abi_qp, extended);
 }
@@ -39,7 +39,7 @@ static void finish_request(struct vb_abi_qp *qp)
 
 static struct vb_send_request *begin_request(struct ibv_qp_ex *qp, enum vb_wr_opcode opcode)
 {
-	struct vb_abi_qp *own = of(qp);
+	struct vb_abi_qp *own = abi_qp_of(qp);
 
 	finish_request(own);
 	own->has_request = true;
@@ -60,7 +60,7 @@ static void set_remote(struct vb_send_request *request, uint32_t rkey, uint64_t 
 
 static void wr_start(struct ibv_qp_ex *qp)
 {
-	struct vb_abi_qp *own = of(qp);
+	struct vb_abi_qp *own = abi_qp_of(qp);
 
 	if (!vb_adapter_ensure_usable(vb_abi_context_of(qp->qp_base.context)->adapter)) {
 		own->is_refused = true;
@@ -76,7 +76,7 @@ static void wr_start(struct ibv_qp_ex *qp)
 
 static int wr_complete(struct ibv_qp_ex *qp)
 {
-	struct vb_abi_qp *own = of(qp);
+	struct vb_abi_qp *own = abi_qp_of(qp);
 	bool has_posted;
 	int error;
 
@@ -95,7 +95,7 @@ static int wr_complete(struct ibv_qp_ex *qp)
 
 static void wr_abort(struct ibv_qp_ex *qp)
 {
-	struct vb_abi_qp *own = of(qp);
+	struct vb_abi_qp *own = abi_qp_of(qp);
 
 	if (own->is_refused)
 		return;
@@ -160,7 +160,7 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t ad
 static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t address,
 			    const void *value)
 {
-	struct vb_abi_qp *own = of(qp);
+	struct vb_abi_qp *own = abi_qp_of(qp);
 	struct vb_send_request *request = begin_request(qp, VB_WR_ATOMIC_WRITE);
 
 	set_remote(request, rkey, address);
@@ -192,7 +192,7 @@ static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
 
 static void wr_set_sge_list(struct ibv_qp_ex *qp, size_t count, const struct ibv_sge *sges)
 {
-	struct vb_abi_qp *own = of(qp);
+	struct vb_abi_qp *own = abi_qp_of(qp);
 
 	if (count > VB_SGE_MAX) {
 		fail(own,
@@ -213,7 +213,7 @@ static void wr_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t address, ui
 static void wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t count,
 				    const struct ibv_data_buf *buffers)
 {
-	struct vb_abi_qp *own = of(qp);
+	struct vb_abi_qp *own = abi_qp_of(qp);
 	size_t length = 0;
 
 	for (size_t i = 0; i < count; i++) {
@@ -241,7 +241,7 @@ static void wr_set_inline_data(struct ibv_qp_ex *qp, void *address, size_t lengt
 static void wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t remote_qpn,
 			   uint32_t remote_qkey)
 {
-	struct vb_send_request *request = &of(qp)->request;
+	struct vb_send_request *request = &abi_qp_of(qp)->request;
 
 	request->ah = VB_CONTAINER(ah, struct vb_abi_ah, verbs)->ah;
 	request->remote_qpn = remote_qpn;
@@ -250,7 +250,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t rem
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t remote_srqn)
 {
-	of(qp)->request.remote_srqn = remote_srqn;
+	abi_qp_of(qp)->request.remote_srqn = remote_srqn;
 }
 
 bool vb_abi_wr_supports(const struct ibv_qp_init_attr_ex *attr)

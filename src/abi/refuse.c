@@ -234,7 +234,7 @@ VB_COLD int vb_abi_refuse_send(const char *verb, const struct vb_abi_qp *qp,
 		return vb_abi_refuse(EINVAL, "%s: QP 0x%06x: %s", verb, qpn,
 				     request->ah ? "the address handle is of another PD"
 						 : "a datagram needs an address handle");
-	case VB_POST_FINE:
+	case VB_POST_OK:
 	case VB_POST_NO_QUEUE:
 	case VB_POST_SGE_COUNT:
 	case VB_POST_LENGTH:

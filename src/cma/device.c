@@ -19,7 +19,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_list_node devices = { &devices, &devices };
 static struct vb_list_node set_aside = { &set_aside, &set_aside };
 
-static uint8_t clip(int count)
+static uint8_t clamp_depth(int count)
 {
 	return (uint8_t)min32(count > 0 ? (uint32_t)count : 0, RDMA_MAX_INIT_DEPTH - 1);
 }
@@ -45,8 +45,8 @@ static int open_device(struct ibv_device *device, struct vb_cma_device **device_
 		error = errno;
 		goto close_device;
 	}
-	opened->responder_resources_max = clip(attr.max_qp_rd_atom);
-	opened->initiator_depth_max = clip(attr.max_qp_init_rd_atom);
+	opened->responder_resources_max = clamp_depth(attr.max_qp_rd_atom);
+	opened->initiator_depth_max = clamp_depth(attr.max_qp_init_rd_atom);
 	opened->ack_delay = attr.local_ca_ack_delay;
 	vb_list_append(&devices, &opened->node);
 	*device_out = opened;
@@ -72,7 +72,8 @@ static struct vb_cma_device *find_open(const struct ibv_device *device)
 
 /* --- where an address is ---------------------------------------------------------------------- */
 
-static bool is_meant(const struct ibv_gid_entry *entry, const struct vb_gid *gid, uint32_t scope)
+static bool is_entry_of_gid(const struct ibv_gid_entry *entry, const struct vb_gid *gid,
+			    uint32_t scope)
 {
 	return !memcmp(entry->gid.raw, gid->raw, sizeof(gid->raw)) &&
 	       (!scope || !entry->ndev_ifindex || entry->ndev_ifindex == scope);
@@ -85,7 +86,7 @@ static bool find_gid(struct vb_cma_device *device, const struct vb_gid *gid, uin
 	ssize_t count = ibv_query_gid_table(device->verbs, entries, GIDS_MAX, 0);
 
 	for (ssize_t i = 0; i < count; i++) {
-		if (!is_meant(&entries[i], gid, scope))
+		if (!is_entry_of_gid(&entries[i], gid, scope))
 			continue;
 		*place = (struct vb_cma_place){
 			.device = device,

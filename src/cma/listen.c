@@ -74,7 +74,7 @@ static int take_event(struct vb_cma_id *listener, struct rdma_cm_event **event)
 	return EINVAL;
 }
 
-static int equip(const struct vb_cma_id *listener, struct rdma_cm_id *child)
+static int create_child_qp(const struct vb_cma_id *listener, struct rdma_cm_id *child)
 {
 	struct ibv_qp_init_attr attr;
 
@@ -96,7 +96,7 @@ static int get_request(struct vb_cma_id *listener, struct rdma_cm_id **id)
 	error = take_event(listener, &event);
 	if (error)
 		return error;
-	error = equip(listener, event->id);
+	error = create_child_qp(listener, event->id);
 	if (error) {
 		struct rdma_cm_id *child = event->id;
 

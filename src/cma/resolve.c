@@ -134,7 +134,7 @@ static const struct sockaddr *demanded_source(const struct vb_cma_id *id)
 }
 
 /* Sets source, place and destination. ENODEV: the route uses an interface that has no device. */
-static int find_way(struct vb_cma_id *id, const struct sockaddr *destination)
+static int resolve_way(struct vb_cma_id *id, const struct sockaddr *destination)
 {
 	struct rdma_addr *addr = &id->id.route.addr;
 	uint16_t port = vb_cma_address_port(&addr->src_addr);
@@ -182,7 +182,7 @@ static int resolve(struct vb_cma_id *id, const struct sockaddr *source,
 	if (vb_cma_address_is_any(destination))
 		vb_cma_address_loopback(&target, destination->sa_family,
 					vb_cma_address_port(destination));
-	error = find_way(id, (struct sockaddr *)&target);
+	error = resolve_way(id, (struct sockaddr *)&target);
 	if (error == ENODEV)
 		return vb_cma_event_report(id, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
 	if (error)
@@ -204,7 +204,7 @@ VB_CMA_EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_
 
 /* --- the route -------------------------------------------------------------------------------- */
 
-static int find_route(struct vb_cma_id *id)
+static int complete_route(struct vb_cma_id *id)
 {
 	struct vb_flow flow = {
 		.source = vb_cma_address_gid(&id->id.route.addr.src_addr),
@@ -231,6 +231,6 @@ VB_CMA_EXPORT int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 
 	(void)timeout_ms;
 	if (!error)
-		error = find_route(vb_cma_id_of(id));
+		error = complete_route(vb_cma_id_of(id));
 	return vb_cma_return(error ? error : vb_cma_wait(vb_cma_id_of(id)));
 }

@@ -268,7 +268,7 @@ static void tidy_up(void)
 /* --- from outside --- */
 
 /* Whether anything is left that could not be undone while the region existed. */
-static bool has_rest(uint64_t address, uint64_t length)
+static bool has_leftover(uint64_t address, uint64_t length)
 {
 	for (struct vb_list_node *node = all.next; node != &all; node = node->next)
 		if (!conversion_of(node)->reference_count &&
@@ -281,7 +281,7 @@ void vb_registration_remove(struct vb_registration *registration)
 {
 	pthread_mutex_lock(&lock);
 	vb_list_remove(&registration->node);
-	if (has_rest(registration->address, registration->length))
+	if (has_leftover(registration->address, registration->length))
 		tidy_up();
 	pthread_mutex_unlock(&lock);
 }

@@ -157,7 +157,7 @@ static bool try_defer_acks(struct vb_adapter *adapter, const struct vb_cq *cq)
 	bool has_deferred =
 		atomic_load_explicit(&adapter->deferred_ack_polls, memory_order_relaxed);
 	bool defers = !has_deferred && cq && vb_cq_waiting(cq) &&
-		      vb_nic_owes_mere_acks(adapter->nic);
+		      vb_nic_owes_only_acks(adapter->nic);
 
 	atomic_store_explicit(&adapter->deferred_ack_polls, defers ? POLLS_BEFORE_ANSWER : 0,
 			      memory_order_relaxed);
@@ -382,7 +382,7 @@ void vb_adapter_on_poll(struct vb_adapter *adapter)
 		try_drive(adapter, false, NULL);
 }
 
-static void count_vain_poll(struct vb_adapter *adapter)
+static void count_empty_poll(struct vb_adapter *adapter)
 {
 	uint32_t left = atomic_load_explicit(&adapter->polls_before_sleep, memory_order_relaxed);
 
@@ -418,7 +418,7 @@ static uint32_t count_idle_poll(struct vb_adapter *adapter)
 void vb_adapter_poll(struct vb_adapter *adapter, const struct vb_cq *cq)
 {
 	try_drive(adapter, true, cq);
-	count_vain_poll(adapter);
+	count_empty_poll(adapter);
 	if (count_idle_poll(adapter) < IDLE_POLLS_MAX)
 		return;
 	note_poll(adapter, vb_clock_now()); /* also if another thread drives, and for long */

@@ -21,8 +21,8 @@
  */
 #define ANSWER_MAX_NS 1000000000u
 
-static void put_engine_right(struct vb_adapter *adapter, const struct vb_device *device,
-			     const struct vb_device_changes *changes)
+static void update_engine(struct vb_adapter *adapter, const struct vb_device *device,
+			  const struct vb_device_changes *changes)
 {
 	if (!(changes->what & (VB_DEVICE_GID_CHANGE | VB_DEVICE_MTU_CHANGE)))
 		return;
@@ -75,7 +75,7 @@ static uint32_t refresh(struct vb_adapter *adapter)
 	if (adapter->is_gone)
 		changes.what &= ~(uint32_t)VB_DEVICE_GONE;
 	adapter->is_gone |= changes.what & VB_DEVICE_GONE;
-	put_engine_right(adapter, &device, &changes);
+	update_engine(adapter, &device, &changes);
 	set_device(adapter, &device);
 	return changes.what;
 }

@@ -28,8 +28,8 @@
  */
 #define PARENT_EXITS_NS 1000000000u
 #define PAUSE_NS 1000000
-#define PARTING_MAX_NS 200000000u /* no one must wait longer for the end of a process */
-#define PARTING_PAUSE_NS 100000
+#define FAREWELLS_MAX_NS 200000000u /* no one must wait longer for the end of a process */
+#define FAREWELLS_PAUSE_NS 100000
 #define EXIT_WAITS_NS 5000000
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -80,7 +80,8 @@ static struct vb_local_peers *peers_of(struct vb_list_node *node)
 }
 
 /* For the owner of all adapters. Local peers continue by other paths, when all is done. */
-static bool withdraw(enum vb_conversion_reason reason, uint64_t address, uint64_t length)
+static bool withdraw_conversions(enum vb_conversion_reason reason, uint64_t address,
+				 uint64_t length)
 {
 	bool may_go_on;
 
@@ -114,7 +115,7 @@ bool vb_adapter_restore_memory(enum vb_conversion_reason reason, uint64_t addres
 		vb_conversion_tidy();
 		may_go_on = true;
 	} else {
-		may_go_on = withdraw(reason, address, length);
+		may_go_on = withdraw_conversions(reason, address, length);
 	}
 	leave_all();
 	return may_go_on;
@@ -126,7 +127,7 @@ bool vb_adapter_restore_memory(enum vb_conversion_reason reason, uint64_t addres
 static void before_fork(void)
 {
 	enter_all();
-	(void)withdraw(VB_CONVERSION_COPIES, 0, UINT64_MAX);
+	(void)withdraw_conversions(VB_CONVERSION_COPIES, 0, UINT64_MAX);
 }
 
 static void inherit(struct vb_adapter *adapter)
@@ -229,9 +230,9 @@ static void send_farewells(struct vb_adapter *adapter)
 
 	vb_qp1_begin_own_farewells(adapter->qp1, begin_ns);
 	while (adapter->port && vb_qp1_is_sending(adapter->qp1) &&
-	       vb_clock_now() - begin_ns < PARTING_MAX_NS) {
+	       vb_clock_now() - begin_ns < FAREWELLS_MAX_NS) {
 		vb_adapter_move_packets(adapter);
-		syscall(SYS_nanosleep, &(struct timespec){ 0, PARTING_PAUSE_NS }, NULL);
+		syscall(SYS_nanosleep, &(struct timespec){ 0, FAREWELLS_PAUSE_NS }, NULL);
 	}
 }
 

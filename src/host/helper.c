@@ -81,7 +81,7 @@ static bool has_waiters(const struct vb_adapter *adapter)
 	return atomic_load_explicit(&adapter->waiter_count, memory_order_seq_cst);
 }
 
-static void say_wake(struct vb_adapter *adapter, uint64_t time_ns)
+static void announce_wake(struct vb_adapter *adapter, uint64_t time_ns)
 {
 	atomic_store_explicit(&adapter->helper_wakes_ns, time_ns, memory_order_seq_cst);
 }
@@ -124,7 +124,7 @@ static void drive(struct vb_adapter *adapter, struct look *look)
 		look->until_ns = longest_ns;
 	look->moves = adapter->moves;
 	look->count = SOCKETS + vb_adapter_fds(adapter, look->fds + SOCKETS);
-	say_wake(adapter, look->until_ns);
+	announce_wake(adapter, look->until_ns);
 }
 
 /*
@@ -185,7 +185,7 @@ static void pause_while_driven(struct vb_adapter *adapter, struct look *look)
 	uint64_t until_ns = now_ns + look->pause_ns;
 	int alarm_fd = -1;
 
-	say_wake(adapter, HELPER_PAUSES);
+	announce_wake(adapter, HELPER_PAUSES);
 	look->count = SOCKETS;
 	if (look->pause_ns == PAUSE_NS)
 		alarm_fd = vb_alarm_set(&adapter->alarm, now_ns, PAUSE_NS);
@@ -238,7 +238,7 @@ static void spin(struct vb_adapter *adapter, struct look *look)
 	uint64_t packet_ns = begin_ns;
 	uint64_t now_ns = begin_ns;
 
-	say_wake(adapter, begin_ns); /* no one needs to wake us before */
+	announce_wake(adapter, begin_ns); /* no one needs to wake us before */
 	while (is_left_alone(adapter) && vb_lock_try(&adapter->owner)) {
 		bool has_moved = vb_adapter_glance(adapter);
 		uint64_t before_ns = now_ns;
@@ -282,7 +282,7 @@ static void hold_mark(struct vb_adapter *adapter)
 	atomic_store_explicit(&adapter->is_marked, true, memory_order_release);
 }
 
-static void *help(void *argument)
+static void *run_helper(void *argument)
 {
 	struct vb_adapter *adapter = argument;
 	struct look look = { .pause_ns = FIRST_PAUSE_NS };
@@ -320,7 +320,7 @@ static void *help(void *argument)
 /* No local peer meets us before the helper is marked as alive. */
 vb_err vb_adapter_start_helper(struct vb_adapter *adapter)
 {
-	int err = vb_thread_start(&adapter->helper, help, adapter);
+	int err = vb_thread_start(&adapter->helper, run_helper, adapter);
 
 	while (!err && !atomic_load_explicit(&adapter->is_marked, memory_order_acquire))
 		syscall(SYS_nanosleep, &(struct timespec){ 0, START_PAUSE_NS }, NULL);

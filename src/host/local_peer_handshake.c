@@ -336,8 +336,8 @@ void vb_local_peer_refuse(const struct vb_port_member *member, uint32_t kind,
 }
 
 /* Notifies the peer that it need not wait for us. */
-static void turn_down(struct vb_local_peers *peers, uint32_t number, const struct vb_mail *mail,
-		      vb_err err)
+static void refuse_offer(struct vb_local_peers *peers, uint32_t number, const struct vb_mail *mail,
+			 vb_err err)
 {
 	log_limit(err);
 	vb_local_peer_refuse(peers->member, VB_LOCAL_PEER_OFFER, mail);
@@ -389,12 +389,12 @@ void vb_local_peers_take_offer(struct vb_local_peers *peers, const void *bytes,
 	if (mail->fd_count < VB_OFFER_FDS &&
 	    (peer->incarnation != message.incarnation || peer->in_ring != message.ring)) {
 		/* The kernel had no room for the descriptors in our table. */
-		turn_down(peers, message.number, mail, VB_EMFILE);
+		refuse_offer(peers, message.number, mail, VB_EMFILE);
 		return;
 	}
 	if (!take(peers, &message, mail)) {
 		if (is_out_of_memory(peer))
-			turn_down(peers, message.number, mail, VB_ENOMEM);
+			refuse_offer(peers, message.number, mail, VB_ENOMEM);
 		else
 			vb_local_peer_close(peers, message.number);
 		return;

@@ -59,7 +59,7 @@ void vb_log_set_file(const char *path)
 	snprintf(path_now, sizeof(path_now), "%s", path);
 }
 
-static struct place *find_place(const char *format)
+static struct place *find_or_claim_place(const char *format)
 {
 	for (uint32_t i = 0; i < PLACE_COUNT - 1; i++) {
 		const char *taken = NULL;
@@ -165,7 +165,7 @@ void vb_log(enum vb_log_level level, const char *format, ...)
 	size_t length;
 	va_list args;
 
-	if (!vb_log_is_on(level) || !admit_line(find_place(format), &left_out))
+	if (!vb_log_is_on(level) || !admit_line(find_or_claim_place(format), &left_out))
 		return;
 	length = append_words(line, 0, "verbatim: %s: ", level_names[level]);
 	va_start(args, format);

@@ -334,10 +334,10 @@ static void serve_source(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_sour
 	case VB_QP1_BOX:
 		(void)vb_qp1_receive_from_box(qp1, now_ns, source->box, NULL);
 		break;
-	case VB_QP1_DOOR:
+	case VB_QP1_NAME_SOCKET:
 		(void)vb_qp1_receive_from_box(
 			qp1, now_ns, source->box,
-			VB_CONTAINER(source, struct vb_qp1_door, source)->name);
+			VB_CONTAINER(source, struct vb_qp1_name_socket, source)->name);
 		break;
 	case VB_QP1_WATCH:
 		vb_qp1_on_watch(qp1, now_ns, VB_CONTAINER(source, struct vb_qp1_watch, source));

@@ -69,7 +69,7 @@ struct vb_qp1_rows_of {
 /* --- the parts -------------------------------------------------------------------------------- */
 
 /* Descriptors that wake the owner. */
-enum vb_qp1_source_kind { VB_QP1_BOX, VB_QP1_DOOR, VB_QP1_WATCH };
+enum vb_qp1_source_kind { VB_QP1_BOX, VB_QP1_NAME_SOCKET, VB_QP1_WATCH };
 
 struct vb_qp1_source {
 	enum vb_qp1_source_kind kind;
@@ -78,7 +78,7 @@ struct vb_qp1_source {
 };
 
 /* A service's name for one family of addresses. */
-struct vb_qp1_door {
+struct vb_qp1_name_socket {
 	struct vb_qp1_source source;
 	struct vb_qp1_name *name; /* the name it belongs to */
 };
@@ -91,7 +91,7 @@ struct vb_qp1_name {
 	uint32_t families;
 	bool is_closed; /* incoming requests are held … */
 	uint64_t closes_ns; /* … until then */
-	struct vb_qp1_door doors[VB_QP1_FAMILIES];
+	struct vb_qp1_name_socket name_sockets[VB_QP1_FAMILIES];
 };
 
 /* A MAD that waits to be dispatched. */
@@ -170,7 +170,7 @@ bool vb_qp1_interpret(struct vb_qp1 *qp1, const struct vb_qp1_letter *letter,
 enum vb_cm_verdict vb_qp1_offer(struct vb_qp1 *qp1, uint64_t now_ns,
 				const struct vb_qp1_letter *letter, struct vb_cm_meaning *meant);
 
-/* Takes some of the mail in a box, or at the door of a name. False when there is no more. */
+/* Takes some of the mail in a box, or at the socket of a name. False when there is no more. */
 bool vb_qp1_receive_from_box(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_mail_box *box,
 			     const struct vb_qp1_name *name);
 

@@ -80,34 +80,35 @@ bool vb_qp1_has_name(const struct vb_qp1 *qp1, const struct vb_qp1_name *wanted,
 	return false;
 }
 
-static bool open_door(struct vb_qp1 *qp1, struct vb_qp1_name *name, uint32_t index)
+static bool open_name_socket(struct vb_qp1 *qp1, struct vb_qp1_name *name, uint32_t index)
 {
-	struct vb_qp1_door *door = &name->doors[index];
+	struct vb_qp1_name_socket *socket = &name->name_sockets[index];
 	struct vb_mail_name address =
 		vb_qp1_service_name(&qp1->user_id, name, 1u << index, name->is_closed);
 	struct vb_mail_box *box = vb_mail_open(&qp1->user_id, 0);
 
-	door->name = name;
-	door->source = (struct vb_qp1_source){ VB_QP1_DOOR, box ? vb_mail_fd(box) : -1, box };
-	if (box && vb_mail_claim(box, &address) && vb_qp1_add_source(qp1, &door->source, EPOLLIN))
+	socket->name = name;
+	socket->source =
+		(struct vb_qp1_source){ VB_QP1_NAME_SOCKET, box ? vb_mail_fd(box) : -1, box };
+	if (box && vb_mail_claim(box, &address) && vb_qp1_add_source(qp1, &socket->source, EPOLLIN))
 		return true;
-	vb_qp1_remove_source(qp1, &door->source);
+	vb_qp1_remove_source(qp1, &socket->source);
 	return false;
 }
 
-static void close_doors(struct vb_qp1 *qp1, struct vb_qp1_name *name)
+static void close_name_sockets(struct vb_qp1 *qp1, struct vb_qp1_name *name)
 {
 	for (uint32_t i = 0; i < VB_QP1_FAMILIES; i++)
-		vb_qp1_remove_source(qp1, &name->doors[i].source);
+		vb_qp1_remove_source(qp1, &name->name_sockets[i].source);
 }
 
 /* Opens all or none, but those that are already open stay. */
-static bool open_doors(struct vb_qp1 *qp1, struct vb_qp1_name *name)
+static bool open_name_sockets(struct vb_qp1 *qp1, struct vb_qp1_name *name)
 {
 	for (uint32_t i = 0; i < VB_QP1_FAMILIES; i++) {
-		if (name->families >> i & 1 && name->doors[i].source.fd < 0 &&
-		    !open_door(qp1, name, i)) {
-			close_doors(qp1, name);
+		if (name->families >> i & 1 && name->name_sockets[i].source.fd < 0 &&
+		    !open_name_socket(qp1, name, i)) {
+			close_name_sockets(qp1, name);
 			return false;
 		}
 	}
@@ -125,7 +126,7 @@ static struct vb_qp1_name *make_name(uint64_t service, const struct vb_gid *addr
 	name->address = *address;
 	name->families = families;
 	for (uint32_t i = 0; i < VB_QP1_FAMILIES; i++)
-		name->doors[i].source.fd = -1;
+		name->name_sockets[i].source.fd = -1;
 	return name;
 }
 
@@ -139,7 +140,7 @@ vb_err vb_qp1_listen(struct vb_qp1 *qp1, uint64_t service, const struct vb_gid *
 	name = make_name(service, address, families);
 	if (!name)
 		return VB_ENOMEM;
-	if (!open_doors(qp1, name)) {
+	if (!open_name_sockets(qp1, name)) {
 		vb_heap_free(name);
 		return VB_EBUSY;
 	}
@@ -151,16 +152,16 @@ vb_err vb_qp1_listen(struct vb_qp1 *qp1, uint64_t service, const struct vb_gid *
 /* --- giving names up -------------------------------------------------------------------------- */
 
 /*
- * Opens the new door first. Then the old one takes no more requests, and those in it are held for
+ * Opens the new socket first. Then the old one takes no more requests, and those in it are held for
  * the next listener. If another process has just closed the same service, it has the name of the
- * new door: then that process holds the requests.
+ * new socket: then that process holds the requests.
  */
-static void exchange_door(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_name *name,
-			  uint32_t index)
+static void exchange_name_socket(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_name *name,
+				 uint32_t index)
 {
-	struct vb_qp1_source before = name->doors[index].source;
+	struct vb_qp1_source before = name->name_sockets[index].source;
 
-	(void)!open_door(qp1, name, index);
+	(void)!open_name_socket(qp1, name, index);
 	if (before.box && vb_mail_is_intact(before.box)) {
 		vb_mail_drop_lost_links(before.box);
 		vb_mail_shut(before.box);
@@ -184,14 +185,14 @@ void vb_qp1_unlisten(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_name *na
 	name->closes_ns = now_ns + VB_QP1_PATIENCE_NS;
 	for (uint32_t i = 0; i < VB_QP1_FAMILIES; i++)
 		if (name->families >> i & 1)
-			exchange_door(qp1, now_ns, name, i);
+			exchange_name_socket(qp1, now_ns, name, i);
 	if (name->closes_ns < qp1->closes_ns)
 		qp1->closes_ns = name->closes_ns;
 }
 
 static void end_name(struct vb_qp1 *qp1, struct vb_qp1_name *name)
 {
-	close_doors(qp1, name);
+	close_name_sockets(qp1, name);
 	vb_list_remove(&name->node);
 	vb_heap_free(name);
 }
@@ -221,7 +222,7 @@ void vb_qp1_open_names(struct vb_qp1 *qp1)
 	for (struct vb_list_node *node = qp1->names.next; node != &qp1->names; node = node->next) {
 		struct vb_qp1_name *name = VB_CONTAINER(node, struct vb_qp1_name, node);
 
-		if (qp1->is_attached && !open_doors(qp1, name))
+		if (qp1->is_attached && !open_name_sockets(qp1, name))
 			vb_log(VB_LOG_WARN,
 			       "service %" PRIx64
 			       " is lost: the program had closed its descriptor, and now another process listens on it",
@@ -232,7 +233,7 @@ void vb_qp1_open_names(struct vb_qp1 *qp1)
 void vb_qp1_close_names(struct vb_qp1 *qp1)
 {
 	for (struct vb_list_node *node = qp1->names.next; node != &qp1->names; node = node->next)
-		close_doors(qp1, VB_CONTAINER(node, struct vb_qp1_name, node));
+		close_name_sockets(qp1, VB_CONTAINER(node, struct vb_qp1_name, node));
 	vb_qp1_end_closed_names(qp1, VB_NEVER);
 }
 

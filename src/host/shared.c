@@ -75,7 +75,7 @@ static bool seems_unlinked(const char *path)
 	return length >= sizeof(suffix) && !strcmp(path + length - (sizeof(suffix) - 1), suffix);
 }
 
-static bool keep(const struct vb_mapping *mapping, struct vb_kept *kept)
+static bool keep_file(const struct vb_mapping *mapping, struct vb_kept *kept)
 {
 	if (seems_unlinked(mapping->path))
 		return keep_by_descriptor(mapping, kept) || keep_by_name(mapping, kept);
@@ -91,7 +91,7 @@ bool vb_shared_find(uint64_t address, uint64_t length, struct vb_shared *shared_
 	if (!length || !find_mapping(address, &list, &mapping) || mapping.end - address < length ||
 	    strncmp(mapping.rights, "rw", 2) || mapping.rights[3] != 's' || !mapping.inode)
 		return false;
-	if (!keep(&mapping, &kept))
+	if (!keep_file(&mapping, &kept))
 		return false;
 	*shared_out = (struct vb_shared){
 		.fd = -1,

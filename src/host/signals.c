@@ -221,21 +221,21 @@ static void unlock(mask64 old)
 	change_mask(SIG_SETMASK, old, NULL);
 }
 
-static struct wish *wish_for(int signal)
+static struct wish *program_action_of(int signal)
 {
 	return signal == SIGSEGV ? &signals.segv : &signals.bus;
 }
 
-static struct sigaction load_wish(int signal)
+static struct sigaction load_program_action(int signal)
 {
-	const struct wish *wish = wish_for(signal);
+	const struct wish *wish = program_action_of(signal);
 
 	return wish->slots[__atomic_load_n(&wish->current, __ATOMIC_ACQUIRE)];
 }
 
-static void store_wish(int signal, const struct sigaction *action)
+static void store_program_action(int signal, const struct sigaction *action)
 {
-	struct wish *wish = wish_for(signal);
+	struct wish *wish = program_action_of(signal);
 	unsigned next = !wish->current;
 
 	wish->slots[next] = *action;
@@ -248,16 +248,16 @@ static bool is_handler(const struct sigaction *action)
 }
 
 /* Loads the action for this signal; a one-shot handler is forgotten by that. */
-static struct sigaction take_wish(int signal)
+static struct sigaction take_program_action(int signal)
 {
 	mask64 mask = lock();
-	struct sigaction action = load_wish(signal);
+	struct sigaction action = load_program_action(signal);
 
 	if (is_handler(&action) && action.sa_flags & (int)SA_RESETHAND) {
 		struct sigaction once = action;
 
 		once.sa_handler = SIG_DFL;
-		store_wish(signal, &once);
+		store_program_action(signal, &once);
 	}
 	unlock(mask);
 	return action;
@@ -297,7 +297,7 @@ static void call(const struct sigaction *action, int signal, siginfo_t *info, uc
 /* Passes a signal on to the program: does what the program wants for it. */
 static void pass_on(int signal, siginfo_t *info, ucontext_t *context)
 {
-	struct sigaction action = take_wish(signal);
+	struct sigaction action = take_program_action(signal);
 
 	if (is_fault(signal, info) && (own.held & BIT(signal) || action.sa_handler == SIG_IGN))
 		die(signal, info); /* a fault can be neither blocked nor ignored */
@@ -348,7 +348,7 @@ static int take_over(int signal)
 		return -1;
 	if (is_ours(&found))
 		return 0;
-	store_wish(signal, &found);
+	store_program_action(signal, &found);
 	return set_handler(signal, &found);
 }
 
@@ -396,12 +396,13 @@ vb_err vb_signal_install(void)
 }
 
 /* Exchanges the action that the program wants. It cannot mean our own handler. */
-static int exchange_wish(int signal, const struct sigaction *wanted, struct sigaction *before)
+static int exchange_program_action(int signal, const struct sigaction *wanted,
+				   struct sigaction *before)
 {
-	*before = load_wish(signal);
+	*before = load_program_action(signal);
 	if (!wanted || is_ours(wanted))
 		return 0;
-	store_wish(signal, wanted);
+	store_program_action(signal, wanted);
 	return set_handler(signal, wanted);
 }
 
@@ -418,11 +419,11 @@ int vb_signal_action(int signal, const struct sigaction *action, struct sigactio
 		wanted = *action;
 	mask = lock();
 	if (signals.is_installed && getpid() == signals.process) {
-		result = exchange_wish(signal, action ? &wanted : NULL, &before);
+		result = exchange_program_action(signal, action ? &wanted : NULL, &before);
 	} else {
 		result = __sigaction(signal, action ? &wanted : NULL, &before);
 		if (!result && is_ours(&before))
-			before = load_wish(signal);
+			before = load_program_action(signal);
 	}
 	unlock(mask);
 	if (!result && old)

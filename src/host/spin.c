@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define CPUS_MAX 8192
-#define VAIN_MAX 8u
+#define TIMEOUTS_MAX 8u
 
 void vb_spin_on_sleep(struct vb_spin *spin, uint64_t slept_ns, bool is_woken)
 {
@@ -21,7 +21,7 @@ void vb_spin_on_sleep(struct vb_spin *spin, uint64_t slept_ns, bool is_woken)
 
 bool vb_spin_is_earned(const struct vb_spin *spin, uint64_t now_ns)
 {
-	return spin->soon_count >= VB_SPIN_EARNED << spin->vain_count &&
+	return spin->soon_count >= VB_SPIN_EARNED << spin->timeout_count &&
 	       now_ns >= spin->rests_until_ns;
 }
 
@@ -69,14 +69,14 @@ bool vb_spin_look_for_cpu(struct vb_spin *spin, uint64_t now_ns)
 
 void vb_spin_on_packet(struct vb_spin *spin)
 {
-	spin->vain_count = 0;
+	spin->timeout_count = 0;
 }
 
 void vb_spin_on_timeout(struct vb_spin *spin)
 {
 	spin->soon_count = 0;
-	if (spin->vain_count < VAIN_MAX)
-		spin->vain_count++;
+	if (spin->timeout_count < TIMEOUTS_MAX)
+		spin->timeout_count++;
 }
 
 void vb_spin_on_loss(struct vb_spin *spin, uint64_t now_ns)

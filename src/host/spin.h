@@ -25,7 +25,7 @@
 
 struct vb_spin {
 	uint32_t soon_count; /* short sleeps in a row */
-	uint32_t vain_count; /* waits without result: each doubles what must be earned */
+	uint32_t timeout_count; /* waits without result: each doubles what must be earned */
 	uint64_t counted_ns; /* when a CPU was free */
 	uint64_t rests_until_ns;
 };

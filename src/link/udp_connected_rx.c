@@ -131,7 +131,7 @@ void vb_udp_read_others_next(struct vb_udp *udp)
 	udp->connected_rx.taken = OTHERS_EVERY;
 }
 
-bool vb_udp_connected_rx_lets_others_first(const struct vb_udp *udp)
+bool vb_udp_connected_rx_is_turn_of_others(const struct vb_udp *udp)
 {
 	const struct vb_udp_connected_rx *connected_rx = &udp->connected_rx;
 

@@ -211,8 +211,8 @@ void vb_udp_connected_tx_notice(struct vb_udp *udp, const struct vb_udp_message 
 
 /* --- sending ---------------------------------------------------------------------------------- */
 
-bool vb_udp_connected_tx_takes(const struct vb_udp_connected_tx *connected_tx,
-			       const struct vb_udp_message *message, uint32_t ahead)
+bool vb_udp_connected_tx_can_take(const struct vb_udp_connected_tx *connected_tx,
+				  const struct vb_udp_message *message, uint32_t ahead)
 {
 	return connected_tx->is_open &&
 	       message->ip_id == (uint16_t)(connected_tx->next_ip_id + ahead);
@@ -253,7 +253,7 @@ void vb_udp_connected_tx_on_sent(struct vb_udp *udp, struct vb_udp_source *sourc
 		udp->is_connected_tx_work_due = true;
 }
 
-VB_COLD void vb_udp_connected_tx_work(struct vb_udp *udp)
+VB_COLD void vb_udp_connected_tx_do_work(struct vb_udp *udp)
 {
 	udp->is_connected_tx_work_due = false;
 	for (uint32_t i = 0; i < udp->source_count; i++) {

@@ -183,7 +183,7 @@ void vb_udp_connected_rx_notice(struct vb_udp *udp, const struct vb_udp_datagram
  * Whether the other sockets come before the connected receive socket; and the result of a look at
  * them, or at it.
  */
-bool vb_udp_connected_rx_lets_others_first(const struct vb_udp *udp);
+bool vb_udp_connected_rx_is_turn_of_others(const struct vb_udp *udp);
 void vb_udp_connected_rx_on_others(struct vb_udp *udp, uint32_t message_count);
 void vb_udp_connected_rx_on_look(struct vb_udp *udp, uint32_t message_count);
 
@@ -211,8 +211,8 @@ void vb_udp_gso_default_set(struct vb_udp *udp, int fd, struct vb_udp_gso_defaul
 void vb_udp_connected_tx_notice(struct vb_udp *udp, const struct vb_udp_message *message);
 void vb_udp_connected_tx_close(struct vb_udp *udp, struct vb_udp_source *source);
 /* Whether the message may go by this socket, `ahead` messages after the next. */
-bool vb_udp_connected_tx_takes(const struct vb_udp_connected_tx *connected_tx,
-			       const struct vb_udp_message *message, uint32_t ahead);
+bool vb_udp_connected_tx_can_take(const struct vb_udp_connected_tx *connected_tx,
+				  const struct vb_udp_message *message, uint32_t ahead);
 void vb_udp_connected_tx_on_sent(struct vb_udp *udp, struct vb_udp_source *source, uint32_t sent,
 				 uint32_t handed_over);
 /*
@@ -220,7 +220,7 @@ void vb_udp_connected_tx_on_sent(struct vb_udp *udp, struct vb_udp_source *sourc
  * already have a number: asking takes numbers, and a message by such a socket does not carry its
  * path.
  */
-void vb_udp_connected_tx_work(struct vb_udp *udp);
+void vb_udp_connected_tx_do_work(struct vb_udp *udp);
 void vb_udp_connected_tx_on_refused(struct vb_udp *udp, struct vb_udp_source *source, int error);
 
 #endif

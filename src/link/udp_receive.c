@@ -103,7 +103,7 @@ static void refill(struct vb_udp *udp)
 	struct vb_udp_inbox *box = &udp->inbox;
 	uint32_t count = 0;
 
-	if (vb_udp_connected_rx_lets_others_first(udp))
+	if (vb_udp_connected_rx_is_turn_of_others(udp))
 		count = ask_others(udp);
 	box->is_by_connected_rx = !count && udp->connected_rx.is_open;
 	box->is_named = !box->is_by_connected_rx || udp->connected_rx.is_mixed;

@@ -121,7 +121,7 @@ static bool fill_header(struct vb_udp *udp, uint32_t index, const struct vb_udp_
 		&udp->sources[message->source_index].connected_tx;
 
 	VB_CHECK(message->iovec_count <= VB_UDP_IOVECS_MAX);
-	if (message->is_connected_tx && !vb_udp_connected_tx_takes(connected_tx, message, index))
+	if (message->is_connected_tx && !vb_udp_connected_tx_can_take(connected_tx, message, index))
 		return false;
 	if (message->is_connected_tx)
 		fill_connected_header(udp, index);
@@ -474,6 +474,6 @@ uint32_t vb_udp_send(struct vb_udp *udp, const struct vb_udp_message *messages, 
 		taken += done;
 	}
 	if (udp->is_connected_tx_work_due)
-		vb_udp_connected_tx_work(udp);
+		vb_udp_connected_tx_do_work(udp);
 	return taken;
 }

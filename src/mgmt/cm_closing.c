@@ -37,7 +37,7 @@ static struct vb_cm_connection *find_rejected(const struct vb_cm *cm,
 }
 
 /* Withdraws a request that the program has not seen. */
-static void withdraw(struct vb_cm_connection *connection)
+static void drop_unseen(struct vb_cm_connection *connection)
 {
 	vb_cm_close(connection);
 	connection->is_orphan = true;
@@ -52,7 +52,7 @@ static void on_rejected(struct vb_cm_connection *connection, const struct vb_cm_
 	case VB_CM_REQ_RCVD:
 	case VB_CM_MRA_REQ_SENT:
 		if (connection->is_unseen) {
-			withdraw(connection);
+			drop_unseen(connection);
 			return;
 		}
 		vb_cm_close(connection);

@@ -168,7 +168,7 @@ void vb_cq_raise_if_armed(struct vb_cq *cq, bool solicited)
 		on_awaited(cq);
 }
 
-void vb_cq_silence(struct vb_cq *cq)
+void vb_cq_stop_events(struct vb_cq *cq)
 {
 	cq->is_silent = true;
 }

@@ -31,7 +31,7 @@ uint32_t vb_cq_depth(const struct vb_cq *cq);
 VB_MUST_USE vb_err vb_cq_moderate(struct vb_cq *cq, uint16_t count, uint16_t period_us);
 
 /* The CQ will never be armed: its completions raise no events. */
-void vb_cq_silence(struct vb_cq *cq);
+void vb_cq_stop_events(struct vb_cq *cq);
 
 bool vb_cq_has_overrun(const struct vb_cq *cq);
 /* Completions not taken yet; without the CQ's lock only a hint. */

@@ -60,7 +60,7 @@ void vb_flight_wake(const struct vb_nic *nic, struct vb_flight *flight)
 }
 
 /* Leaves the queue, and frees the turn if the QP had it. */
-static void step_out(struct vb_qp *qp)
+static void leave_queue(struct vb_qp *qp)
 {
 	vb_list_remove(&qp->waiting);
 	if (qp->flight->turn == qp)
@@ -71,7 +71,7 @@ void vb_flight_leave(struct vb_qp *qp)
 {
 	if (!qp->flight)
 		return;
-	step_out(qp);
+	leave_queue(qp);
 	qp->flight->bytes -= qp->flight_bytes;
 	qp->flight_bytes = 0;
 	vb_flight_wake(qp->nic, qp->flight);
@@ -84,16 +84,16 @@ void vb_flight_wait(struct vb_qp *qp)
 
 	/* A QP that has used its turn goes to the end of the queue. */
 	if (flight->turn == qp)
-		step_out(qp);
+		leave_queue(qp);
 	if (!vb_list_is_linked(&qp->waiting))
 		vb_list_append(&flight->waiting, &qp->waiting);
 	vb_flight_wake(qp->nic, flight);
 }
 
-void vb_flight_pass(struct vb_qp *qp)
+void vb_flight_end_turn(struct vb_qp *qp)
 {
 	if (!qp->flight || !vb_list_is_linked(&qp->flight->waiting))
 		return;
-	step_out(qp);
+	leave_queue(qp);
 	vb_flight_wake(qp->nic, qp->flight);
 }

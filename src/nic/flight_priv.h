@@ -38,11 +38,11 @@ void vb_flight_enter(struct vb_qp *qp);
 void vb_flight_leave(struct vb_qp *qp);
 
 /*
- * vb_flight_wait(): a full flight held the QP back, so it queues. vb_flight_pass(): the QP was not
- * held back, and the next QP may use the room that is left.
+ * vb_flight_wait(): a full flight held the QP back, so it queues. vb_flight_end_turn(): the QP was
+ * not held back, and the next QP may use the room that is left.
  */
 void vb_flight_wait(struct vb_qp *qp);
-void vb_flight_pass(struct vb_qp *qp);
+void vb_flight_end_turn(struct vb_qp *qp);
 
 /* Gives the turn to the first waiting QP, if there is room and no QP has the turn. */
 void vb_flight_wake(const struct vb_nic *nic, struct vb_flight *flight);

@@ -379,13 +379,13 @@ bool vb_nic_has_work(const struct vb_nic *nic)
 	       vb_list_is_linked(&nic->overruns) || vb_nic_is_rung(nic);
 }
 
-static bool owes_mere_ack(const struct vb_qp *qp)
+static bool owes_only_ack(const struct vb_qp *qp)
 {
-	return vb_qp_is_reliable(qp) && vb_rc_owes_mere_ack(&qp->responder) &&
+	return vb_qp_is_reliable(qp) && vb_rc_owes_only_ack(&qp->responder) &&
 	       qp->requester.send_index == vb_queue_posted(&qp->sq);
 }
 
-bool vb_nic_owes_mere_acks(const struct vb_nic *nic)
+bool vb_nic_owes_only_acks(const struct vb_nic *nic)
 {
 	uint32_t count = 0;
 
@@ -393,7 +393,7 @@ bool vb_nic_owes_mere_acks(const struct vb_nic *nic)
 		return false;
 	for (struct vb_list_node *node = nic->active.next; node != &nic->active; node = node->next)
 		if (++count > ACKS_NOT_URGENT ||
-		    !owes_mere_ack(VB_CONTAINER(node, struct vb_qp, active)))
+		    !owes_only_ack(VB_CONTAINER(node, struct vb_qp, active)))
 			return false;
 	return count;
 }

@@ -163,7 +163,7 @@ uint64_t vb_nic_deadline(struct vb_nic *nic);
 bool vb_nic_has_work(const struct vb_nic *nic);
 
 /* True if only a few ACKs are to be sent, which are not urgent. */
-bool vb_nic_owes_mere_acks(const struct vb_nic *nic);
+bool vb_nic_owes_only_acks(const struct vb_nic *nic);
 
 bool vb_nic_has_events(const struct vb_nic *nic);
 /* Takes out up to `capacity` events, oldest object first; returns how many. */

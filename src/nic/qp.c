@@ -396,12 +396,12 @@ void vb_qp_on_timer(struct vb_qp *qp)
  */
 static bool emit_reliable(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn)
 {
-	bool can_wait = !ends_turn && vb_rc_owes_mere_ack(&qp->responder);
+	bool can_wait = !ends_turn && vb_rc_owes_only_ack(&qp->responder);
 	bool has_request = vb_rc_has_request(qp);
 
 	if (has_request && (qp->has_replied || can_wait) && vb_rc_emit_request(qp, slot)) {
 		qp->has_replied = false;
-		if (slot->shm_link && vb_rc_owes_mere_ack(&qp->responder))
+		if (slot->shm_link && vb_rc_owes_only_ack(&qp->responder))
 			vb_rc_piggyback_ack(qp, slot);
 		return true;
 	}

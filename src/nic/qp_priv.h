@@ -47,7 +47,7 @@ struct vb_requester {
 	/* How many packets fewer than flight_packets_max may be in flight: see rc_timers.c. */
 	uint32_t window_reduction;
 	uint32_t end_byte; /* end of the payload of the last request that was begun, modulo 2^32 */
-	uint32_t unasked; /* packets since the last one that asked for an ACK */
+	uint32_t packets_since_ack_request; /* packets since the last one that asked for an ACK */
 	uint16_t direct_skip; /* requests that do not wait for a chance to be executed directly */
 	uint16_t direct_refusals; /* direct executions refused in a row; they set direct_skip */
 	uint32_t direct_offset; /* bytes of the request at send_index that are already executed */

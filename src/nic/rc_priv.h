@@ -27,7 +27,7 @@ static inline bool vb_rc_owes_reply(const struct vb_responder *responder)
 bool vb_rc_is_idle(const struct vb_qp *qp);
 
 /* Whether only an ACK is owed and nothing more urgent. */
-static inline bool vb_rc_owes_mere_ack(const struct vb_responder *responder)
+static inline bool vb_rc_owes_only_ack(const struct vb_responder *responder)
 {
 	return responder->reply == VB_REPLY_ACK && !responder->resources_pending;
 }

@@ -210,7 +210,7 @@ void vb_rc_conclude_failure(struct vb_qp *qp)
 
 	/* An ACK that let this request go first must leave before the QP ends. */
 	if (requester->has_failed && requester->done_index == requester->send_index &&
-	    !vb_rc_owes_mere_ack(&qp->responder))
+	    !vb_rc_owes_only_ack(&qp->responder))
 		vb_rc_fail(qp, (enum vb_status)requester->failure);
 }
 
@@ -308,7 +308,7 @@ static bool wants_ack(const struct vb_qp *qp, const struct vb_wqe *wqe)
 	if (index + 1 == wqe->packet_count)
 		return true;
 	window = vb_rc_flight_max(qp);
-	return (requester->unasked + 1) * 4 >= window ||
+	return (requester->packets_since_ack_request + 1) * 4 >= window ||
 	       packets_in_flight(requester) + 1 >= window || vb_flight_is_nearly_full(qp) ||
 	       (index == 0 && is_beyond_credits(requester, wqe));
 }
@@ -337,7 +337,7 @@ static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *sl
 		fail_current(qp, VB_STATUS_LOC_PROT_ERR);
 		return false;
 	}
-	requester->unasked = ask ? 0 : requester->unasked + 1;
+	requester->packets_since_ack_request = ask ? 0 : requester->packets_since_ack_request + 1;
 	advance(qp, wqe, &cursor);
 	return true;
 }
@@ -380,7 +380,7 @@ bool vb_rc_emit_short_send(struct vb_qp *qp, struct vb_slot *slot)
 	requester->new_psn = requester->next_psn;
 	requester->send_index++;
 	requester->cursor = (struct vb_cursor){ 0, 0 };
-	requester->unasked = 0;
+	requester->packets_since_ack_request = 0;
 	requester->is_probing = false;
 	requester->may_probe = false;
 	vb_flight_update(qp, 1);
@@ -407,7 +407,7 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 			if (direct == VB_DIRECT_DONE)
 				continue;
 			if (direct != VB_DIRECT_REFUSED) {
-				vb_flight_pass(qp);
+				vb_flight_end_turn(qp);
 				return false;
 			}
 		}
@@ -421,7 +421,7 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 	if (hold == HELD_BY_FLIGHT)
 		vb_flight_wait(qp);
 	else
-		vb_flight_pass(qp);
+		vb_flight_end_turn(qp);
 	return false;
 }
 
@@ -452,7 +452,7 @@ void vb_rc_seek(struct vb_qp *qp, vb_psn psn)
 	requester->next_psn = psn;
 	requester->has_failed = false; /* found again when its turn comes */
 	requester->is_probing = false;
-	requester->unasked = 0;
+	requester->packets_since_ack_request = 0;
 	requester->reads_out = 0;
 	requester->read_psns_out = 0;
 	requester->cursor = (struct vb_cursor){ 0, 0 };

@@ -5,8 +5,8 @@
  */
 #include "nic/qp_priv.h"
 
-static void use(struct vb_receive *receive, const struct vb_rwqe *rwqe, const struct vb_sge *sges,
-		uint32_t pd)
+static void set_receive(struct vb_receive *receive, const struct vb_rwqe *rwqe,
+			const struct vb_sge *sges, uint32_t pd)
 {
 	receive->is_used = true;
 	receive->wr_id = rwqe->wr_id;
@@ -24,7 +24,7 @@ static enum vb_verdict take_from_srq(struct vb_qp *qp, struct vb_srq *srq)
 	if (!rwqe)
 		return VB_NOT_READY;
 	memcpy(receive->copy, vb_rwqe_sges(rwqe), rwqe->sge_count * sizeof(struct vb_sge));
-	use(receive, rwqe, receive->copy, srq->pd->number);
+	set_receive(receive, rwqe, receive->copy, srq->pd->number);
 	receive->srq = srq;
 	vb_srq_consume(srq);
 	return VB_PASS;
@@ -49,7 +49,7 @@ enum vb_verdict vb_qp_take_receive(struct vb_qp *qp, uint32_t srqn)
 	if (vb_queue_posted(rq) == rq->taken)
 		return VB_NOT_READY;
 	rwqe = vb_queue_slot(rq, rq->taken);
-	use(receive, rwqe, vb_rwqe_sges(rwqe), qp->pd_number);
+	set_receive(receive, rwqe, vb_rwqe_sges(rwqe), qp->pd_number);
 	receive->slot_end = ++rq->taken;
 	return VB_PASS;
 }

@@ -79,25 +79,24 @@ static enum vb_post_refusal check_inline(const struct vb_qp *qp,
 	/* The 8 bytes of an atomic write fit into every slot. */
 	if (length > qp->inline_max && request->opcode != VB_WR_ATOMIC_WRITE)
 		return VB_POST_INLINE_LENGTH;
-	return VB_POST_FINE;
+	return VB_POST_OK;
 }
 
-static enum vb_post_refusal check_particular(const struct vb_send_request *request,
-					     uint32_t *length)
+static enum vb_post_refusal check_by_opcode(const struct vb_send_request *request, uint32_t *length)
 {
 	switch (request->opcode) {
 	case VB_WR_COMPARE_SWAP:
 	case VB_WR_FETCH_ADD:
 	case VB_WR_ATOMIC_WRITE:
-		return *length == 8 ? VB_POST_FINE : VB_POST_ATOMIC_LENGTH;
+		return *length == 8 ? VB_POST_OK : VB_POST_ATOMIC_LENGTH;
 	case VB_WR_BIND_MW:
 		*length = 0;
 		if (!request->bind.mw || (request->bind.rkey ^ request->bind.mw->key_base) >> 8)
 			return VB_POST_WINDOW_KEY; /* the program may change only its low 8 bits */
-		return VB_POST_FINE;
+		return VB_POST_OK;
 	case VB_WR_LOCAL_INV:
 		*length = 0;
-		return VB_POST_FINE;
+		return VB_POST_OK;
 	case VB_WR_SEND:
 	case VB_WR_SEND_IMM:
 	case VB_WR_SEND_INV:
@@ -106,7 +105,7 @@ static enum vb_post_refusal check_particular(const struct vb_send_request *reque
 	case VB_WR_READ:
 		break;
 	}
-	return VB_POST_FINE;
+	return VB_POST_OK;
 }
 
 static enum vb_post_refusal check_send(const struct vb_qp *qp,
@@ -133,10 +132,10 @@ static enum vb_post_refusal check_send(const struct vb_qp *qp,
 			return refusal;
 	}
 	if (PARTICULAR >> request->opcode & 1) /* the opcode is below 32 */
-		return check_particular(request, length);
+		return check_by_opcode(request, length);
 	if (qp->type == VB_QP_UD && (!request->ah || request->ah->pd != qp->pd))
 		return VB_POST_ADDRESS_HANDLE;
-	return VB_POST_FINE;
+	return VB_POST_OK;
 }
 
 enum vb_post_refusal vb_qp_check_send(const struct vb_qp *qp, const struct vb_send_request *request)
@@ -267,7 +266,7 @@ static enum vb_post_refusal check_recv(const struct vb_queue *queue,
 {
 	if (request->sge_count > queue->sge_max)
 		return VB_POST_SGE_COUNT;
-	return total_length(request->sges, request->sge_count, length) ? VB_POST_FINE
+	return total_length(request->sges, request->sge_count, length) ? VB_POST_OK
 								       : VB_POST_LENGTH;
 }
 
@@ -294,7 +293,7 @@ static enum vb_post_refusal check_recv_queue(const struct vb_qp *qp)
 {
 	if (qp->srq || qp->type == VB_QP_XRC_SEND || qp->type == VB_QP_XRC_RECV)
 		return VB_POST_NO_QUEUE;
-	return vb_qp_state_now(qp) == VB_STATE_RESET ? VB_POST_STATE : VB_POST_FINE;
+	return vb_qp_state_now(qp) == VB_STATE_RESET ? VB_POST_STATE : VB_POST_OK;
 }
 
 enum vb_post_refusal vb_qp_check_recv(const struct vb_qp *qp, const struct vb_recv_request *request)

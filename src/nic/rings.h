@@ -53,7 +53,7 @@ VB_MUST_USE vb_err vb_srq_post_recv(struct vb_srq *srq, const struct vb_recv_req
  * last.
  */
 enum vb_post_refusal {
-	VB_POST_FINE = 0,
+	VB_POST_OK = 0,
 	VB_POST_OPCODE, /* no such operation */
 	VB_POST_SERVICE, /* QPs of this type do not have it: VB_EOPNOTSUPP, all others VB_EINVAL */
 	VB_POST_NO_QUEUE, /* receives come from an SRQ */

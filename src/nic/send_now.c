@@ -29,7 +29,7 @@ static void count_packets(struct vb_nic *nic, const struct vb_slot *slots, uint3
  */
 static uint32_t add_ack(struct vb_qp *qp, struct vb_slot slots[2])
 {
-	if (!vb_rc_owes_mere_ack(&qp->responder))
+	if (!vb_rc_owes_only_ack(&qp->responder))
 		return 1;
 	if (qp->shm_link) {
 		vb_rc_piggyback_ack(qp, slots);

@@ -31,7 +31,7 @@ static const unsigned char types[] = {
 };
 
 /* NULL if the stream belongs to the C library. */
-static struct folder *own(DIR *stream)
+static struct folder *folder_of(DIR *stream)
 {
 	struct folder *folder = (struct folder *)(void *)stream;
 	uint64_t mark;
@@ -100,7 +100,7 @@ VB_EXPORT DIR *fdopendir(int fd)
 
 VB_EXPORT int closedir(DIR *stream)
 {
-	struct folder *folder = own(stream);
+	struct folder *folder = folder_of(stream);
 	int fd;
 
 	if (!folder)
@@ -114,7 +114,7 @@ VB_EXPORT int closedir(DIR *stream)
 
 VB_EXPORT int dirfd(DIR *stream)
 {
-	struct folder *folder = own(stream);
+	struct folder *folder = folder_of(stream);
 
 	return folder ? folder->fd : vb_next()->dirfd(stream);
 }
@@ -164,7 +164,7 @@ static bool read_entry(struct folder *folder, struct dirent64 *entry)
 
 VB_EXPORT struct dirent *readdir(DIR *stream)
 {
-	struct folder *folder = own(stream);
+	struct folder *folder = folder_of(stream);
 
 	if (!folder)
 		return vb_next()->readdir(stream);
@@ -173,7 +173,7 @@ VB_EXPORT struct dirent *readdir(DIR *stream)
 
 VB_EXPORT struct dirent64 *readdir64(DIR *stream)
 {
-	struct folder *folder = own(stream);
+	struct folder *folder = folder_of(stream);
 
 	if (!folder)
 		return vb_next()->readdir64(stream);
@@ -182,7 +182,7 @@ VB_EXPORT struct dirent64 *readdir64(DIR *stream)
 
 VB_EXPORT int readdir_r(DIR *stream, struct dirent *entry, struct dirent **entry_out)
 {
-	struct folder *folder = own(stream);
+	struct folder *folder = folder_of(stream);
 
 	if (!folder)
 		return vb_next()->readdir_r(stream, entry, entry_out);
@@ -192,7 +192,7 @@ VB_EXPORT int readdir_r(DIR *stream, struct dirent *entry, struct dirent **entry
 
 VB_EXPORT int readdir64_r(DIR *stream, struct dirent64 *entry, struct dirent64 **entry_out)
 {
-	struct folder *folder = own(stream);
+	struct folder *folder = folder_of(stream);
 
 	if (!folder)
 		return vb_next()->readdir64_r(stream, entry, entry_out);
@@ -202,7 +202,7 @@ VB_EXPORT int readdir64_r(DIR *stream, struct dirent64 *entry, struct dirent64 *
 
 VB_EXPORT void rewinddir(DIR *stream)
 {
-	struct folder *folder = own(stream);
+	struct folder *folder = folder_of(stream);
 
 	if (folder)
 		folder->position = 0;
@@ -212,14 +212,14 @@ VB_EXPORT void rewinddir(DIR *stream)
 
 VB_EXPORT long telldir(DIR *stream)
 {
-	struct folder *folder = own(stream);
+	struct folder *folder = folder_of(stream);
 
 	return folder ? (long)folder->position : vb_next()->telldir(stream);
 }
 
 VB_EXPORT void seekdir(DIR *stream, long position)
 {
-	struct folder *folder = own(stream);
+	struct folder *folder = folder_of(stream);
 
 	if (folder)
 		folder->position = (uint32_t)position;

@@ -39,7 +39,7 @@ static int open_route(int folder_fd, const char *path, int flags, mode_t mode)
 	return fd;
 }
 
-static mode_t take_mode(int flags, va_list args)
+static mode_t read_mode(int flags, va_list args)
 {
 	return has_mode(flags) ? va_arg(args, mode_t) : 0;
 }
@@ -50,7 +50,7 @@ VB_EXPORT int open(const char *path, int flags, ...)
 	mode_t mode;
 
 	va_start(args, flags);
-	mode = take_mode(flags, args);
+	mode = read_mode(flags, args);
 	va_end(args);
 	if (vb_route_is_past(AT_FDCWD, path))
 		return vb_next()->open(path, flags, mode);
@@ -63,7 +63,7 @@ VB_EXPORT int open64(const char *path, int flags, ...)
 	mode_t mode;
 
 	va_start(args, flags);
-	mode = take_mode(flags, args);
+	mode = read_mode(flags, args);
 	va_end(args);
 	if (vb_route_is_past(AT_FDCWD, path))
 		return vb_next()->open64(path, flags, mode);
@@ -76,7 +76,7 @@ VB_EXPORT int openat(int folder_fd, const char *path, int flags, ...)
 	mode_t mode;
 
 	va_start(args, flags);
-	mode = take_mode(flags, args);
+	mode = read_mode(flags, args);
 	va_end(args);
 	if (vb_route_is_past(folder_fd, path))
 		return vb_next()->openat(folder_fd, path, flags, mode);
@@ -89,7 +89,7 @@ VB_EXPORT int openat64(int folder_fd, const char *path, int flags, ...)
 	mode_t mode;
 
 	va_start(args, flags);
-	mode = take_mode(flags, args);
+	mode = read_mode(flags, args);
 	va_end(args);
 	if (vb_route_is_past(folder_fd, path))
 		return vb_next()->openat64(folder_fd, path, flags, mode);

@@ -120,7 +120,7 @@ static bool stat_handle(int fd, struct stat *status)
 	return is_node;
 }
 
-static struct stat *plain(struct stat64 *status)
+static struct stat *as_stat(struct stat64 *status)
 {
 	return (struct stat *)(void *)status;
 }
@@ -138,7 +138,7 @@ VB_EXPORT int stat64(const char *path, struct stat64 *status)
 {
 	if (vb_route_is_past(AT_FDCWD, path))
 		return vb_next()->stat64(path, status);
-	return stat_route(AT_FDCWD, path, plain(status), 0);
+	return stat_route(AT_FDCWD, path, as_stat(status), 0);
 }
 
 VB_EXPORT int lstat(const char *path, struct stat *status)
@@ -152,7 +152,7 @@ VB_EXPORT int lstat64(const char *path, struct stat64 *status)
 {
 	if (vb_route_is_past(AT_FDCWD, path))
 		return vb_next()->lstat64(path, status);
-	return stat_route(AT_FDCWD, path, plain(status), AT_SYMLINK_NOFOLLOW);
+	return stat_route(AT_FDCWD, path, as_stat(status), AT_SYMLINK_NOFOLLOW);
 }
 
 VB_EXPORT int fstat(int fd, struct stat *status)
@@ -164,12 +164,12 @@ VB_EXPORT int fstat(int fd, struct stat *status)
 
 VB_EXPORT int fstat64(int fd, struct stat64 *status)
 {
-	if (vb_handle_has_any() && stat_handle(fd, plain(status)))
+	if (vb_handle_has_any() && stat_handle(fd, as_stat(status)))
 		return 0;
 	return vb_next()->fstat64(fd, status);
 }
 
-static bool names_descriptor(int fd, const char *path, int flags)
+static bool is_about_descriptor(int fd, const char *path, int flags)
 {
 	return (flags & AT_EMPTY_PATH) && !vb_next_is_null(path) && !*path && fd >= 0 &&
 	       vb_handle_has_any();
@@ -177,7 +177,7 @@ static bool names_descriptor(int fd, const char *path, int flags)
 
 VB_EXPORT int fstatat(int folder_fd, const char *path, struct stat *status, int flags)
 {
-	if (names_descriptor(folder_fd, path, flags) && stat_handle(folder_fd, status))
+	if (is_about_descriptor(folder_fd, path, flags) && stat_handle(folder_fd, status))
 		return 0;
 	if (vb_route_is_past(folder_fd, path))
 		return vb_next()->fstatat(folder_fd, path, status, flags);
@@ -186,11 +186,11 @@ VB_EXPORT int fstatat(int folder_fd, const char *path, struct stat *status, int 
 
 VB_EXPORT int fstatat64(int folder_fd, const char *path, struct stat64 *status, int flags)
 {
-	if (names_descriptor(folder_fd, path, flags) && stat_handle(folder_fd, plain(status)))
+	if (is_about_descriptor(folder_fd, path, flags) && stat_handle(folder_fd, as_stat(status)))
 		return 0;
 	if (vb_route_is_past(folder_fd, path))
 		return vb_next()->fstatat64(folder_fd, path, status, flags);
-	return stat_route(folder_fd, path, plain(status), flags);
+	return stat_route(folder_fd, path, as_stat(status), flags);
 }
 
 /* --- with a version, which is the same for all programs that still run --- */
@@ -305,7 +305,7 @@ VB_EXPORT int statx(int folder_fd, const char *path, int flags, unsigned mask,
 {
 	struct stat status;
 
-	if (names_descriptor(folder_fd, path, flags) && stat_handle(folder_fd, &status)) {
+	if (is_about_descriptor(folder_fd, path, flags) && stat_handle(folder_fd, &status)) {
 		extend(&status, extended);
 		return 0;
 	}

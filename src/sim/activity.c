@@ -115,8 +115,8 @@ static bool is_registered(const struct vb_node *node, uint32_t region)
 	return node->regions[region].mr;
 }
 
-static void settle_regions(const struct vb_world *world, const struct vb_channel *channel,
-			   struct vb_draft *draft)
+static void replace_lost_regions(const struct vb_world *world, const struct vb_channel *channel,
+				 struct vb_draft *draft)
 {
 	const struct vb_node *node = world->nodes[channel->ends[draft->side].node];
 	const struct vb_node *far = world->nodes[channel->ends[1 - draft->side].node];
@@ -163,7 +163,7 @@ static void post_one(struct vb_world *world, struct vb_channel *channel, uint32_
 		draft.is_in_series = false;
 		draft.length = 0;
 	}
-	settle_regions(world, channel, &draft);
+	replace_lost_regions(world, channel, &draft);
 	result = vb_draft_send(world, &draft);
 	if (result == VB_DRAFT_NO_MEMORY && draft.flaw == VB_FLAW_NONE) {
 		draft.local_region = draft.remote_region = VB_REGION_FULL;

@@ -72,7 +72,7 @@ static uint64_t extra_delay(struct vb_fabric *fabric, enum vb_packet_fate fate)
 	return 0;
 }
 
-static bool arrives(enum vb_packet_fate fate)
+static bool does_arrive(enum vb_packet_fate fate)
 {
 	return fate == VB_FATE_DELIVERED || fate == VB_FATE_DUPLICATED ||
 	       fate == VB_FATE_REORDERED || fate == VB_FATE_DELAYED || fate == VB_FATE_CORRUPTED ||
@@ -98,7 +98,7 @@ static void send_to(struct vb_fabric *fabric, uint64_t now_ns, uint64_t leaves_n
 	fabric->fates[fate]++;
 	vb_trace_on_packet(fabric->trace, now_ns, packet->from, to, fate, &packet->flow,
 			   packet->ip_id, packet->bytes, packet->length);
-	if (!arrives(fate))
+	if (!does_arrive(fate))
 		return;
 	sent = copy(packet, to);
 	if (fate == VB_FATE_CORRUPTED)

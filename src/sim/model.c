@@ -58,7 +58,7 @@ static struct vb_model_queue empty_queue(uint32_t depth)
 					.tail = VB_MODEL_NONE };
 }
 
-static void begin_anew(struct vb_model_qp *qp)
+static void empty_qp(struct vb_model_qp *qp)
 {
 	qp->send = empty_queue(qp->send.depth);
 	qp->recv = empty_queue(qp->recv.depth);
@@ -78,7 +78,7 @@ uint32_t vb_model_add_qp(struct vb_model *model, const struct vb_model_qp *qp)
 	model->qps = vb_array_reserve(model->qps, model->qp_count, &model->qp_capacity,
 				      sizeof(*model->qps));
 	model->qps[model->qp_count] = *qp;
-	begin_anew(&model->qps[model->qp_count]);
+	empty_qp(&model->qps[model->qp_count]);
 	return model->qp_count++;
 }
 
@@ -115,8 +115,8 @@ uint32_t vb_model_add_counter(struct vb_model *model, struct vb_arena *arena, ui
 
 void vb_model_connect(struct vb_model *model, uint32_t a, uint32_t b)
 {
-	begin_anew(&model->qps[a]);
-	begin_anew(&model->qps[b]);
+	empty_qp(&model->qps[a]);
+	empty_qp(&model->qps[b]);
 	model->qps[a].peer = b;
 	model->qps[b].peer = a;
 }

@@ -227,7 +227,7 @@ bool vb_shm_links_take(struct vb_world *world, const struct vb_fabric_packet *pa
 
 /* --- ends that go and come --- */
 
-static void begin_anew(struct vb_world *world, uint32_t from, uint32_t to)
+static void restart_shm_link(struct vb_world *world, uint32_t from, uint32_t to)
 {
 	struct vb_shm_link *shm_link = shm_link_of(world, from, to);
 
@@ -241,8 +241,8 @@ static void begin_anew(struct vb_world *world, uint32_t from, uint32_t to)
 void vb_shm_links_break(struct vb_world *world, uint32_t node)
 {
 	for (uint32_t i = 0; i < world->options.node_count; i++) {
-		begin_anew(world, node, i);
-		begin_anew(world, i, node);
+		restart_shm_link(world, node, i);
+		restart_shm_link(world, i, node);
 	}
 	vb_shm_links_withdraw(world, world->nodes[node]);
 	vb_agenda_add(&world->agenda,

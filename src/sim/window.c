@@ -66,7 +66,7 @@ static bool is_done(const struct vb_world *world, const struct vb_channel_end *e
 	return world->model.requests[end->window_request].outcome != VB_OUTCOME_PENDING;
 }
 
-static bool went_well(const struct vb_world *world, const struct vb_channel_end *end)
+static bool has_request_succeeded(const struct vb_world *world, const struct vb_channel_end *end)
 {
 	const struct vb_model_request *request = &world->model.requests[end->window_request];
 
@@ -145,7 +145,7 @@ void vb_window_on_tick(struct vb_world *world, struct vb_channel *channel)
 	case VB_WINDOW_BINDING:
 		if (!is_done(world, end))
 			break;
-		if (went_well(world, end))
+		if (has_request_succeeded(world, end))
 			end->window_phase = VB_WINDOW_BOUND;
 		else
 			give_up(end);
@@ -156,7 +156,7 @@ void vb_window_on_tick(struct vb_world *world, struct vb_channel *channel)
 	case VB_WINDOW_INVALIDATING:
 		if (!is_done(world, end))
 			break;
-		if (went_well(world, end))
+		if (has_request_succeeded(world, end))
 			end->window_phase = VB_WINDOW_INVALID;
 		else
 			give_up(end);

@@ -251,13 +251,14 @@ TEST(inline_data_are_taken_at_once_also_from_several_buffers)
 
 TEST(sges_are_gathered_and_what_is_aborted_is_never_sent)
 {
+	const char digits[] = "12345678";
 	struct ibv_sge sges[2];
 
 	start(IBV_QPT_RC);
 	sges[0] = (struct ibv_sge){ at(FROM), 4, mr->lkey };
 	sges[1] = (struct ibv_sge){ at(FROM + 100), 4, mr->lkey };
-	memcpy(memory + FROM, "1234", 4);
-	memcpy(memory + FROM + 100, "5678", 4);
+	memcpy(memory + FROM, digits, 4);
+	memcpy(memory + FROM + 100, digits + 4, 4);
 	ibv_wr_start(qp);
 	ibv_wr_rdma_write(qp, mr->rkey, at(TO + 512));
 	set_buffer(8);
@@ -267,7 +268,7 @@ TEST(sges_are_gathered_and_what_is_aborted_is_never_sent)
 	ibv_wr_set_sge_list(qp, 2, sges);
 	EXPECT_EQ(ibv_wr_complete(qp), 0);
 	expect_sent(IBV_WC_RDMA_WRITE);
-	EXPECT_MEM(memory + TO, "12345678", 8);
+	EXPECT_MEM(memory + TO, digits, 8);
 	EXPECT_EQ(memory[TO + 512], 0);
 	finish();
 }

@@ -229,7 +229,7 @@ TEST(type_2_window_must_be_invalidated_before_it_is_bound_again)
 	struct pair *p = pair_connect_rc(1024);
 	struct vb_mw *mw = make_mw(p, B, VB_MW_TYPE_2);
 
-	bind(p, mw, VB_ACCESS_REMOTE_WRITE);
+	(void)bind(p, mw, VB_ACCESS_REMOTE_WRITE);
 	expect_bind_error(p, bind_request(p, B, 50, mw, TARGET, 8, VB_ACCESS_REMOTE_READ));
 }
 
@@ -368,7 +368,7 @@ TEST(a_region_with_windows_cannot_be_destroyed)
 	struct pair *p = pair_connect_rc(1024);
 	struct vb_mw *mw = make_mw(p, B, VB_MW_TYPE_2);
 
-	bind(p, mw, VB_ACCESS_REMOTE_WRITE);
+	(void)bind(p, mw, VB_ACCESS_REMOTE_WRITE);
 	EXPECT_EQ(vb_mr_destroy(p->node[B].mr), VB_EBUSY);
 	EXPECT_EQ(drop_mw(p, B, mw), VB_OK);
 }

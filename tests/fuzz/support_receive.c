@@ -232,9 +232,9 @@ void rig_create(bool has_icrc)
 
 uint8_t rig_find_buffer(void)
 {
-	for (uint8_t i = 0; i < BUFFER_COUNT; i++)
+	for (int i = 0; i < BUFFER_COUNT; i++)
 		if (!rig.is_buffer_open[i])
-			return i + 1;
+			return (uint8_t)(i + 1);
 	return 0;
 }
 

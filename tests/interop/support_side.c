@@ -147,7 +147,7 @@ static void check_surrounding(const struct side *side, uint64_t from, uint64_t t
 
 	if (right < to - from)
 		give_up("a byte that was never registered has changed, at offset %llu",
-			(unsigned long long)(from + right));
+			(unsigned long long)from + right);
 }
 
 void side_check_surroundings(const struct side *side)

@@ -231,7 +231,7 @@ TEST(many_processes_listen_and_each_gets_its_own_requests)
 	struct party servers[SERVERS];
 
 	enter_host();
-	for (uint16_t i = 0; i < SERVERS; i++) {
+	for (int i = 0; i < SERVERS; i++) {
 		uint16_t port = (uint16_t)(PORT + i);
 
 		servers[i] = party_start(serve_told_port);
@@ -243,7 +243,7 @@ TEST(many_processes_listen_and_each_gets_its_own_requests)
 		manager_make_connection(&manager, HERE, HERE, (uint16_t)(PORT + i));
 		hear_letter(servers[i].line, 'e');
 	}
-	for (uint16_t i = 0; i < SERVERS; i++) {
+	for (int i = 0; i < SERVERS; i++) {
 		say_letter(servers[i].line, 'c');
 		party_join(&servers[i]);
 	}

@@ -28,9 +28,9 @@ struct scenario {
 static void describe(const enum vb_packet_fate *script, char text[PACKETS + 1])
 {
 	for (uint32_t i = 0; i < PACKETS; i++)
-		text[i] = script[i] == VB_FATE_DELIVERED ? '.'
-			  : script[i] == VB_FATE_LOST	 ? 'L'
-							 : 'D';
+		text[i] = (char)(script[i] == VB_FATE_DELIVERED ? '.'
+				 : script[i] == VB_FATE_LOST	? 'L'
+								: 'D');
 	text[PACKETS] = '\0';
 }
 

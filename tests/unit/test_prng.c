@@ -70,9 +70,9 @@ TEST(bounded_numbers_are_spread_evenly)
 	for (int i = 0; i < ROUNDS; i++)
 		counts[vb_prng_below(&prng, BOUND)]++;
 	for (int i = 0; i < BOUND; i++) {
-		double off = (double)counts[i] - ROUNDS / BOUND;
+		double off = counts[i] - (double)ROUNDS / BOUND;
 
-		chi_squared += off * off / (ROUNDS / BOUND);
+		chi_squared += off * off / ((double)ROUNDS / BOUND);
 	}
 	EXPECT(chi_squared < 22.5); /* six degrees of freedom: one run in a thousand is above */
 }

@@ -179,7 +179,7 @@ static int open_domain(struct vb_abi_opened *opened, const struct stat *file, in
 			(uintmax_t)file->st_ino);
 	if (!domain)
 		error = make_domain(opened, file, &domain);
-	if (error)
+	if (!domain)
 		return error;
 	domain->open_count++;
 	*domain_out = domain;

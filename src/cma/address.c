@@ -131,7 +131,7 @@ void vb_cma_address_loopback(struct sockaddr_storage *address, int family, uint1
  */
 static int open_bound(const struct sockaddr *address)
 {
-	struct sockaddr_storage name;
+	struct sockaddr_storage name = { 0 };
 	int fd = vb_sys_socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	int error;
 
@@ -158,7 +158,7 @@ int vb_cma_address_check_local(const struct sockaddr *address)
 int vb_cma_address_route(const struct sockaddr *source, const struct sockaddr *destination,
 			 struct sockaddr_storage *source_out)
 {
-	struct sockaddr_storage any, target;
+	struct sockaddr_storage any, target = { 0 };
 	socklen_t length = sizeof(*source_out);
 	int fd, error;
 

@@ -8,6 +8,7 @@
 #include "cma/cma_priv.h"
 
 #include "base/bytes.h"
+#include "base/err.h"
 #include "base/heap.h"
 
 #include <pthread.h>
@@ -56,6 +57,7 @@ close_device:
 	ibv_close_device(opened->verbs);
 free_device:
 	vb_heap_free(opened);
+	VB_CHECK(error);
 	return error;
 }
 

@@ -141,7 +141,7 @@ static void forget(struct vb_conversion *conversion)
 static struct vb_conversion *convert(uint64_t address, uint64_t length)
 {
 	struct vb_conversion *conversion = vb_heap_alloc(1, sizeof(*conversion));
-	struct stat status;
+	struct stat status = { 0 };
 
 	if (!conversion)
 		return NULL;

@@ -474,6 +474,7 @@ static void spoil_receive(struct vb_world *world, struct vb_channel *channel, ui
 	if (flaw == VB_FLAW_NONE)
 		return;
 	if (flaw == VB_FLAW_RECEIVE_LKEY) {
+		VB_CHECK(model->piece_count);
 		sges[0].lkey ^= 0x00a5a500;
 		model->allowed = VB_STATUS_BIT(VB_STATUS_LOC_PROT_ERR) |
 				 VB_STATUS_BIT(VB_STATUS_SUCCESS);

@@ -28,9 +28,8 @@ vb_shim_action *vb_shim_sigaction;
 extern unsigned vb_shim_mask_changes;
 unsigned vb_shim_mask_changes;
 
-/* Old names that headers no longer declare. */
+/* An old name that headers no longer declare. */
 __sighandler_t bsd_signal(int number, __sighandler_t handler);
-__sighandler_t sysv_signal(int number, __sighandler_t handler);
 
 #pragma GCC visibility pop
 

@@ -34,7 +34,7 @@ static void *open_folder(const char *path)
 
 static struct dirent *read_folder(void *stream)
 {
-	return readdir(stream);
+	return readdir(stream); /* NOLINT(concurrency-mt-unsafe): glob() has its own stream */
 }
 
 static struct dirent64 *read_folder64(void *stream)

@@ -169,6 +169,7 @@ __sighandler_t sigset(int number, __sighandler_t handler)
 		return SIG_ERR;
 	sigemptyset(&set);
 	sigaddset(&set, number);
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): the C library's sigset() does the same */
 	if (sigprocmask(handler == SIG_HOLD ? SIG_BLOCK : SIG_UNBLOCK, &set, &before))
 		return SIG_ERR;
 	return sigismember(&before, number) ? SIG_HOLD : old.sa_handler;

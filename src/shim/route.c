@@ -124,7 +124,7 @@ static bool find_folder(int folder_fd, char path[PATH_MAX])
 
 __attribute__((constructor)) static void learn_working_folder(void)
 {
-	const char *wanted = getenv("PWD");
+	const char *wanted = getenv("PWD"); /* NOLINT(concurrency-mt-unsafe): no threads yet */
 	char actual[PATH_MAX];
 	struct vb_route route;
 

@@ -131,6 +131,7 @@ static bool add_srqs(struct vb_world *world, struct vb_channel *channel, uint32_
 	struct vb_channel_end *end = &channel->ends[side];
 
 	if (is_xrc(channel))
+		/* NOLINTNEXTLINE(misc-redundant-expression): it gets two SRQs */
 		return side == 0 || (add_srq(world, channel, end, recv_cq) &&
 				     add_srq(world, channel, end, recv_cq));
 	if (!channel->options.has_srq ||

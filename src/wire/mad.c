@@ -179,6 +179,7 @@ static const struct field apr_fields[] = {
 };
 
 static const struct layout layouts[VB_MAD_KIND_COUNT] = {
+	/* NOLINTNEXTLINE(misc-redundant-expression): like the other rows */
 	[VB_MAD_REQ - VB_MAD_REQ] = LAYOUT(req_fields, 140, 92),
 	[VB_MAD_MRA - VB_MAD_REQ] = LAYOUT(mra_fields, 10, 222),
 	[VB_MAD_REJ - VB_MAD_REQ] = LAYOUT(rej_fields, 84, 148),

@@ -293,7 +293,7 @@ static void print_help(void)
 }
 
 /* Returns -1 to continue, otherwise the exit status. */
-static int take_options(char **argument, bool *is_json)
+static int parse_options(char **argument, bool *is_json)
 {
 	while (*argument) {
 		enum settings_result result;
@@ -325,7 +325,7 @@ int command_devices(int argc, char **argv)
 	struct vb_config config;
 	bool is_json = false;
 	uint32_t count;
-	int status = take_options(argv + 1, &is_json);
+	int status = parse_options(argv + 1, &is_json);
 
 	(void)argc;
 	if (status >= 0)

@@ -122,7 +122,7 @@ static void permit_sanitizer(void)
  * Takes the options; the rest begins with the command. Returns -1 to continue, otherwise the exit
  * status.
  */
-static int take_options(char ***argument)
+static int parse_options(char ***argument)
 {
 	enum settings_result result = SETTINGS_TAKEN;
 
@@ -151,7 +151,7 @@ int command_run(int argc, char **argv)
 	char **argument = argv + 1;
 	char own[PATH_MAX];
 	char folder[PATH_MAX];
-	int status = take_options(&argument);
+	int status = parse_options(&argument);
 	int error;
 
 	(void)argc;

@@ -70,9 +70,9 @@ VB_NOINLINE uint32_t vb_crc32(uint32_t crc, const void *bytes, size_t length)
 	return crc32_gzip_refl(crc, bytes, length);
 }
 
-void vb_crc_choose(enum vb_crc_way way)
+void vb_crc_choose(enum vb_crc_method method)
 {
-	if (way == VB_CRC_TABLES && !tables[0][1])
+	if (method == VB_CRC_TABLES && !tables[0][1])
 		make_tables();
-	atomic_store_explicit(&has_chosen_tables, way == VB_CRC_TABLES, memory_order_release);
+	atomic_store_explicit(&has_chosen_tables, method == VB_CRC_TABLES, memory_order_release);
 }

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum vb_crc_way { VB_CRC_INSTRUCTIONS, VB_CRC_TABLES };
+enum vb_crc_method { VB_CRC_INSTRUCTIONS, VB_CRC_TABLES };
 
 /* Starts with crc = 0 and continues with the previous result; the usual inversions are inside. */
 uint32_t vb_crc32(uint32_t crc, const void *bytes, size_t length);
@@ -20,6 +20,6 @@ uint32_t vb_crc32(uint32_t crc, const void *bytes, size_t length);
  * Sets the method for the whole process, at any time. The default is VB_CRC_INSTRUCTIONS. One
  * thread at a time.
  */
-void vb_crc_choose(enum vb_crc_way way);
+void vb_crc_choose(enum vb_crc_method method);
 
 #endif

@@ -68,7 +68,7 @@ vb_err vb_adapter_open_link(struct vb_adapter *adapter)
 {
 	struct vb_udp_config udp = {
 		.receiver = vb_port_member_receiver(adapter->member),
-		.interface_index = adapter->device.ifindex,
+		.ifindex = adapter->device.ifindex,
 		.source_count = SOURCE_PORTS,
 		.receive_buffer_length = vb_adapter_receive_buffer(adapter),
 		.is_segmenting = true,

@@ -36,7 +36,7 @@ static const struct setting {
 	enum kind kind;
 	size_t offset;
 	uint32_t min, max;
-	const char *otherwise; /* the default, as a user would write it */
+	const char *default_text; /* the default, as a user would write it */
 	const char *help;
 	struct choice choices[CHOICES_MAX];
 } settings[] = {
@@ -195,21 +195,21 @@ static const struct setting *find_setting(const char *key)
 
 static void set_default(struct vb_config *config, const struct setting *setting)
 {
-	VB_CHECK(parse_value(config, setting, setting->otherwise));
+	VB_CHECK(parse_value(config, setting, setting->default_text));
 }
 
 static vb_err set_value(struct vb_config *config, const struct setting *setting, const char *value,
-			const char *where, bool is_silent)
+			const char *where, bool logs_nothing)
 {
 	char allowed[128];
 
 	if (parse_value(config, setting, value))
 		return VB_OK;
 	set_default(config, setting);
-	if (!is_silent) {
+	if (!logs_nothing) {
 		describe_allowed(setting, allowed, sizeof(allowed));
 		vb_log(VB_LOG_ERROR, "%s: %s cannot be '%.100s'; it may be %s; taking '%s'", where,
-		       setting->key, value, allowed, setting->otherwise);
+		       setting->key, value, allowed, setting->default_text);
 	}
 	return VB_EINVAL;
 }
@@ -238,7 +238,7 @@ static void cut_comment(char *line)
 	}
 }
 
-static void read_line(struct vb_config *config, char *line, const char *where, bool is_silent)
+static void read_line(struct vb_config *config, char *line, const char *where, bool logs_nothing)
 {
 	const struct setting *setting;
 	char *key, *equals;
@@ -249,7 +249,7 @@ static void read_line(struct vb_config *config, char *line, const char *where, b
 		return;
 	equals = strchr(key, '=');
 	if (!equals) {
-		if (!is_silent)
+		if (!logs_nothing)
 			vb_log(VB_LOG_ERROR, "%s: '%.100s' is not of the form key = value", where,
 			       key);
 		return;
@@ -258,26 +258,26 @@ static void read_line(struct vb_config *config, char *line, const char *where, b
 	key = trim(key);
 	setting = find_setting(key);
 	if (setting)
-		(void)!set_value(config, setting, trim(equals + 1), where, is_silent);
-	else if (!is_silent)
+		(void)!set_value(config, setting, trim(equals + 1), where, logs_nothing);
+	else if (!logs_nothing)
 		vb_log(VB_LOG_ERROR, "%s: there is no setting '%.100s'", where, key);
 }
 
-static void read_lines(struct vb_config *config, const char *path, char *text, bool is_silent)
+static void read_lines(struct vb_config *config, const char *path, char *text, bool logs_nothing)
 {
 	char where[PATH_MAX + 16];
 	char *rest = text, *line;
 
 	for (unsigned number = 1; (line = strsep(&rest, "\n")); number++) {
 		snprintf(where, sizeof(where), "%s:%u", path, number);
-		read_line(config, line, where, is_silent);
+		read_line(config, line, where, logs_nothing);
 	}
 }
 
 /*
  * False if there is no such file. A file that cannot be read is reported only if the user named it.
  */
-static bool read_file(struct vb_config *config, const char *path, bool is_named, bool is_silent)
+static bool read_file(struct vb_config *config, const char *path, bool is_named, bool logs_nothing)
 {
 	char *text = vb_heap_alloc(1, FILE_MAX);
 	bool is_read, is_cut;
@@ -286,10 +286,10 @@ static bool read_file(struct vb_config *config, const char *path, bool is_named,
 		return false;
 	is_read = vb_file_read(path, text, FILE_MAX, &is_cut);
 	if (is_read)
-		read_lines(config, path, text, is_silent);
-	if (!is_silent && is_read && is_cut)
+		read_lines(config, path, text, logs_nothing);
+	if (!logs_nothing && is_read && is_cut)
 		vb_log(VB_LOG_ERROR, "%s: only the first %d bytes are read", path, FILE_MAX - 1);
-	if (!is_silent && !is_read && is_named)
+	if (!logs_nothing && !is_read && is_named)
 		vb_log(VB_LOG_ERROR, "VERBATIM_CONFIG: cannot read '%s': %s", path,
 		       strerrordesc_np(errno));
 	vb_heap_free(text);
@@ -300,21 +300,21 @@ static bool read_file(struct vb_config *config, const char *path, bool is_named,
  * Reads the first file that exists. Programs with more rights than their user ignore the
  * environment.
  */
-static void read_files(struct vb_config *config, bool is_silent)
+static void read_files(struct vb_config *config, bool logs_nothing)
 {
 	const char *named = secure_getenv("VERBATIM_CONFIG");
 	const char *home = secure_getenv("HOME");
 	char path[PATH_MAX];
 
 	if (named && *named) {
-		read_file(config, named, true, is_silent);
+		read_file(config, named, true, logs_nothing);
 		return;
 	}
 	if (home && *home &&
 	    snprintf(path, sizeof(path), "%s/.config/verbatim.conf", home) < PATH_MAX &&
-	    read_file(config, path, false, is_silent))
+	    read_file(config, path, false, logs_nothing))
 		return;
-	read_file(config, "/etc/verbatim.conf", false, is_silent);
+	read_file(config, "/etc/verbatim.conf", false, logs_nothing);
 }
 
 void vb_config_name_variable(const char *key, char *name, size_t size)
@@ -325,7 +325,7 @@ void vb_config_name_variable(const char *key, char *name, size_t size)
 }
 
 /* An empty variable counts as unset. */
-static void read_environment(struct vb_config *config, bool is_silent)
+static void read_environment(struct vb_config *config, bool logs_nothing)
 {
 	char name[64];
 
@@ -335,17 +335,17 @@ static void read_environment(struct vb_config *config, bool is_silent)
 		vb_config_name_variable(settings[i].key, name, sizeof(name));
 		value = secure_getenv(name);
 		if (value && *value)
-			(void)!set_value(config, &settings[i], value, name, is_silent);
+			(void)!set_value(config, &settings[i], value, name, logs_nothing);
 	}
 }
 
-static void read_all(struct vb_config *config, bool is_silent)
+static void read_all(struct vb_config *config, bool logs_nothing)
 {
 	memset(config, 0, sizeof(*config));
 	for (size_t i = 0; i < SETTING_COUNT; i++)
 		set_default(config, &settings[i]);
-	read_files(config, is_silent);
-	read_environment(config, is_silent);
+	read_files(config, logs_nothing);
+	read_environment(config, logs_nothing);
 }
 
 /* Reads the settings twice: complaints must go where the final settings direct them. */

@@ -31,7 +31,7 @@ struct vb_export_head {
 	 * Multicast: the owner's interface, and which groups it may be in there
 	 * (local_peer_group.c).
 	 */
-	_Alignas(64) uint32_t interface_index;
+	_Alignas(64) uint32_t ifindex;
 	_Atomic uint64_t group_bits[VB_EXPORT_GROUP_BITS / 64];
 };
 

@@ -37,7 +37,7 @@
 #define LINGER_NS 10000000u
 #define MISSES_MAX 2u
 #define START_PAUSE_NS 20000
-#define LET_GO_NS 1000000000u
+#define TAIL_CHECK_NS 1000000000u
 #define SPIN_ROUND_NS 1000000u /* between two looks at everything */
 
 VB_COLD void vb_adapter_wake_helper(const struct vb_adapter *adapter)
@@ -89,7 +89,7 @@ static void announce_wake(struct vb_adapter *adapter, uint64_t time_ns)
 enum { WAKE, WATCH, ALARM, SOCKETS };
 
 /* The helper's state from one look to the next. */
-struct look {
+struct helper_state {
 	struct pollfd fds[SOCKETS + VB_PORT_FDS_MAX];
 	uint32_t count;
 	uint64_t moves;
@@ -99,11 +99,11 @@ struct look {
 	uint32_t misses; /* looks in a row at which another thread was driving */
 	uint64_t checked_ns; /* when we last checked that our descriptors are still open */
 	/* When we last released what other processes left behind. */
-	uint64_t let_go_ns;
+	uint64_t tail_checked_ns;
 	struct vb_spin spin;
 };
 
-static bool is_woken_by_sockets(const struct look *look)
+static bool is_woken_by_sockets(const struct helper_state *look)
 {
 	for (uint32_t i = SOCKETS; i < look->count; i++)
 		if (look->fds[i].revents)
@@ -112,7 +112,7 @@ static bool is_woken_by_sockets(const struct look *look)
 }
 
 /* As the owner: drives, and announces until when no other thread needs to wake us. */
-static void drive(struct vb_adapter *adapter, struct look *look)
+static void drive(struct vb_adapter *adapter, struct helper_state *look)
 {
 	uint64_t longest_ns;
 
@@ -132,7 +132,7 @@ static void drive(struct vb_adapter *adapter, struct look *look)
  * though it may well go on. But a program that posts without end may never leave a gap, so after a
  * few misses the helper does wait.
  */
-static bool try_helping(struct vb_adapter *adapter, struct look *look)
+static bool try_helping(struct vb_adapter *adapter, struct helper_state *look)
 {
 	if (!vb_lock_try(&adapter->owner)) {
 		if (look->misses++ < MISSES_MAX)
@@ -152,7 +152,7 @@ static bool try_helping(struct vb_adapter *adapter, struct look *look)
  * asked, and has deferred nothing. If the helper also drove, the program would only have to wait. A
  * program that merely posts, and always finds its completions, does not look at everything.
  */
-static bool note_other_drivers(const struct vb_adapter *adapter, struct look *look)
+static bool note_other_drivers(const struct vb_adapter *adapter, struct helper_state *look)
 {
 	uint32_t rounds = atomic_load_explicit(&adapter->rounds, memory_order_relaxed);
 	bool has_gone_round = rounds != look->rounds;
@@ -163,7 +163,7 @@ static bool note_other_drivers(const struct vb_adapter *adapter, struct look *lo
 }
 
 /* Sleeps until that time, or until the alarm rings, if there is one (negative: none). */
-static void sleep_until(struct vb_adapter *adapter, struct look *look, uint64_t until_ns,
+static void sleep_until(struct vb_adapter *adapter, struct helper_state *look, uint64_t until_ns,
 			int alarm_fd)
 {
 	uint64_t count;
@@ -179,7 +179,7 @@ static void sleep_until(struct vb_adapter *adapter, struct look *look, uint64_t 
 		vb_adapter_follow(adapter);
 }
 
-static void pause_while_driven(struct vb_adapter *adapter, struct look *look)
+static void pause_while_driven(struct vb_adapter *adapter, struct helper_state *look)
 {
 	uint64_t now_ns = vb_clock_now();
 	uint64_t until_ns = now_ns + look->pause_ns;
@@ -199,7 +199,7 @@ static void pause_while_driven(struct vb_adapter *adapter, struct look *look)
 }
 
 /* Local peers know that we sleep, and wake us. */
-static void sleep_on_sockets(struct vb_adapter *adapter, struct look *look)
+static void sleep_on_sockets(struct vb_adapter *adapter, struct helper_state *look)
 {
 	uint64_t begin_ns = vb_clock_now();
 	bool can_sleep;
@@ -216,7 +216,7 @@ static void sleep_on_sockets(struct vb_adapter *adapter, struct look *look)
 	vb_lock_give(&adapter->owner);
 }
 
-static bool decide_to_spin(struct look *look)
+static bool decide_to_spin(struct helper_state *look)
 {
 	uint64_t now_ns = vb_clock_now();
 
@@ -232,7 +232,7 @@ static bool is_left_alone(const struct vb_adapter *adapter)
 }
 
 /* Spins as long as packets come soon enough. Everything else gets its look in between. */
-static void spin(struct vb_adapter *adapter, struct look *look)
+static void spin(struct vb_adapter *adapter, struct helper_state *look)
 {
 	uint64_t begin_ns = vb_clock_now();
 	uint64_t packet_ns = begin_ns;
@@ -261,7 +261,7 @@ static void spin(struct vb_adapter *adapter, struct look *look)
 	sleep_until(adapter, look, 0, -1);
 }
 
-static void maintain(struct vb_adapter *adapter, struct look *look)
+static void maintain(struct vb_adapter *adapter, struct helper_state *look)
 {
 	uint64_t now = vb_clock_now();
 
@@ -269,9 +269,9 @@ static void maintain(struct vb_adapter *adapter, struct look *look)
 		return;
 	look->checked_ns = now;
 	vb_adapter_repair(adapter);
-	if (!adapter->member || now - look->let_go_ns < LET_GO_NS)
+	if (!adapter->member || now - look->tail_checked_ns < TAIL_CHECK_NS)
 		return;
-	look->let_go_ns = now;
+	look->tail_checked_ns = now;
 	vb_port_member_drop_tail(adapter->member);
 }
 
@@ -285,7 +285,7 @@ static void hold_mark(struct vb_adapter *adapter)
 static void *run_helper(void *argument)
 {
 	struct vb_adapter *adapter = argument;
-	struct look look = { .pause_ns = FIRST_PAUSE_NS };
+	struct helper_state look = { .pause_ns = FIRST_PAUSE_NS };
 
 	vb_conversion_on_helper(true);
 	prctl(PR_SET_TIMERSLACK, 1); /* for this thread: short pauses must be short */

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-vb_err vb_local_peers_create(struct vb_nic *nic, uint32_t interface_index,
+vb_err vb_local_peers_create(struct vb_nic *nic, uint32_t ifindex,
 			     struct vb_local_peers **peers_out)
 {
 	struct vb_local_peers *peers = vb_heap_alloc(1, sizeof(*peers));
@@ -19,7 +19,7 @@ vb_err vb_local_peers_create(struct vb_nic *nic, uint32_t interface_index,
 	if (!peers)
 		return VB_ENOMEM;
 	peers->nic = nic;
-	peers->interface_index = interface_index;
+	peers->ifindex = ifindex;
 	peers->block_fd = -1;
 	peers->wake_fd = -1;
 	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++) {
@@ -38,7 +38,7 @@ void vb_local_peers_take_mail(struct vb_local_peers *peers, uint32_t kind, const
 	case VB_LOCAL_PEER_OFFER:
 		vb_local_peers_take_offer(peers, bytes, mail);
 		break;
-	case VB_LOCAL_PEER_ASKS:
+	case VB_LOCAL_PEER_SEGMENT_QUERY:
 	case VB_LOCAL_PEER_SEGMENT:
 	case VB_LOCAL_PEER_FORGET:
 		vb_local_peers_take_segment(peers, bytes, mail);

@@ -24,7 +24,7 @@ struct vb_qp;
  * Borrows the engine for the lifetime of the peers; its packets leave by that interface. There are
  * no descriptors until vb_local_peers_plug_in().
  */
-VB_MUST_USE vb_err vb_local_peers_create(struct vb_nic *nic, uint32_t interface_index,
+VB_MUST_USE vb_err vb_local_peers_create(struct vb_nic *nic, uint32_t ifindex,
 					 struct vb_local_peers **peers_out);
 void vb_local_peers_destroy(struct vb_local_peers *peers);
 
@@ -183,7 +183,7 @@ struct vb_local_peer_access {
 	uint64_t ring; /* … the ring of that peer that announced it … */
 	uint32_t busy; /* … and the word there */
 	uint64_t begin_ns; /* when it was found */
-	bool is_told; /* it has been logged */
+	bool is_logged; /* it has been logged */
 };
 
 /*

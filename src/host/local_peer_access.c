@@ -103,7 +103,7 @@ static void log_wait(struct vb_local_peer_access *access)
 	vb_log(VB_LOG_WARN,
 	       "adapter %u was stopped in the middle of an access to this process's memory: waiting for it",
 	       access->number);
-	access->is_told = true;
+	access->is_logged = true;
 }
 
 bool vb_local_peers_poll_access(struct vb_local_peers *peers, struct vb_local_peer_access *access)
@@ -113,7 +113,7 @@ bool vb_local_peers_poll_access(struct vb_local_peers *peers, struct vb_local_pe
 	if (!peer->in_memory || peer->in_ring != access->ring || busy_of(peer) != access->busy ||
 	    give_up_if_dead(peer))
 		return false;
-	if (!access->is_told && vb_clock_now() - access->begin_ns > PATIENCE_NS)
+	if (!access->is_logged && vb_clock_now() - access->begin_ns > PATIENCE_NS)
 		log_wait(access);
 	return true;
 }

@@ -39,7 +39,7 @@ static void show(struct vb_local_peers *peers, uint32_t bit)
 
 void vb_local_peers_publish_groups(struct vb_local_peers *peers)
 {
-	peers->block->head.interface_index = peers->interface_index;
+	peers->block->head.ifindex = peers->ifindex;
 	for (uint32_t bit = 0; bit < VB_EXPORT_GROUP_BITS; bit++)
 		show(peers, bit);
 }
@@ -61,7 +61,7 @@ static bool has_group_bit(const struct vb_local_peers *peers, const struct vb_lo
 {
 	const struct vb_export_head *head = &peer->block->head;
 
-	return head->interface_index == peers->interface_index &&
+	return head->ifindex == peers->ifindex &&
 	       atomic_load_explicit(&head->group_bits[bit / 64], memory_order_relaxed) &
 		       1ull << bit % 64;
 }

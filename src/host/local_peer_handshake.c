@@ -63,7 +63,7 @@ void vb_local_peer_close(struct vb_local_peers *peers, uint32_t number)
 	peers->unsent_count -= peer->is_unsent;
 	remove_open(peers, number);
 	*peer = (struct vb_local_peer){
-		.why = peer->why,
+		.absence_reason = peer->absence_reason,
 		.is_known = peer->is_known,
 		.is_touched = peer->is_touched,
 		.asked_ns = peer->asked_ns,
@@ -170,17 +170,17 @@ static bool ask(struct vb_local_peers *peers, uint32_t number)
 	bool has_changed = has_changed_user(peers->member);
 
 	if (has_changed || !offer(peers, number)) {
-		enum vb_local_peer_why why = has_changed      ? VB_LOCAL_PEER_ANOTHER_USER
-					     : peer->out_ring ? VB_LOCAL_PEER_NOBODY
-							      : VB_LOCAL_PEER_LIMITED;
+		enum vb_local_peer_why absence_reason = has_changed ? VB_LOCAL_PEER_ANOTHER_USER
+							: peer->out_ring ? VB_LOCAL_PEER_NOBODY
+									 : VB_LOCAL_PEER_LIMITED;
 
 		vb_local_peer_close(peers, number);
-		peer->why = why;
+		peer->absence_reason = absence_reason;
 		return false;
 	}
 	if (peer->state == VB_LOCAL_PEER_ABSENT)
 		peer->state = VB_LOCAL_PEER_ASKED;
-	peer->why = VB_LOCAL_PEER_SILENT;
+	peer->absence_reason = VB_LOCAL_PEER_SILENT;
 	return true;
 }
 
@@ -193,7 +193,7 @@ void vb_local_peers_offer_again(struct vb_local_peers *peers)
 
 		if (peer->is_unsent && now - peer->asked_ns > SEND_AGAIN_NS && !offer(peers, i)) {
 			vb_local_peer_close(peers, i);
-			peer->why = VB_LOCAL_PEER_NOBODY;
+			peer->absence_reason = VB_LOCAL_PEER_NOBODY;
 		}
 	}
 }
@@ -342,7 +342,7 @@ static void refuse_offer(struct vb_local_peers *peers, uint32_t number, const st
 	log_limit(err);
 	vb_local_peer_refuse(peers->member, VB_LOCAL_PEER_OFFER, mail);
 	vb_local_peer_close(peers, number);
-	peers->table[number].why = VB_LOCAL_PEER_LIMITED;
+	peers->table[number].absence_reason = VB_LOCAL_PEER_LIMITED;
 }
 
 /* Whether an offer was unusable because its memory could not be mapped. */
@@ -363,9 +363,9 @@ void vb_local_peers_take_refusal(struct vb_local_peers *peers, const void *bytes
 	    peers->table[message.number].state == VB_LOCAL_PEER_OPEN)
 		return;
 	vb_local_peer_close(peers, message.number);
-	peers->table[message.number].why = message.incarnation == VB_REFUSAL_USER
-						   ? VB_LOCAL_PEER_ANOTHER_USER
-						   : VB_LOCAL_PEER_REFUSED;
+	peers->table[message.number].absence_reason = message.incarnation == VB_REFUSAL_USER
+							      ? VB_LOCAL_PEER_ANOTHER_USER
+							      : VB_LOCAL_PEER_REFUSED;
 }
 
 void vb_local_peers_take_offer(struct vb_local_peers *peers, const void *bytes,
@@ -402,7 +402,7 @@ void vb_local_peers_take_offer(struct vb_local_peers *peers, const void *bytes,
 	if (!peer->out_ring || message.answered != peer->out_ring)
 		renew_shm_link(peer);
 	if (peer->confirmed_ring != peer->in_ring && !ask(peers, message.number)) {
-		if (peer->why == VB_LOCAL_PEER_LIMITED)
+		if (peer->absence_reason == VB_LOCAL_PEER_LIMITED)
 			vb_local_peer_refuse(peers->member, VB_LOCAL_PEER_OFFER, mail);
 		return;
 	}
@@ -479,9 +479,9 @@ void vb_local_peer_connect(struct vb_local_peers *peers, uint32_t number, struct
 				   &peers->table[number].peer_memory);
 }
 
-static const char *describe_absence(enum vb_local_peer_why why)
+static const char *describe_absence(enum vb_local_peer_why absence_reason)
 {
-	switch (why) {
+	switch (absence_reason) {
 	case VB_LOCAL_PEER_UNASKED:
 		break;
 	case VB_LOCAL_PEER_NOBODY:
@@ -511,7 +511,7 @@ bool vb_local_peer_is_nobody(const struct vb_local_peers *peers, uint32_t number
 {
 	const struct vb_local_peer *peer = &peers->table[number];
 
-	return peer->state == VB_LOCAL_PEER_ABSENT && peer->why == VB_LOCAL_PEER_NOBODY;
+	return peer->state == VB_LOCAL_PEER_ABSENT && peer->absence_reason == VB_LOCAL_PEER_NOBODY;
 }
 
 const char *vb_local_peer_describe(const struct vb_local_peers *peers, uint32_t number)
@@ -521,7 +521,7 @@ const char *vb_local_peer_describe(const struct vb_local_peers *peers, uint32_t 
 	if (!peers->block)
 		return describe_lack(peers->block_err);
 	if (peer->state != VB_LOCAL_PEER_OPEN)
-		return describe_absence(peer->why);
+		return describe_absence(peer->absence_reason);
 	switch (peer->peer_memory.method) {
 	case VB_PEER_MEMORY_OWN:
 		return "shared memory, both ends in this process";

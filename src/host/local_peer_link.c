@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define ROOM_FOR_THE_DEAD 64u /* packets: what is sent to a dead peer vanishes */
+#define DEAD_PEER_ROOM 64u /* packets: what is sent to a dead peer vanishes */
 
 #define ROOM_LOW 16u /* packets: with more, the engine needs no update */
 #define RECORD_OVERHEAD (uint32_t)(sizeof(struct vb_shm_link_head) + sizeof(struct vb_flow))
@@ -210,7 +210,7 @@ static void wake_sleeper(struct vb_local_peers *peers, struct vb_local_peer *pee
 static uint32_t room_of(struct vb_local_peer *peer)
 {
 	if (peer->state != VB_LOCAL_PEER_OPEN || vb_export_is_dead(peer->block))
-		return ROOM_FOR_THE_DEAD;
+		return DEAD_PEER_ROOM;
 	return vb_ring_room(&peer->out);
 }
 

@@ -23,7 +23,7 @@ enum vb_local_peer_why {
 
 struct vb_local_peer {
 	enum vb_local_peer_state state;
-	enum vb_local_peer_why why; /* as long as it is not open */
+	enum vb_local_peer_why absence_reason; /* as long as it is not open */
 	/* It once had a link: it gets a new offer when we have new descriptors. */
 	bool is_known;
 	bool is_touched; /* something was sent since the last flush … */
@@ -74,7 +74,7 @@ struct vb_own_segment {
 
 struct vb_local_peers {
 	struct vb_nic *nic;
-	uint32_t interface_index;
+	uint32_t ifindex;
 	uint32_t group_counts[VB_EXPORT_GROUP_BITS]; /* groups for each published bit */
 	struct vb_port_member *member; /* NULL while unplugged */
 	struct vb_export *block;
@@ -103,7 +103,7 @@ struct vb_local_peers {
 
 enum vb_local_peer_mail {
 	VB_LOCAL_PEER_OFFER = 0x76623181,
-	VB_LOCAL_PEER_ASKS, /* asks for a segment */
+	VB_LOCAL_PEER_SEGMENT_QUERY, /* asks for a segment */
 	VB_LOCAL_PEER_SEGMENT, /* a segment, with its descriptor */
 	VB_LOCAL_PEER_FORGET, /* a segment is gone */
 	/* refuses an offer; contains the first two fields below, and the reason */

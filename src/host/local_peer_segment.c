@@ -27,7 +27,7 @@
  * would look into the mailbox.
  */
 #define SEGMENT_LOOKS 100000u
-#define LOOK_EACH 32u
+#define LOOK_INTERVAL 32u
 
 /* --- ours --- */
 
@@ -191,7 +191,7 @@ static void take(struct vb_local_peers *peers, struct vb_local_peer *peer,
 static void ask(struct vb_local_peers *peers, uint32_t number)
 {
 	struct vb_peer_memory *peer_memory = &peers->table[number].peer_memory;
-	struct vb_local_peer_segment message = { .kind = VB_LOCAL_PEER_ASKS,
+	struct vb_local_peer_segment message = { .kind = VB_LOCAL_PEER_SEGMENT_QUERY,
 						 .segment = peer_memory->wanted_segment };
 	struct vb_peer_memory_segment *segment =
 		vb_dma_peer_segment_of(peer_memory, peer_memory->wanted_segment);
@@ -220,7 +220,7 @@ bool vb_local_peers_ask_for_segments(struct vb_local_peers *peers)
 {
 	if (peers->wants_segment)
 		ask_all(peers);
-	return peers->segment_looks && --peers->segment_looks % LOOK_EACH == 0;
+	return peers->segment_looks && --peers->segment_looks % LOOK_INTERVAL == 0;
 }
 
 void vb_local_peers_take_segment(struct vb_local_peers *peers, const void *bytes,
@@ -237,7 +237,7 @@ void vb_local_peers_take_segment(struct vb_local_peers *peers, const void *bytes
 	peer = &peers->table[message.number];
 	if (!peer->incarnation || peer->incarnation != message.incarnation)
 		return;
-	if (message.kind == VB_LOCAL_PEER_ASKS)
+	if (message.kind == VB_LOCAL_PEER_SEGMENT_QUERY)
 		give(peers, message.number, message.segment);
 	else if (!peer->peer_memory.segments)
 		return;

@@ -55,7 +55,7 @@ static bool read_line(struct vb_mapping_list *list, char *line, size_t size)
 }
 
 /* Parsed by hand: sscanf() takes longer than the kernel needs to write the line. */
-static bool take_number(const char **text, unsigned base, char end, uint64_t *number_out)
+static bool parse_number(const char **text, unsigned base, char end, uint64_t *number_out)
 {
 	const char *begin = *text;
 	uint64_t number = 0;
@@ -75,7 +75,7 @@ static bool take_number(const char **text, unsigned base, char end, uint64_t *nu
 	return true;
 }
 
-static bool take_rights(const char **text, char rights[8])
+static bool parse_rights(const char **text, char rights[8])
 {
 	size_t length = strcspn(*text, " ");
 
@@ -91,11 +91,11 @@ static bool parse(const char *line, struct vb_mapping *mapping)
 {
 	uint64_t major_number, minor_number, inode;
 
-	if (!take_number(&line, 16, '-', &mapping->begin) ||
-	    !take_number(&line, 16, ' ', &mapping->end) || !take_rights(&line, mapping->rights) ||
-	    !take_number(&line, 16, ' ', &mapping->offset) ||
-	    !take_number(&line, 16, ':', &major_number) ||
-	    !take_number(&line, 16, ' ', &minor_number) || !take_number(&line, 10, ' ', &inode))
+	if (!parse_number(&line, 16, '-', &mapping->begin) ||
+	    !parse_number(&line, 16, ' ', &mapping->end) || !parse_rights(&line, mapping->rights) ||
+	    !parse_number(&line, 16, ' ', &mapping->offset) ||
+	    !parse_number(&line, 16, ':', &major_number) ||
+	    !parse_number(&line, 16, ' ', &minor_number) || !parse_number(&line, 10, ' ', &inode))
 		return false;
 	mapping->device = makedev((unsigned)major_number, (unsigned)minor_number);
 	mapping->inode = inode;

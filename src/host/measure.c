@@ -16,13 +16,13 @@
 #define LENGTH 2048
 #define TRIES 5
 
-static uint64_t time_of(enum vb_crc_way way)
+static uint64_t time_of(enum vb_crc_method method)
 {
 	static const uint8_t bytes[LENGTH];
 	uint64_t best_ns = UINT64_MAX;
 	volatile uint32_t crc = 0;
 
-	vb_crc_choose(way);
+	vb_crc_choose(method);
 	for (int i = 0; i < TRIES; i++) {
 		uint64_t begin_ns = vb_clock_now(), spent_ns;
 
@@ -38,14 +38,15 @@ static void measure(void)
 {
 	uint64_t instructions_ns = time_of(VB_CRC_INSTRUCTIONS);
 	uint64_t tables_ns = time_of(VB_CRC_TABLES);
-	enum vb_crc_way way = tables_ns < instructions_ns ? VB_CRC_TABLES : VB_CRC_INSTRUCTIONS;
+	enum vb_crc_method method = tables_ns < instructions_ns ? VB_CRC_TABLES
+								: VB_CRC_INSTRUCTIONS;
 
-	vb_crc_choose(way);
+	vb_crc_choose(method);
 	vb_log(VB_LOG_DEBUG,
 	       "the CRC of %d bytes takes %" PRIu64 " ns by instructions, %" PRIu64
 	       " ns by tables: %s are used",
 	       LENGTH, instructions_ns, tables_ns,
-	       way == VB_CRC_TABLES ? "tables" : "instructions");
+	       method == VB_CRC_TABLES ? "tables" : "instructions");
 }
 
 void vb_measure_crc(void)

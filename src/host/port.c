@@ -26,7 +26,7 @@
  */
 #define ELSEWHERE_NS 20000u
 #define GLANCES_WITHOUT_QP1 64u
-#define GLANCES_A_TURN 16u
+#define GLANCES_PER_TURN 16u
 
 /* The descriptors to wait on. */
 enum { LINK, MEMBER, QP1, PEERS };
@@ -417,7 +417,7 @@ bool vb_port_turn(struct vb_port *port, uint64_t now_ns)
 	vb_udp_read_others_next(port->udp);
 	moved |= receive_from_wire(port, now_ns);
 	moved |= receive_from_members(port, now_ns);
-	glance_at_qp1(port, now_ns, GLANCES_A_TURN);
+	glance_at_qp1(port, now_ns, GLANCES_PER_TURN);
 	expire_timers(port, now_ns);
 	moved |= drive_qp1(port, now_ns);
 	return transmit(port, now_ns) || moved;
@@ -426,7 +426,7 @@ bool vb_port_turn(struct vb_port *port, uint64_t now_ns)
 /* These are system calls; each takes longer than a message by a shared-memory link. */
 static bool glance_elsewhere(struct vb_port *port, uint64_t now_ns)
 {
-	uint32_t weight = port->has_shm_links ? GLANCES_A_TURN : 1;
+	uint32_t weight = port->has_shm_links ? GLANCES_PER_TURN : 1;
 	bool moved = receive_from_wire(port, now_ns);
 
 	port->elsewhere_ns = now_ns + ELSEWHERE_NS;

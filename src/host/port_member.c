@@ -178,11 +178,11 @@ uint32_t vb_port_member_take(struct vb_port_member *member,
 		if (kind == VB_PORT_MEMBER_PACKETS)
 			count = load_packets(member->message + sizeof(kind),
 					     mail.length - sizeof(kind), frames);
-		else if (kind == VB_PORT_MEMBER_ASKS)
+		else if (kind == VB_PORT_MEMBER_SOCKETS_QUERY)
 			vb_port_member_answer(member, &mail);
 		else if (kind == VB_PORT_MEMBER_SOCKETS)
 			(void)vb_port_member_take_sockets(member->message, &mail);
-		else if (kind == VB_PORT_MEMBER_ASKS_STATE)
+		else if (kind == VB_PORT_MEMBER_STATE_QUERY)
 			note_asker(member, &mail);
 		else if (member->peers)
 			vb_local_peers_take_mail(member->peers, kind, member->message, &mail);

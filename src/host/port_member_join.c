@@ -49,7 +49,7 @@ static bool is_own(const struct joining *joining, uint32_t number)
 
 static int ask(struct vb_mail_box *box, const struct vb_mail_user *user, uint32_t number)
 {
-	struct vb_port_member_asks asks = { VB_PORT_MEMBER_ASKS, vb_receivers_held() };
+	struct vb_port_member_asks asks = { VB_PORT_MEMBER_SOCKETS_QUERY, vb_receivers_held() };
 	struct iovec part = { &asks, sizeof(asks) };
 	struct vb_mail_name name = vb_port_member_name(user, number);
 

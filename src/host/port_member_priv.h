@@ -33,9 +33,10 @@ struct vb_port_member {
 
 enum vb_port_member_message_kind {
 	VB_PORT_MEMBER_PACKETS = 0x76623101,
-	VB_PORT_MEMBER_ASKS = 0x76623102, /* a process joins and asks for receiving sockets */
+	/* a process joins and asks for receiving sockets */
+	VB_PORT_MEMBER_SOCKETS_QUERY = 0x76623102,
 	VB_PORT_MEMBER_SOCKETS = 0x76623106, /* receiving sockets: the answer, or a new one */
-	VB_PORT_MEMBER_ASKS_STATE = 0x76623104, /* a person asks for our state */
+	VB_PORT_MEMBER_STATE_QUERY = 0x76623104, /* a person asks for our state */
 	VB_PORT_MEMBER_STATE = 0x76623105, /* the answer */
 };
 

@@ -281,19 +281,20 @@ static uint32_t make_messages(struct vb_port *port, uint32_t slot_count, bool *i
 VB_COLD static void number_flow(struct vb_port *port, uint32_t source_index)
 {
 	uint16_t next_ip_id;
-	const struct vb_udp_way *way = vb_udp_connected_tx(port->udp, source_index, &next_ip_id);
+	const struct vb_udp_route *route =
+		vb_udp_connected_tx(port->udp, source_index, &next_ip_id);
 	struct vb_flow flow;
 
-	if (!way) {
+	if (!route) {
 		vb_nic_number_flow(port->nic, source_index, NULL, 0);
 		return;
 	}
 	flow = (struct vb_flow){
-		.source = vb_port_gid_of(&way->source),
-		.destination = vb_port_gid_of(&way->destination),
+		.source = vb_port_gid_of(&route->source),
+		.destination = vb_port_gid_of(&route->destination),
 		.source_port = vb_udp_source_port(port->udp, source_index),
-		.traffic_class = way->traffic_class,
-		.hop_limit = way->hop_limit,
+		.traffic_class = route->traffic_class,
+		.hop_limit = route->hop_limit,
 	};
 	vb_nic_number_flow(port->nic, source_index, &flow, next_ip_id);
 }

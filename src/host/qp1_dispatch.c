@@ -17,7 +17,7 @@
 #define RETRY_NS 2000000u
 #define ID_PREFIX_SHIFT 24
 
-enum fate { SENT, FULL, NOBODY, OURS, OURS_NO_MORE };
+enum fate { SENT, FULL, NOBODY, OURS, NO_LONGER_OURS };
 
 struct vb_mail_name vb_qp1_box_name(const struct vb_mail_user *user_id, uint32_t number)
 {
@@ -82,7 +82,7 @@ static enum fate send_to_name(struct vb_qp1 *qp1, const struct vb_qp1_name *name
 	struct vb_mail_name to = vb_qp1_service_name(&qp1->user_id, name, family, name->is_closed);
 
 	if (vb_qp1_has_name(qp1, name, family))
-		return name->is_closed ? OURS_NO_MORE : OURS;
+		return name->is_closed ? NO_LONGER_OURS : OURS;
 	return send_letters(qp1, &to, run, count);
 }
 
@@ -157,7 +157,7 @@ static enum fate send_run(struct vb_qp1 *qp1, const struct vb_qp1_queued *run, u
 
 /* --- the queue -------------------------------------------------------------------------------- */
 
-static bool has_same_way(const struct vb_qp1_queued *a, const struct vb_qp1_queued *b)
+static bool has_same_route(const struct vb_qp1_queued *a, const struct vb_qp1_queued *b)
 {
 	if (a->is_held != b->is_held || a->meant.has_service != b->meant.has_service)
 		return false;
@@ -173,7 +173,7 @@ static uint32_t count_run(const struct vb_qp1 *qp1, uint32_t first)
 	uint32_t count = 1;
 
 	while (count < VB_QP1_LETTERS_MAX && first + count < qp1->queue_count &&
-	       has_same_way(&qp1->queue[first], &qp1->queue[first + count]))
+	       has_same_route(&qp1->queue[first], &qp1->queue[first + count]))
 		count++;
 	return count;
 }

@@ -65,7 +65,7 @@ struct sent {
 /* The state of this thread while it copies. */
 static VB_GUARD_THREAD struct {
 	mask64 held; /* unblocked by us: the program has them blocked */
-	mask64 came; /* those of them that are in `sent` */
+	mask64 pending_signals; /* those of them that are in `sent` */
 	struct sent sent[2]; /* SIGSEGV, SIGBUS */
 	uint64_t now_ns; /* when it began */
 	uint64_t open_ns; /* when both were last found unblocked, or 0 … */
@@ -145,7 +145,7 @@ static void hold_signal(int signal, const siginfo_t *info)
 {
 	*sent_of(signal) =
 		(struct sent){ info->si_code, info->si_pid, info->si_uid, info->si_value };
-	own.came |= BIT(signal);
+	own.pending_signals |= BIT(signal);
 }
 
 VB_COLD static void send_kept(int signal)
@@ -153,9 +153,9 @@ VB_COLD static void send_kept(int signal)
 	const struct sent *sent = sent_of(signal);
 	siginfo_t info;
 
-	if (!(own.came & BIT(signal)))
+	if (!(own.pending_signals & BIT(signal)))
 		return;
-	own.came &= ~BIT(signal);
+	own.pending_signals &= ~BIT(signal);
 	memset(&info, 0, sizeof(info));
 	info.si_signo = signal;
 	info.si_code = sent->code;
@@ -192,7 +192,7 @@ void vb_signal_admit_faults(void)
 
 void vb_signal_dismiss_faults(void)
 {
-	if (__builtin_expect(!(own.held | own.came), 1))
+	if (__builtin_expect(!(own.held | own.pending_signals), 1))
 		return;
 	change_mask(SIG_BLOCK, own.held, NULL);
 	fence();

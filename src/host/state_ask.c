@@ -11,7 +11,7 @@
 
 struct vb_mail_box *vb_state_ask(uint32_t *asked_count_out)
 {
-	uint32_t kind = VB_PORT_MEMBER_ASKS_STATE;
+	uint32_t kind = VB_PORT_MEMBER_STATE_QUERY;
 	struct iovec part = { &kind, sizeof(kind) };
 	struct vb_mail_user user = vb_mail_user();
 	struct vb_mail_box *box = vb_mail_open(&user, VB_PORT_MEMBER_COUNT);

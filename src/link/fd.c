@@ -7,7 +7,7 @@
 #include "link/fd.h"
 
 #include "base/err.h"
-#include "link/descriptor.h"
+#include "link/fd_table.h"
 #include "link/sys.h"
 
 #include <fcntl.h>
@@ -52,8 +52,8 @@ static void remember(int fd, bool is_known_to_program)
 		return;
 	atomic_store_explicit(&rows[fd].is_known_to_program, is_known_to_program,
 			      memory_order_relaxed);
-	set_identity(fd, vb_descriptor_identity(fd));
-	vb_descriptor_protect(fd);
+	set_identity(fd, vb_fd_table_identity(fd));
+	vb_fd_table_protect(fd);
 }
 
 /*
@@ -97,7 +97,7 @@ int vb_fd_own(int fd)
 		 * A program that closes all numbers may have closed this one already, and opened
 		 * its own file there.
 		 */
-		if (vb_descriptor_identity(fd) == vb_descriptor_identity(high))
+		if (vb_fd_table_identity(fd) == vb_fd_table_identity(high))
 			vb_sys_close(fd);
 		fd = high;
 	}
@@ -112,7 +112,7 @@ void vb_fd_own_in_place(int fd)
 
 VB_COLD bool vb_fd_is_ours(int fd)
 {
-	uint64_t identity = fd < 0 ? 0 : vb_descriptor_identity(fd);
+	uint64_t identity = fd < 0 ? 0 : vb_fd_table_identity(fd);
 
 	return identity && (fd >= ROWS || identity_of(fd) == identity);
 }
@@ -125,7 +125,7 @@ VB_COLD void vb_fd_close(int fd)
 		return;
 	if (fd < ROWS && identity_of(fd)) {
 		set_identity(fd, 0);
-		vb_descriptor_release(fd);
+		vb_fd_table_release(fd);
 	}
 	if (is_ours)
 		vb_sys_close(fd);

@@ -3,7 +3,7 @@
  * Our descriptors in a process that is not ours. A program may close every descriptor it does not
  * know, and get the number for a file of its own. So we remember the file behind each of ours, and
  * use it only while that file is still there. They have high numbers, which no program gets by
- * accident, and the shim keeps the program from closing them (descriptor.h). In a forked child they
+ * accident, and the shim keeps the program from closing them (fd_table.h). In a forked child they
  * are all closed together. Between its creation and vb_fd_own() nothing protects a descriptor: we
  * create none that we can do without.
  */

@@ -146,7 +146,7 @@ vb_err vb_udp_open(const struct vb_udp_config *config, struct vb_udp **udp_out)
 	err = open_sources(udp, config);
 	if (err)
 		goto close_sources;
-	udp->interface_index = config->interface_index;
+	udp->ifindex = config->ifindex;
 	udp->receive_buffer_length = config->receive_buffer_length;
 	udp->is_segmenting = config->is_segmenting;
 	udp->is_host_only = config->is_host_only;

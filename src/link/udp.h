@@ -37,7 +37,7 @@ struct vb_udp_address {
 bool vb_udp_address_is_local(const struct vb_udp_address *address);
 
 /* The fields shared by messages that take the same path, except the source port. */
-struct vb_udp_way {
+struct vb_udp_route {
 	struct vb_udp_address destination;
 	struct vb_udp_address source;
 	uint8_t traffic_class;
@@ -48,7 +48,7 @@ struct vb_udp_config {
 	/* from vb_udp_receiver_open(), lent for the link's life; NULL: the link opens its own */
 	const int *receiver;
 	/* for link-local and multicast destinations without a scope; 0: none */
-	uint32_t interface_index;
+	uint32_t ifindex;
 	uint16_t port; /* to receive on; 0: any, see vb_udp_port() */
 	uint16_t destination_port; /* to send to; 0: the port to receive on */
 	uint32_t source_count; /* transmit sockets; 0: 1 */
@@ -133,8 +133,8 @@ uint32_t vb_udp_send(struct vb_udp *udp, const struct vb_udp_message *messages, 
  * time only if vb_udp_take_connected_tx_change() reported it. A message with a number that is not
  * the next one is dropped.
  */
-const struct vb_udp_way *vb_udp_connected_tx(const struct vb_udp *udp, uint32_t source_index,
-					     uint16_t *next_ip_id);
+const struct vb_udp_route *vb_udp_connected_tx(const struct vb_udp *udp, uint32_t source_index,
+					       uint16_t *next_ip_id);
 bool vb_udp_take_connected_tx_change(struct vb_udp *udp);
 
 /*

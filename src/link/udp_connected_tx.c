@@ -123,12 +123,14 @@ static int learn_number(struct vb_udp_connected_tx *connected_tx)
 
 /* --- opening and closing ---------------------------------------------------------------------- */
 
-static bool is_way_of(const struct vb_udp_way *way, const struct vb_udp_message *message)
+static bool is_route_of(const struct vb_udp_route *route, const struct vb_udp_message *message)
 {
-	return !memcmp(way->destination.ip, message->destination.ip, sizeof(way->destination.ip)) &&
-	       !memcmp(way->source.ip, message->source.ip, sizeof(way->source.ip)) &&
-	       way->destination.scope == message->destination.scope &&
-	       way->traffic_class == message->traffic_class && way->hop_limit == message->hop_limit;
+	return !memcmp(route->destination.ip, message->destination.ip,
+		       sizeof(route->destination.ip)) &&
+	       !memcmp(route->source.ip, message->source.ip, sizeof(route->source.ip)) &&
+	       route->destination.scope == message->destination.scope &&
+	       route->traffic_class == message->traffic_class &&
+	       route->hop_limit == message->hop_limit;
 }
 
 VB_COLD void vb_udp_connected_tx_close(struct vb_udp *udp, struct vb_udp_source *source)
@@ -140,14 +142,14 @@ VB_COLD void vb_udp_connected_tx_close(struct vb_udp *udp, struct vb_udp_source 
 	udp->has_connected_tx_changed = true;
 }
 
-static int connect_to(const struct vb_udp *udp, const struct vb_udp_way *way, int sender)
+static int connect_to(const struct vb_udp *udp, const struct vb_udp_route *route, int sender)
 {
-	int family = vb_udp_address_is_ipv4(&way->destination) ? AF_INET : AF_INET6;
-	struct vb_udp_address destination = way->destination;
+	int family = vb_udp_address_is_ipv4(&route->destination) ? AF_INET : AF_INET6;
+	struct vb_udp_address destination = route->destination;
 	union vb_udp_name name;
 	socklen_t length;
-	int fd = vb_udp_socket_open_connected_tx(sender, family, way,
-						 vb_udp_scope_of(udp, &way->source));
+	int fd = vb_udp_socket_open_connected_tx(sender, family, route,
+						 vb_udp_scope_of(udp, &route->source));
 	int result;
 
 	if (fd < 0)
@@ -168,12 +170,12 @@ VB_COLD static bool open_connected_tx(struct vb_udp *udp, struct vb_udp_source *
 
 	vb_udp_connected_tx_close(udp, source);
 	*connected_tx = (struct vb_udp_connected_tx){
-		.way = source->last_way,
-		.socket.fd = connect_to(udp, &source->last_way, source->socket.fd),
+		.route = source->last_route,
+		.socket.fd = connect_to(udp, &source->last_route, source->socket.fd),
 	};
 	if (connected_tx->socket.fd < 0)
 		return false;
-	if (vb_udp_address_is_ipv4(&connected_tx->way.destination) &&
+	if (vb_udp_address_is_ipv4(&connected_tx->route.destination) &&
 	    learn_number(connected_tx) < 0) {
 		vb_fd_close(connected_tx->socket.fd);
 		return false;
@@ -187,16 +189,16 @@ VB_COLD static bool open_connected_tx(struct vb_udp *udp, struct vb_udp_source *
 static bool is_worth_connecting(const struct vb_udp *udp, const struct vb_udp_source *source)
 {
 	return source->streak >= STREAK_MIN && udp->is_connected_tx_wanted && !udp->is_host_only &&
-	       !vb_udp_address_is_multicast(&source->last_way.destination) &&
-	       !vb_udp_address_is_zero(&source->last_way.source);
+	       !vb_udp_address_is_multicast(&source->last_route.destination) &&
+	       !vb_udp_address_is_zero(&source->last_route.source);
 }
 
 void vb_udp_connected_tx_notice(struct vb_udp *udp, const struct vb_udp_message *message)
 {
 	struct vb_udp_source *source = &udp->sources[message->source_index];
 
-	if (!is_way_of(&source->last_way, message)) {
-		source->last_way = (struct vb_udp_way){
+	if (!is_route_of(&source->last_route, message)) {
+		source->last_route = (struct vb_udp_route){
 			.destination = message->destination,
 			.source = message->source,
 			.traffic_class = message->traffic_class,
@@ -227,7 +229,7 @@ VB_COLD static void recheck_number(struct vb_udp *udp, struct vb_udp_source *sou
 
 	connected_tx->sent_since_check = 0;
 	udp->has_connected_tx_changed = true;
-	if (!vb_udp_address_is_ipv4(&connected_tx->way.destination))
+	if (!vb_udp_address_is_ipv4(&connected_tx->route.destination))
 		return;
 	result = learn_number(connected_tx);
 	if (result == -EAGAIN)
@@ -293,12 +295,12 @@ bool vb_udp_take_connected_tx_change(struct vb_udp *udp)
 	return has_changed;
 }
 
-const struct vb_udp_way *vb_udp_connected_tx(const struct vb_udp *udp, uint32_t source_index,
-					     uint16_t *next_ip_id)
+const struct vb_udp_route *vb_udp_connected_tx(const struct vb_udp *udp, uint32_t source_index,
+					       uint16_t *next_ip_id)
 {
 	const struct vb_udp_connected_tx *connected_tx = &udp->sources[source_index].connected_tx;
 
 	VB_CHECK(source_index < udp->source_count);
 	*next_ip_id = connected_tx->next_ip_id;
-	return connected_tx->is_open ? &connected_tx->way : NULL;
+	return connected_tx->is_open ? &connected_tx->route : NULL;
 }

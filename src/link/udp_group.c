@@ -22,10 +22,10 @@ static uint32_t find(const struct vb_udp *udp, const struct vb_udp_address *grou
 	return i;
 }
 
-static int become_member(int fd, uint32_t interface_index, const struct vb_udp_address *group)
+static int become_member(int fd, uint32_t ifindex, const struct vb_udp_address *group)
 {
-	struct ip_mreqn v4 = { .imr_ifindex = (int)interface_index };
-	struct ipv6_mreq v6 = { .ipv6mr_interface = interface_index };
+	struct ip_mreqn v4 = { .imr_ifindex = (int)ifindex };
+	struct ipv6_mreq v6 = { .ipv6mr_interface = ifindex };
 
 	if (vb_udp_address_is_ipv4(group)) {
 		memcpy(&v4.imr_multiaddr, group->ip + 12, sizeof(v4.imr_multiaddr));
@@ -42,7 +42,7 @@ static int open_group(const struct vb_udp *udp, const struct vb_udp_address *gro
 
 	if (fd < 0)
 		return fd;
-	result = become_member(fd, udp->interface_index, group);
+	result = become_member(fd, udp->ifindex, group);
 	if (result >= 0)
 		result = vb_udp_watch(udp, fd, EPOLLIN);
 	if (result < 0) {
@@ -63,7 +63,7 @@ vb_err vb_udp_join(struct vb_udp *udp, const struct vb_udp_address *group)
 		return VB_EOPNOTSUPP;
 	if (udp->group_count == VB_UDP_GROUPS_MAX)
 		return VB_ENOSPC;
-	address.scope = udp->interface_index;
+	address.scope = udp->ifindex;
 	fd = open_group(udp, &address);
 	if (fd < 0)
 		return vb_udp_err_of(fd);

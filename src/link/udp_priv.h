@@ -41,7 +41,7 @@ struct vb_udp_gso_default {
 struct vb_udp_connected_tx {
 	bool is_open;
 	struct vb_udp_transmitter socket;
-	struct vb_udp_way way;
+	struct vb_udp_route route;
 	uint16_t next_ip_id; /* of IPv4 */
 	uint32_t sent_since_check;
 	struct vb_udp_gso_default gso_default;
@@ -51,7 +51,7 @@ struct vb_udp_connected_tx {
 struct vb_udp_source {
 	struct vb_udp_transmitter socket;
 	uint16_t port;
-	struct vb_udp_way last_way; /* where the last message went … */
+	struct vb_udp_route last_route; /* where the last message went … */
 	int32_t streak; /* … and how many in a row; ignored below 0 */
 	struct vb_udp_connected_tx connected_tx;
 };
@@ -118,7 +118,7 @@ struct vb_udp {
 	uint32_t group_turn; /* counts up: which socket is read next */
 	struct vb_udp_group groups[VB_UDP_GROUPS_MAX];
 	struct vb_udp_connected_rx connected_rx;
-	uint32_t interface_index;
+	uint32_t ifindex;
 	uint32_t receive_buffer_length; /* as requested */
 	uint16_t port;
 	uint16_t destination_port;
@@ -147,7 +147,7 @@ struct vb_udp_address vb_udp_address_load(const union vb_udp_name *name, uint16_
 int vb_udp_socket_open_receiver(int family, const struct vb_udp_config *config);
 int vb_udp_socket_open_sender(int family, uint16_t port, bool is_host_only);
 /* With the port of a sender, for one path; not yet connected. */
-int vb_udp_socket_open_connected_tx(int sender, int family, const struct vb_udp_way *way,
+int vb_udp_socket_open_connected_tx(int sender, int family, const struct vb_udp_route *route,
 				    uint32_t scope);
 /* For the address of a multicast group. */
 int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,

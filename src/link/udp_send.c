@@ -33,7 +33,7 @@ uint32_t vb_udp_scope_of(const struct vb_udp *udp, const struct vb_udp_address *
 {
 	if (!vb_udp_address_has_scope(address))
 		return 0;
-	return address->scope ? address->scope : udp->interface_index;
+	return address->scope ? address->scope : udp->ifindex;
 }
 
 /* 0: the sockets' default. For multicast, the default keeps packets on this host, if need be. */

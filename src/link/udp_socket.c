@@ -257,13 +257,13 @@ int vb_udp_socket_open_sender(int family, uint16_t port, bool is_host_only)
 }
 
 /* Sets what other sockets are passed with each message. */
-static int set_way(int fd, int family, const struct vb_udp_way *way)
+static int set_route(int fd, int family, const struct vb_udp_route *route)
 {
-	int hop_limit = way->hop_limit ? way->hop_limit : VB_UDP_HOP_LIMIT_DEFAULT;
+	int hop_limit = route->hop_limit ? route->hop_limit : VB_UDP_HOP_LIMIT_DEFAULT;
 	const struct option options[] = {
-		{ AF_INET, SOL_IP, IP_TOS, way->traffic_class, false },
+		{ AF_INET, SOL_IP, IP_TOS, route->traffic_class, false },
 		{ AF_INET, SOL_IP, IP_TTL, hop_limit, false },
-		{ AF_INET6, SOL_IPV6, IPV6_TCLASS, way->traffic_class, false },
+		{ AF_INET6, SOL_IPV6, IPV6_TCLASS, route->traffic_class, false },
 		{ AF_INET6, SOL_IPV6, IPV6_UNICAST_HOPS, hop_limit, false },
 		{ 0, SOL_SOCKET, SO_TIMESTAMPING, SOF_TIMESTAMPING_SOFTWARE, true },
 	};
@@ -290,7 +290,7 @@ static int bind_beside(int sender, int fd, const union vb_udp_name *name, sockle
 	return result;
 }
 
-int vb_udp_socket_open_connected_tx(int sender, int family, const struct vb_udp_way *way,
+int vb_udp_socket_open_connected_tx(int sender, int family, const struct vb_udp_route *route,
 				    uint32_t scope)
 {
 	struct vb_udp_address from = { .scope = scope };
@@ -300,8 +300,8 @@ int vb_udp_socket_open_connected_tx(int sender, int family, const struct vb_udp_
 
 	if (fd < 0)
 		return fd;
-	memcpy(from.ip, way->source.ip, sizeof(from.ip));
-	result = set_way(fd, family, way);
+	memcpy(from.ip, route->source.ip, sizeof(from.ip));
+	result = set_route(fd, family, route);
 	if (result >= 0)
 		result = bind_beside(sender, fd, &name,
 				     vb_udp_address_store(&from, vb_udp_socket_port(sender), family,

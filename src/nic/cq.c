@@ -170,7 +170,7 @@ void vb_cq_raise_if_armed(struct vb_cq *cq, bool solicited)
 
 void vb_cq_stop_events(struct vb_cq *cq)
 {
-	cq->is_silent = true;
+	cq->is_never_armed = true;
 }
 
 void vb_cq_arm(struct vb_cq *cq, bool solicited_only)

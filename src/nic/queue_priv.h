@@ -132,7 +132,7 @@ struct vb_cq {
 	_Atomic uint32_t consumed; /* the poller's; release */
 	_Atomic uint32_t armed; /* 0, VB_ARMED_NEXT or VB_ARMED_SOLICITED */
 	bool has_overrun;
-	bool is_silent; /* the CQ is never armed */
+	bool is_never_armed; /* the CQ is never armed */
 	struct vb_list_node overrun; /* in nic->overruns until its QPs are in error */
 	uint16_t moderation_count;
 	uint16_t moderation_period_us;
@@ -171,7 +171,7 @@ static inline void vb_cq_publish(struct vb_cq *cq, bool solicited)
 	uint32_t produced = atomic_load_explicit(&cq->produced, memory_order_relaxed);
 
 	atomic_store_explicit(&cq->produced, produced + 1, memory_order_release);
-	if (!cq->is_silent)
+	if (!cq->is_never_armed)
 		vb_cq_raise_if_armed(cq, solicited);
 }
 

@@ -171,7 +171,7 @@ static bool is_ready(const struct vb_qp *qp)
  * peer. The two ends choose differently only if one did not hear of the other in time. Then one end
  * has no link, but knows which link its peer would have; and the other end looks at its peer's row.
  */
-static bool is_way_right(const struct vb_qp *qp, uint16_t shm_link)
+static bool is_path_right(const struct vb_qp *qp, uint16_t shm_link)
 {
 	if (shm_link == qp->shm_link)
 		return true;
@@ -192,7 +192,7 @@ static enum vb_drop check_for_qp(const struct vb_qp *qp, const struct vb_frame *
 		return VB_DROP_PKEY;
 	if (qp->type != VB_QP_UD && !is_from_peer(qp, frame))
 		return VB_DROP_ADDRESS;
-	if (qp->type != VB_QP_UD && !is_way_right(qp, frame->shm_link))
+	if (qp->type != VB_QP_UD && !is_path_right(qp, frame->shm_link))
 		return VB_DROP_WAY;
 	return VB_DROP_COUNT;
 }

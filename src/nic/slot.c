@@ -54,7 +54,8 @@ bool vb_slot_add_memory(struct vb_slot *slot, vb_dma_addr address, uint32_t leng
 }
 
 /* Whether a receiver that steers by destination QPN sends both on the same path. */
-static bool has_same_way(const struct vb_nic *nic, const struct vb_slot *a, const struct vb_slot *b)
+static bool has_same_route(const struct vb_nic *nic, const struct vb_slot *a,
+			   const struct vb_slot *b)
 {
 	return !((load32(a->head + BTH_QPN_WORD) ^ load32(b->head + BTH_QPN_WORD)) &
 		 nic->config.batch_qpn_mask);
@@ -120,7 +121,7 @@ static void join_batch(struct vb_nic *nic, struct vb_slot *slot)
 	if (batch->last && batch->count < nic->config.batch_segments_max &&
 	    batch->last->length == batch->segment_length && slot->length <= batch->segment_length &&
 	    batch->total_length + slot->length <= BATCH_LENGTH_MAX &&
-	    has_same_way(nic, batch->last, slot) &&
+	    has_same_route(nic, batch->last, slot) &&
 	    !memcmp(&batch->last->flow, &slot->flow, sizeof(slot->flow))) {
 		slot->ip_id = (uint16_t)(batch->last->ip_id + 1);
 		slot->is_numbered = batch->last->is_numbered;

@@ -6,7 +6,7 @@
 #include "nic/rc_priv.h"
 #include "nic/unreliable_priv.h"
 
-#define QKEY_IS_OURS 0x80000000u /* IBA 10.2.5 */
+#define QKEY_OF_QP_BIT 0x80000000u /* IBA 10.2.5 */
 
 static void fill_packet(const struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_packet *packet)
 {
@@ -19,7 +19,7 @@ static void fill_packet(const struct vb_qp *qp, const struct vb_wqe *wqe, struct
 	packet->bth.solicited = wqe->flags & VB_SEND_SOLICITED;
 	packet->imm = wqe->imm;
 	packet->payload_length = wqe->length;
-	packet->deth.qkey = wqe->ud.qkey & QKEY_IS_OURS ? qp->attr.qkey : wqe->ud.qkey;
+	packet->deth.qkey = wqe->ud.qkey & QKEY_OF_QP_BIT ? qp->attr.qkey : wqe->ud.qkey;
 	packet->deth.source = qp->number;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The functions that close descriptors. Those of the adapter do not belong to the program
- * (link/descriptor.h): closing one fails as if it were not open, ranges skip them, and nothing can
+ * (link/fd_table.h): closing one fails as if it were not open, ranges skip them, and nothing can
  * be put in their place.
  */
 #include "shim/next.h"
 
-#include "link/descriptor.h"
+#include "link/fd_table.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -14,17 +14,17 @@
 #include <stdbool.h>
 
 /* Our libraries find this variable by its name. */
-VB_EXPORT extern _Atomic uint64_t vb_shim_descriptors[VB_DESCRIPTOR_COUNT];
-_Atomic uint64_t vb_shim_descriptors[VB_DESCRIPTOR_COUNT];
+VB_EXPORT extern _Atomic uint64_t vb_shim_descriptors[VB_FD_TABLE_COUNT];
+_Atomic uint64_t vb_shim_descriptors[VB_FD_TABLE_COUNT];
 
 static bool is_protected(unsigned fd)
 {
 	uint64_t identity;
 
-	if (fd >= VB_DESCRIPTOR_COUNT)
+	if (fd >= VB_FD_TABLE_COUNT)
 		return false;
 	identity = atomic_load_explicit(&vb_shim_descriptors[fd], memory_order_relaxed);
-	if (!identity || vb_descriptor_identity((int)fd) == identity)
+	if (!identity || vb_fd_table_identity((int)fd) == identity)
 		return identity;
 	/*
 	 * Closed without our knowledge, and now a descriptor of the program: forget it, unless it
@@ -37,7 +37,7 @@ static bool is_protected(unsigned fd)
 /* The first protected descriptor from here on, or UINT_MAX. */
 static unsigned find_protected(unsigned from)
 {
-	for (; from < VB_DESCRIPTOR_COUNT; from++)
+	for (; from < VB_FD_TABLE_COUNT; from++)
 		if (is_protected(from))
 			return from;
 	return UINT_MAX;

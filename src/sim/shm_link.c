@@ -10,9 +10,9 @@
 #include "sim/dice.h"
 #include "sim/world.h"
 
-#define ROOM_FOR_THE_DEAD 64u /* packets: those sent to a dead machine vanish */
+#define DEAD_PEER_ROOM 64u /* packets: those sent to a dead machine vanish */
 #define SLOW_NS 3000000u
-#define MEETING_NS 1000000u
+#define REOPENING_NS 1000000u
 
 static struct vb_shm_link *shm_link_of(struct vb_world *world, uint32_t from, uint32_t to)
 {
@@ -101,7 +101,7 @@ static uint32_t room_of(struct vb_world *world, uint32_t from, uint32_t to)
 	const struct vb_shm_link *shm_link = shm_link_of(world, from, to);
 
 	if (!shm_link->is_open || world->nodes[to]->is_dead)
-		return ROOM_FOR_THE_DEAD;
+		return DEAD_PEER_ROOM;
 	return world->shm_links.depth - waiting_count(shm_link);
 }
 
@@ -246,15 +246,15 @@ void vb_shm_links_break(struct vb_world *world, uint32_t node)
 	}
 	vb_shm_links_withdraw(world, world->nodes[node]);
 	vb_agenda_add(&world->agenda,
-		      world->now_ns + vb_prng_below(&world->shm_links.prng, MEETING_NS),
-		      VB_ITEM_MEETING, node, NULL);
+		      world->now_ns + vb_prng_below(&world->shm_links.prng, REOPENING_NS),
+		      VB_ITEM_SHM_LINKS_OPEN, node, NULL);
 	for (uint32_t i = 0; i < world->options.node_count; i++) {
 		vb_shm_links_report_room(world, world->nodes[i]);
 		vb_world_plan_drive(world, i, 0);
 	}
 }
 
-void vb_shm_links_meet(struct vb_world *world, uint32_t node)
+void vb_shm_links_open_again(struct vb_world *world, uint32_t node)
 {
 	vb_world_note(world, node, VB_ACTION_MEETS_LOCAL_PEERS, 0, 0);
 	world->shm_links.targets[node].is_open = !world->nodes[node]->is_dead;

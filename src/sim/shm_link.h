@@ -74,9 +74,9 @@ void vb_shm_links_report_room(struct vb_world *world, struct vb_node *node);
 
 /*
  * Drops the links of a machine with their contents. The machine meets its local peers again later
- * (VB_ITEM_MEETING).
+ * (VB_ITEM_SHM_LINKS_OPEN).
  */
 void vb_shm_links_break(struct vb_world *world, uint32_t node);
-void vb_shm_links_meet(struct vb_world *world, uint32_t node);
+void vb_shm_links_open_again(struct vb_world *world, uint32_t node);
 
 #endif

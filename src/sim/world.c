@@ -349,8 +349,8 @@ static void on_item(struct vb_world *world, const struct vb_agenda_item *item)
 	case VB_ITEM_BREAK:
 		on_break(world, item->index);
 		break;
-	case VB_ITEM_MEETING:
-		vb_shm_links_meet(world, item->index);
+	case VB_ITEM_SHM_LINKS_OPEN:
+		vb_shm_links_open_again(world, item->index);
 		break;
 	case VB_ITEM_HOSTILE:
 		on_hostile(world);

@@ -31,7 +31,7 @@ enum vb_world_item {
 	VB_ITEM_DEATH,
 	VB_ITEM_RESTART,
 	VB_ITEM_BREAK, /* a machine loses its shared-memory links; index: node */
-	VB_ITEM_MEETING, /* … and it gets new ones */
+	VB_ITEM_SHM_LINKS_OPEN, /* … and it gets new ones */
 	VB_ITEM_HOSTILE, /* from now on packets are harmed */
 	VB_ITEM_EPOCH, /* new channels; index: the number of epochs still to come */
 	VB_ITEM_CHECK, /* checks memory */

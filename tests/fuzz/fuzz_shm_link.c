@@ -62,7 +62,7 @@ static void offer(struct input *input)
 
 static void segment(struct input *input)
 {
-	static const uint32_t kinds[] = { VB_LOCAL_PEER_SEGMENT, VB_LOCAL_PEER_ASKS,
+	static const uint32_t kinds[] = { VB_LOCAL_PEER_SEGMENT, VB_LOCAL_PEER_SEGMENT_QUERY,
 					  VB_LOCAL_PEER_FORGET };
 	struct vb_local_peer_segment message = {
 		.kind = kinds[input_below(input, 3)],

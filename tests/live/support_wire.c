@@ -32,10 +32,10 @@ struct wire *open_wire_as(struct vb_udp_config config)
 	static struct wire wire;
 
 	make_wire();
-	config.interface_index = if_nametoindex("va");
+	config.ifindex = if_nametoindex("va");
 	wire.a = open_link(config);
 	enter_end(END_B);
-	config.interface_index = if_nametoindex("vb");
+	config.ifindex = if_nametoindex("vb");
 	wire.b = open_link(config);
 	wire.capture = open_capture("vb");
 	enter_end(END_A);

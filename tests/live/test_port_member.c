@@ -297,8 +297,8 @@ TEST(a_message_that_is_cut_short_is_thrown_away)
 {
 	struct vb_port_member *member = join();
 	struct vb_frame taken[VB_PORT_MEMBER_BATCH];
-	uint32_t kinds[] = { VB_PORT_MEMBER_PACKETS, VB_PORT_MEMBER_ASKS, VB_PORT_MEMBER_SOCKETS,
-			     5 };
+	uint32_t kinds[] = { VB_PORT_MEMBER_PACKETS, VB_PORT_MEMBER_SOCKETS_QUERY,
+			     VB_PORT_MEMBER_SOCKETS, 5 };
 	struct vb_mail_name name = vb_port_member_name(&group_user, 0);
 	struct vb_mail_box *mailbox = vb_mail_open(&group_user, 1);
 

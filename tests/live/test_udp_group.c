@@ -18,7 +18,7 @@ static struct vb_udp *open_on(const char *interface)
 {
 	return open_link((struct vb_udp_config){
 		.port = VB_ROCE_PORT,
-		.interface_index = if_nametoindex(interface),
+		.ifindex = if_nametoindex(interface),
 		.is_segmenting = true,
 	});
 }
@@ -206,7 +206,7 @@ static void expect_copies_on_this_host(const char *source, const char *group)
 	far = open_on("vb");
 	join(far, group);
 	enter_end(END_A);
-	config.interface_index = if_nametoindex("va");
+	config.ifindex = if_nametoindex("va");
 	sender = open_link(config);
 	neighbour = open_on("va");
 	join(neighbour, group);

@@ -169,7 +169,7 @@ TEST(a_link_that_is_for_this_host_sends_nothing_to_others)
 	};
 	struct wire *wire = open_wire();
 	struct vb_udp_config config = { .destination_port = VB_ROCE_PORT,
-					.interface_index = if_nametoindex("va"),
+					.ifindex = if_nametoindex("va"),
 					.is_host_only = true };
 	struct vb_udp *host_only = open_link(config);
 

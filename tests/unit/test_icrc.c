@@ -143,8 +143,8 @@ TEST(both_ways_to_the_crc_have_the_same_result)
 
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)(i * i + 3 * i);
-	for (enum vb_crc_way way = VB_CRC_INSTRUCTIONS; way <= VB_CRC_TABLES; way++) {
-		vb_crc_choose(way);
+	for (enum vb_crc_method method = VB_CRC_INSTRUCTIONS; method <= VB_CRC_TABLES; method++) {
+		vb_crc_choose(method);
 		for (uint32_t begin = 0; begin < 16; begin++)
 			for (uint32_t length = 0; begin + length <= sizeof(bytes); length++)
 				EXPECT_EQ(vb_crc32(0, bytes + begin, length),

@@ -7,26 +7,26 @@
  * names the file it means, so that an entry that was not released in time is not mistaken for
  * another file.
  */
-#ifndef VB_LINK_DESCRIPTOR_H
-#define VB_LINK_DESCRIPTOR_H
+#ifndef VB_LINK_FD_TABLE_H
+#define VB_LINK_FD_TABLE_H
 
 #include <stdint.h>
 
-#define VB_DESCRIPTOR_COUNT 16384 /* larger ones are not protected */
+#define VB_FD_TABLE_COUNT 16384 /* larger ones are not protected */
 /*
  * The table's name in the shim: an array of identities, 0 for descriptors that are not protected.
  */
-#define VB_DESCRIPTOR_TABLE "vb_shim_descriptors"
+#define VB_FD_TABLE_NAME "vb_shim_descriptors"
 
 /*
  * The identity of the file, or 0 if there is none. Files without an inode of their own (eventfd,
  * epoll) all have the same one.
  */
-uint64_t vb_descriptor_identity(int fd);
+uint64_t vb_fd_table_identity(int fd);
 
 /* Returns the same descriptor, or the negative errno that was passed in. */
-int vb_descriptor_protect(int fd);
+int vb_fd_table_protect(int fd);
 /* To be called before it is closed. */
-void vb_descriptor_release(int fd);
+void vb_fd_table_release(int fd);
 
 #endif

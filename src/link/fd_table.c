@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The search for the shim's table, and writing to it. */
-#include "link/descriptor.h"
+#include "link/fd_table.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -16,10 +16,10 @@ static pthread_once_t table_once = PTHREAD_ONCE_INIT;
 
 static void find_table(void)
 {
-	table = dlsym(RTLD_DEFAULT, VB_DESCRIPTOR_TABLE);
+	table = dlsym(RTLD_DEFAULT, VB_FD_TABLE_NAME);
 }
 
-uint64_t vb_descriptor_identity(int fd)
+uint64_t vb_fd_table_identity(int fd)
 {
 	int errno_before = errno;
 	struct stat status;
@@ -34,18 +34,18 @@ uint64_t vb_descriptor_identity(int fd)
 static void set(int fd, uint64_t identity)
 {
 	pthread_once(&table_once, find_table);
-	if (table && fd >= 0 && fd < VB_DESCRIPTOR_COUNT)
+	if (table && fd >= 0 && fd < VB_FD_TABLE_COUNT)
 		atomic_store_explicit(&table[fd], identity, memory_order_relaxed);
 }
 
-int vb_descriptor_protect(int fd)
+int vb_fd_table_protect(int fd)
 {
 	if (fd >= 0)
-		set(fd, vb_descriptor_identity(fd));
+		set(fd, vb_fd_table_identity(fd));
 	return fd;
 }
 
-void vb_descriptor_release(int fd)
+void vb_fd_table_release(int fd)
 {
 	set(fd, 0);
 }

@@ -7,7 +7,7 @@
 #include "abi/refuse_priv.h"
 #include "base/heap.h"
 #include "host/config.h"
-#include "host/counter_fd.h"
+#include "host/pollable.h"
 #include "link/fd.h"
 
 #include <errno.h>
@@ -185,7 +185,7 @@ static int make_context(struct vb_abi_opened *opened, int cmd_fd, struct ibv_con
 		return ENOMEM;
 	verbs = &context->verbs.context;
 	vb_abi_context_init(&context->verbs, opened->verbs);
-	verbs->async_fd = vb_counter_fd_open();
+	verbs->async_fd = vb_pollable_open();
 	if (verbs->async_fd < 0) {
 		int error = -verbs->async_fd;
 
@@ -262,7 +262,7 @@ int vb_abi_context_close(struct ibv_context *context)
 
 	pthread_mutex_lock(&own->events_lock);
 	vb_fd_close(context->cmd_fd);
-	vb_counter_fd_close(context->async_fd);
+	vb_pollable_close(context->async_fd);
 	context->cmd_fd = context->async_fd = -1; /* events of remaining objects are dropped */
 	pthread_mutex_unlock(&own->events_lock);
 	close_shared(own->opened);

@@ -6,7 +6,7 @@
 #include "abi/objects_priv.h"
 
 #include "base/heap.h"
-#include "host/counter_fd.h"
+#include "host/pollable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ int vb_abi_channel_create(struct ibv_context *context, struct ibv_comp_channel *
 
 	if (!channel)
 		return ENOMEM;
-	channel->verbs.fd = vb_counter_fd_open();
+	channel->verbs.fd = vb_pollable_open();
 	if (channel->verbs.fd < 0) {
 		int error = -channel->verbs.fd;
 
@@ -53,7 +53,7 @@ int vb_abi_channel_destroy(struct ibv_comp_channel *channel)
 {
 	struct vb_abi_channel *own = VB_CONTAINER(channel, struct vb_abi_channel, verbs);
 
-	vb_counter_fd_close(channel->fd);
+	vb_pollable_close(channel->fd);
 	pthread_mutex_destroy(&own->lock);
 	vb_heap_free(own);
 	return 0;
@@ -70,7 +70,7 @@ static struct vb_abi_cq *take_waiting(struct vb_abi_channel *channel)
 		if (--cq->events_waiting)
 			vb_list_append(&channel->waiting, &cq->waiting);
 		cq->events_taken++;
-		vb_counter_fd_down(channel->verbs.fd);
+		vb_pollable_down(channel->verbs.fd);
 	}
 	pthread_mutex_unlock(&channel->lock);
 	return cq;
@@ -107,7 +107,7 @@ static void notify_channel(struct vb_abi_cq *cq)
 	pthread_mutex_lock(&channel->lock);
 	if (!cq->events_waiting++)
 		vb_list_append(&channel->waiting, &cq->waiting);
-	vb_counter_fd_up(channel->verbs.fd);
+	vb_pollable_up(channel->verbs.fd);
 	pthread_mutex_unlock(&channel->lock);
 }
 
@@ -120,7 +120,7 @@ static void add_async(struct vb_abi_context *context, const struct ibv_async_eve
 	entry->event = *event;
 	pthread_mutex_lock(&context->events_lock);
 	vb_list_append(&context->events, &entry->node);
-	vb_counter_fd_up(context->verbs.context.async_fd);
+	vb_pollable_up(context->verbs.context.async_fd);
 	pthread_mutex_unlock(&context->events_lock);
 }
 
@@ -226,7 +226,7 @@ static bool take_async(struct vb_abi_context *context, struct ibv_async_event *e
 	if (vb_list_is_linked(&context->events)) {
 		entry = VB_CONTAINER(context->events.next, struct vb_abi_async_event, node);
 		vb_list_remove(&entry->node);
-		vb_counter_fd_down(context->verbs.context.async_fd);
+		vb_pollable_down(context->verbs.context.async_fd);
 		*event_out = entry->event;
 		taken = taken_counter_of(event_out);
 		if (taken)
@@ -273,7 +273,7 @@ static void forget_async(struct vb_abi_context *context, const void *object)
 		    (const void *)entry->event.element.qp != object)
 			continue;
 		vb_list_remove(node);
-		vb_counter_fd_down(context->verbs.context.async_fd);
+		vb_pollable_down(context->verbs.context.async_fd);
 		vb_heap_free(entry);
 	}
 	pthread_mutex_unlock(&context->events_lock);
@@ -293,6 +293,6 @@ void vb_abi_forget_completions(struct vb_abi_cq *cq)
 	pthread_mutex_lock(&channel->lock);
 	vb_list_remove(&cq->waiting);
 	for (; cq->events_waiting; cq->events_waiting--)
-		vb_counter_fd_down(channel->verbs.fd);
+		vb_pollable_down(channel->verbs.fd);
 	pthread_mutex_unlock(&channel->lock);
 }

@@ -147,7 +147,8 @@ struct vb_qp {
 	bool has_replied; /* the last packet was a reply: next is a request */
 	uint32_t pd_number;
 	uint16_t shm_link; /* shared-memory link of its packets; 0: the wire */
-	uint16_t peer_shm_link; /* link that its peer may have chosen while `line` is 0; 0: none */
+	/* link that its peer may have chosen while `shm_link` is 0; 0: none */
+	uint16_t peer_shm_link;
 	struct vb_list_node active; /* in nic->active */
 	struct vb_list_node sent; /* in nic->sent */
 	struct vb_flow flow; /* of packets to the peer */

@@ -40,12 +40,12 @@ verdict $status "the exports differ from those of the installed library"
 cat >"$directory/own" <<'END'
 A VERBATIM_1
 T vb_abi_heap_alloc@@VERBATIM_1
+T vb_abi_heap_free@@VERBATIM_1
+T vb_abi_log_line@@VERBATIM_1
 T vb_abi_qp1_attach@@VERBATIM_1
 T vb_abi_qp1_detach@@VERBATIM_1
-T vb_abi_heap_free@@VERBATIM_1
 T vb_abi_qp1_kick@@VERBATIM_1
 T vb_abi_qp1_listen@@VERBATIM_1
-T vb_abi_log_line@@VERBATIM_1
 T vb_abi_qp1_unlisten@@VERBATIM_1
 T vb_abi_qp1_wait@@VERBATIM_1
 END

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Event counters, made of semaphore eventfds. */
-#include "host/counter_fd.h"
+/* Pollables, made of semaphore eventfds. */
+#include "host/pollable.h"
 
 #include "link/fd.h"
 #include "link/sys.h"
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/eventfd.h>
 
-int vb_counter_fd_open(void)
+int vb_pollable_open(void)
 {
 	int fd = vb_sys_result(syscall(SYS_eventfd2, 0, EFD_SEMAPHORE | EFD_CLOEXEC));
 
@@ -16,12 +16,12 @@ int vb_counter_fd_open(void)
 	return fd;
 }
 
-void vb_counter_fd_close(int fd)
+void vb_pollable_close(int fd)
 {
 	vb_fd_close(fd);
 }
 
-void vb_counter_fd_up(int fd)
+void vb_pollable_up(int fd)
 {
 	uint64_t one = 1;
 
@@ -29,7 +29,7 @@ void vb_counter_fd_up(int fd)
 		syscall(SYS_write, fd, &one, sizeof(one));
 }
 
-void vb_counter_fd_down(int fd)
+void vb_pollable_down(int fd)
 {
 	uint64_t one;
 

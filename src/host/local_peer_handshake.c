@@ -332,7 +332,7 @@ void vb_local_peer_refuse(const struct vb_port_member *member, uint32_t kind,
 	struct iovec part = { &message, sizeof(message) };
 
 	if (kind == VB_LOCAL_PEER_OFFER)
-		(void)vb_mail_answer(member->box, mail->link, &part, 1, NULL, 0);
+		(void)vb_mail_answer(member->box, mail->connection, &part, 1, NULL, 0);
 }
 
 /* Notifies the peer that it need not wait for us. */

@@ -40,8 +40,8 @@
 #define CLAIM_PAUSE_NS 50000
 #define CANDIDATES_MAX 64u /* tried if the kernel does not report the owners */
 
-struct link {
-	struct link *next;
+struct vb_mail_connection {
+	struct vb_mail_connection *next;
 	int fd;
 	bool is_made; /* by us */
 	bool is_shut; /* its remaining messages are still read */
@@ -58,10 +58,10 @@ struct vb_mail_box {
 	int timer; /* for the end of a rest, or -1 */
 	bool is_shut;
 	bool is_resting; /* the listener is */
-	uint32_t links_max;
+	uint32_t connections_max;
 	struct vb_mail_name name; /* the name it listens on, with its suffix */
-	struct link *links;
-	struct link *current; /* the one that mail last came from, or NULL */
+	struct vb_mail_connection *connections;
+	struct vb_mail_connection *current; /* the one that mail last came from, or NULL */
 	uint32_t in_a_row;
 	uint64_t last_id;
 	uint64_t uses;
@@ -111,23 +111,23 @@ static void close_watched(struct vb_mail_box *box, int fd)
 	vb_fd_close(fd);
 }
 
-static void drop(struct vb_mail_box *box, struct link *link)
+static void drop(struct vb_mail_box *box, struct vb_mail_connection *connection)
 {
-	struct link **place = &box->links;
+	struct vb_mail_connection **place = &box->connections;
 
-	while (*place != link)
+	while (*place != connection)
 		place = &(*place)->next;
-	*place = link->next;
-	if (box->current == link)
+	*place = connection->next;
+	if (box->current == connection)
 		box->current = NULL;
-	close_watched(box, link->fd);
-	vb_heap_free(link);
+	close_watched(box, connection->fd);
+	vb_heap_free(connection);
 }
 
-static void shut(struct link *link)
+static void shut(struct vb_mail_connection *connection)
 {
-	link->is_shut = true;
-	(void)syscall(SYS_shutdown, link->fd, SHUT_RD);
+	connection->is_shut = true;
+	(void)syscall(SYS_shutdown, connection->fd, SHUT_RD);
 }
 
 /*
@@ -136,16 +136,16 @@ static void shut(struct link *link)
  */
 static void make_room(struct vb_mail_box *box, bool is_made)
 {
-	uint32_t most = is_made ? box->links_max : ACCEPTED_MAX;
-	struct link *least = NULL;
+	uint32_t most = is_made ? box->connections_max : ACCEPTED_MAX;
+	struct vb_mail_connection *least = NULL;
 	uint32_t count = 0;
 
-	for (struct link *link = box->links; link; link = link->next) {
-		if (link->is_made != is_made || link->is_shut)
+	for (struct vb_mail_connection *each = box->connections; each; each = each->next) {
+		if (each->is_made != is_made || each->is_shut)
 			continue;
 		count++;
-		if (!least || link->used < least->used)
-			least = link;
+		if (!least || each->used < least->used)
+			least = each;
 	}
 	if (count < most)
 		return;
@@ -156,18 +156,20 @@ static void make_room(struct vb_mail_box *box, bool is_made)
 }
 
 /* Takes ownership of the descriptor. */
-static struct link *add_link(struct vb_mail_box *box, int fd, pid_t pid,
-			     const struct vb_mail_name *to)
+static struct vb_mail_connection *add_connection(struct vb_mail_box *box, int fd, pid_t pid,
+						 const struct vb_mail_name *to)
 {
-	struct link *link = fd >= 0 ? vb_heap_alloc(1, sizeof(*link)) : NULL;
+	struct vb_mail_connection *connection = NULL;
 
-	if (!link) {
+	if (fd >= 0)
+		connection = vb_heap_alloc(1, sizeof(*connection));
+	if (!connection) {
 		vb_fd_close(fd);
 		return NULL;
 	}
 	make_room(box, to);
-	*link = (struct link){
-		.next = box->links,
+	*connection = (struct vb_mail_connection){
+		.next = box->connections,
 		.fd = fd,
 		.is_made = to,
 		.pid = pid,
@@ -175,10 +177,10 @@ static struct link *add_link(struct vb_mail_box *box, int fd, pid_t pid,
 		.used = ++box->uses,
 	};
 	if (to)
-		link->to = *to;
-	box->links = link;
-	watch(box, EPOLL_CTL_ADD, fd, link, EPOLLIN);
-	return link;
+		connection->to = *to;
+	box->connections = connection;
+	watch(box, EPOLL_CTL_ADD, fd, connection, EPOLLIN);
+	return connection;
 }
 
 /*
@@ -202,7 +204,7 @@ static void end_rest(struct vb_mail_box *box)
 	watch(box, EPOLL_CTL_MOD, box->listener, &box->listener, EPOLLIN);
 }
 
-/* If no timer descriptor is available, the listener rests until vb_mail_drop_lost_links(). */
+/* If no timer descriptor is available, the listener rests until vb_mail_drop_lost_connections(). */
 static void rest(struct vb_mail_box *box, uint64_t spent_ns)
 {
 	uint64_t ns = spent_ns * REST_FACTOR;
@@ -223,14 +225,14 @@ static void rest(struct vb_mail_box *box, uint64_t spent_ns)
 
 /* --- boxes ------------------------------------------------------------------------------------ */
 
-struct vb_mail_box *vb_mail_open(const struct vb_mail_user *user, uint32_t links_max)
+struct vb_mail_box *vb_mail_open(const struct vb_mail_user *user, uint32_t connections_max)
 {
 	struct vb_mail_box *box = vb_heap_alloc(1, sizeof(*box));
 
 	if (!box)
 		return NULL;
 	box->user = *user;
-	box->links_max = links_max;
+	box->connections_max = connections_max;
 	box->listener = box->timer = -1;
 	box->epoll = vb_fd_own(vb_sys_epoll_create(EPOLL_CLOEXEC));
 	if (box->epoll >= 0)
@@ -243,8 +245,8 @@ void vb_mail_close(struct vb_mail_box *box)
 {
 	if (!box)
 		return;
-	while (box->links)
-		drop(box, box->links);
+	while (box->connections)
+		drop(box, box->connections);
 	vb_fd_close(box->listener);
 	vb_fd_close(box->timer);
 	vb_fd_close(box->epoll);
@@ -258,14 +260,14 @@ bool vb_mail_is_intact(const struct vb_mail_box *box)
 	       (box->timer < 0 || vb_fd_is_ours(box->timer));
 }
 
-void vb_mail_drop_lost_links(struct vb_mail_box *box)
+void vb_mail_drop_lost_connections(struct vb_mail_box *box)
 {
-	struct link *next;
+	struct vb_mail_connection *next;
 
-	for (struct link *link = box->links; link; link = next) {
-		next = link->next;
-		if (!vb_fd_is_ours(link->fd))
-			drop(box, link);
+	for (struct vb_mail_connection *each = box->connections; each; each = next) {
+		next = each->next;
+		if (!vb_fd_is_ours(each->fd))
+			drop(box, each);
 	}
 	if (box->is_resting && box->timer < 0)
 		end_rest(box);
@@ -281,9 +283,9 @@ void vb_mail_shut(struct vb_mail_box *box)
 	box->is_shut = true;
 	if (vb_fd_is_ours(box->listener))
 		(void)syscall(SYS_shutdown, box->listener, SHUT_RD);
-	for (struct link *link = box->links; link; link = link->next)
-		if (vb_fd_is_ours(link->fd))
-			shut(link);
+	for (struct vb_mail_connection *each = box->connections; each; each = each->next)
+		if (vb_fd_is_ours(each->fd))
+			shut(each);
 	if (box->is_resting)
 		end_rest(box);
 }
@@ -558,11 +560,12 @@ bool vb_mail_claim(struct vb_mail_box *box, const struct vb_mail_name *name)
 
 /* --- sending ---------------------------------------------------------------------------------- */
 
-static struct link *find_link(struct vb_mail_box *box, const struct vb_mail_name *to)
+static struct vb_mail_connection *find_connection(struct vb_mail_box *box,
+						  const struct vb_mail_name *to)
 {
-	for (struct link *link = box->links; link; link = link->next)
-		if (link->is_made && !strcmp(link->to.text, to->text))
-			return link;
+	for (struct vb_mail_connection *each = box->connections; each; each = each->next)
+		if (each->is_made && !strcmp(each->to.text, to->text))
+			return each;
 	return NULL;
 }
 
@@ -572,8 +575,8 @@ static bool is_over(int result)
 	       result == -EBADF || result == -ENOTSOCK;
 }
 
-static int connect_link(struct vb_mail_box *box, const struct vb_mail_name *to,
-			struct link **link_out)
+static int make_connection(struct vb_mail_box *box, const struct vb_mail_name *to,
+			   struct vb_mail_connection **connection_out)
 {
 	struct ucred peer;
 	int fd = -1;
@@ -581,8 +584,8 @@ static int connect_link(struct vb_mail_box *box, const struct vb_mail_name *to,
 
 	if (result)
 		return result;
-	*link_out = add_link(box, fd, peer.pid, to);
-	return *link_out ? 0 : -ENOMEM;
+	*connection_out = add_connection(box, fd, peer.pid, to);
+	return *connection_out ? 0 : -ENOMEM;
 }
 
 /*
@@ -593,22 +596,22 @@ static int send_message(struct vb_mail_box *box, const struct vb_mail_name *to,
 			const struct iovec *parts, uint32_t count, const int *fds,
 			uint32_t fd_count)
 {
-	struct link *link = find_link(box, to);
+	struct vb_mail_connection *connection = find_connection(box, to);
 	int result;
 
 	for (uint32_t i = 0; i < 2; i++) {
-		if (!link) {
-			result = connect_link(box, to, &link);
+		if (!connection) {
+			result = make_connection(box, to, &connection);
 			if (result)
 				return result;
 		}
-		result = vb_mail_write(link->fd, parts, count, fds, fd_count);
+		result = vb_mail_write(connection->fd, parts, count, fds, fd_count);
 		if (!is_over(result)) {
-			link->used = ++box->uses;
+			connection->used = ++box->uses;
 			return result;
 		}
-		drop(box, link);
-		link = NULL;
+		drop(box, connection);
+		connection = NULL;
 	}
 	return -ECONNREFUSED;
 }
@@ -625,11 +628,11 @@ int vb_mail_send_fds(struct vb_mail_box *box, const struct vb_mail_name *to,
 	return send_message(box, to, part, 1, fds, fd_count);
 }
 
-int vb_mail_answer(struct vb_mail_box *box, uint64_t link, const struct iovec *parts,
+int vb_mail_answer(struct vb_mail_box *box, uint64_t connection, const struct iovec *parts,
 		   uint32_t count, const int *fds, uint32_t fd_count)
 {
-	for (struct link *each = box->links; each; each = each->next)
-		if (each->id == link)
+	for (struct vb_mail_connection *each = box->connections; each; each = each->next)
+		if (each->id == connection)
 			return vb_mail_write(each->fd, parts, count, fds, fd_count);
 	return -ECONNREFUSED;
 }
@@ -638,10 +641,10 @@ int vb_mail_answer(struct vb_mail_box *box, uint64_t link, const struct iovec *p
 
 static void add_fellow(struct vb_mail_box *box, int fd, pid_t pid)
 {
-	struct link *link = add_link(box, vb_fd_own(fd), pid, NULL);
+	struct vb_mail_connection *connection = add_connection(box, vb_fd_own(fd), pid, NULL);
 
-	if (link && box->is_shut)
-		shut(link);
+	if (connection && box->is_shut)
+		shut(connection);
 }
 
 static void on_accept_error(struct vb_mail_box *box, int error)
@@ -687,14 +690,14 @@ static void accept_some(struct vb_mail_box *box)
 }
 
 /*
- * Finds a connection that may have mail. Returns false if there is none. *link_out is NULL if the
- * caller should look again.
+ * Finds a connection that may have mail. Returns false if there is none. *connection_out is NULL if
+ * the caller should look again.
  */
-static bool find_ready(struct vb_mail_box *box, struct link **link_out)
+static bool find_ready(struct vb_mail_box *box, struct vb_mail_connection **connection_out)
 {
 	struct epoll_event event;
 
-	*link_out = NULL;
+	*connection_out = NULL;
 	if (syscall(SYS_epoll_pwait, box->epoll, &event, 1, 0, NULL, 0) != 1)
 		return false;
 	if (event.data.ptr == &box->listener)
@@ -702,20 +705,20 @@ static bool find_ready(struct vb_mail_box *box, struct link **link_out)
 	else if (event.data.ptr == &box->timer)
 		end_rest(box);
 	else
-		*link_out = event.data.ptr;
+		*connection_out = event.data.ptr;
 	return true;
 }
 
 /* Receives one message from the current connection; false if there is none. */
-static bool receive_by(struct vb_mail_box *box, struct link *link, void *bytes, size_t size,
-		       struct vb_mail *mail)
+static bool receive_by(struct vb_mail_box *box, struct vb_mail_connection *connection, void *bytes,
+		       size_t size, struct vb_mail *mail)
 {
-	int result = vb_mail_read(link->fd, bytes, size, mail);
+	int result = vb_mail_read(connection->fd, bytes, size, mail);
 
 	if (result == 1) {
-		mail->link = link->id;
-		mail->pid = link->pid;
-		link->used = ++box->uses;
+		mail->connection = connection->id;
+		mail->pid = connection->pid;
+		connection->used = ++box->uses;
 		if (++box->in_a_row >= MESSAGES_IN_A_ROW)
 			box->current = NULL;
 		return true;
@@ -726,7 +729,7 @@ static bool receive_by(struct vb_mail_box *box, struct link *link, void *bytes, 
 	if (result == -EAGAIN)
 		box->current = NULL;
 	else if (result != -ECONNRESET && result != -EMSGSIZE)
-		drop(box, link);
+		drop(box, connection);
 	return false;
 }
 

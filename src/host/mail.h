@@ -28,7 +28,7 @@
  * Connections that a box keeps open to the boxes it has written to, before it closes the least
  * recently used one.
  */
-#define VB_MAIL_LINKS 8u
+#define VB_MAIL_CONNECTIONS 8u
 
 struct vb_mail_box;
 
@@ -45,7 +45,7 @@ struct vb_mail_name {
 };
 
 struct vb_mail {
-	uint64_t link; /* the connection it came by, for an answer */
+	uint64_t connection; /* the one it came by, for an answer */
 	size_t length; /* of the bytes */
 	pid_t pid; /* of the sender, from the kernel; 0 if we cannot see it */
 	uint32_t fd_count;
@@ -60,13 +60,13 @@ struct vb_mail_name vb_mail_name(const struct vb_mail_user *user, const char *wh
 /* --- boxes --- */
 
 /* Opens a box without a name; NULL if none is available. */
-struct vb_mail_box *vb_mail_open(const struct vb_mail_user *user, uint32_t links_max);
+struct vb_mail_box *vb_mail_open(const struct vb_mail_user *user, uint32_t connections_max);
 /* `box` may be NULL. */
 void vb_mail_close(struct vb_mail_box *box);
 /* False if the program has closed the box's own descriptors. */
 bool vb_mail_is_intact(const struct vb_mail_box *box);
 /* Forgets connections whose descriptors the program has closed. */
-void vb_mail_drop_lost_links(struct vb_mail_box *box);
+void vb_mail_drop_lost_connections(struct vb_mail_box *box);
 /* Readable when there may be mail. */
 int vb_mail_fd(const struct vb_mail_box *box);
 
@@ -111,7 +111,7 @@ int vb_mail_send_fds(struct vb_mail_box *box, const struct vb_mail_name *to,
  * The same over the connection that a message came by, to its sender. The sender finds the answer
  * in the box that it sent from.
  */
-int vb_mail_answer(struct vb_mail_box *box, uint64_t link, const struct iovec *parts,
+int vb_mail_answer(struct vb_mail_box *box, uint64_t connection, const struct iovec *parts,
 		   uint32_t count, const int *fds, uint32_t fd_count);
 
 /*
@@ -126,8 +126,8 @@ void vb_mail_close_fds(struct vb_mail *mail);
 int vb_mail_write(int fd, const struct iovec *parts, uint32_t count, const int *fds,
 		  uint32_t fd_count);
 /*
- * Returns 1 for a message, 0 if the other end is closed, or a negative errno. Does not write `link`
- * and `pid`.
+ * Returns 1 for a message, 0 if the other end is closed, or a negative errno. Does not write
+ * `connection` and `pid`.
  */
 int vb_mail_read(int fd, void *bytes, size_t size, struct vb_mail *mail);
 

@@ -106,12 +106,12 @@ void vb_adapter_report_class(struct vb_adapter *adapter)
 	vb_lock_give(&adapter->owner);
 }
 
-static void drop_lost_links(struct vb_adapter *adapter)
+static void drop_lost_connections(struct vb_adapter *adapter)
 {
 	if (adapter->member)
-		vb_port_member_drop_lost_links(adapter->member);
+		vb_port_member_drop_lost_connections(adapter->member);
 	if (adapter->qp1)
-		vb_qp1_drop_lost_links(adapter->qp1);
+		vb_qp1_drop_lost_connections(adapter->qp1);
 }
 
 static bool is_intact(const struct vb_adapter *adapter)
@@ -128,7 +128,7 @@ static bool is_intact(const struct vb_adapter *adapter)
 static void repair_plug(struct vb_adapter *adapter)
 {
 	vb_lock_take(&adapter->owner);
-	drop_lost_links(adapter);
+	drop_lost_connections(adapter);
 	if (!is_intact(adapter)) {
 		vb_adapter_unplug(adapter);
 		if (!vb_adapter_plug_in_again(adapter))

@@ -143,7 +143,7 @@ static uint32_t load_packets(const uint8_t *next, size_t left,
 /* Only one asker is remembered. One that asks meanwhile must ask again, or does without. */
 static void note_asker(struct vb_port_member *member, const struct vb_mail *mail)
 {
-	member->asker = mail->link;
+	member->asker = mail->connection;
 	member->is_asked = true;
 }
 

@@ -54,7 +54,7 @@ VB_MUST_USE vb_err vb_port_member_rejoin(uint32_t number, uint32_t receive_buffe
 /* False if the program has closed the member's descriptors: then it must leave, and join again. */
 bool vb_port_member_is_intact(const struct vb_port_member *member);
 /* Forgets connections of its mail whose descriptors the program has closed. */
-void vb_port_member_drop_lost_links(struct vb_port_member *member);
+void vb_port_member_drop_lost_connections(struct vb_port_member *member);
 
 uint32_t vb_port_member_number(const struct vb_port_member *member);
 uint32_t vb_port_member_of_qpn(vb_qpn qpn);

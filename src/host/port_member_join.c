@@ -29,7 +29,7 @@
 #define ANSWERS_PATIENCE_NS (100 * MILLISECOND) /* for all of them */
 #define ASKED_MEMBERS 2u
 #define GUID_PATIENCE_NS (1000 * MILLISECOND) /* for a process that runs */
-#define ANSWERS_LINKS VB_PORT_MEMBER_COUNT
+#define ANSWERS_CONNECTIONS VB_PORT_MEMBER_COUNT
 
 struct joining {
 	struct vb_port_member *member;
@@ -367,7 +367,7 @@ static vb_err join(struct vb_port_member *member, uint32_t receive_buffer_length
 {
 	struct vb_mail_name name = vb_port_member_joining_name(&member->user);
 	struct joining joining = { .member = member,
-				   .box = vb_mail_open(&member->user, ANSWERS_LINKS),
+				   .box = vb_mail_open(&member->user, ANSWERS_CONNECTIONS),
 				   .has_number = has_number };
 	int lock;
 	vb_err err;
@@ -395,7 +395,7 @@ static struct vb_port_member *make(void)
 	if (!member)
 		return NULL;
 	member->user = vb_mail_user();
-	member->box = vb_mail_open(&member->user, VB_MAIL_LINKS);
+	member->box = vb_mail_open(&member->user, VB_MAIL_CONNECTIONS);
 	if (member->box)
 		return member;
 	vb_heap_free(member);
@@ -469,9 +469,9 @@ bool vb_port_member_find_other(const struct vb_port_member *member, uint32_t *nu
 	return is_found;
 }
 
-void vb_port_member_drop_lost_links(struct vb_port_member *member)
+void vb_port_member_drop_lost_connections(struct vb_port_member *member)
 {
-	vb_mail_drop_lost_links(member->box);
+	vb_mail_drop_lost_connections(member->box);
 }
 
 bool vb_port_member_is_intact(const struct vb_port_member *member)

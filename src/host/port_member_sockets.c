@@ -10,16 +10,16 @@
 
 #define GIVE_AGAIN_NS 1000000u
 
-static void send_sockets(const struct vb_port_member *member, uint64_t link,
+static void send_sockets(const struct vb_port_member *member, uint64_t connection,
 			 const struct vb_port_member_sockets *sockets, const int *fds)
 {
 	struct iovec part = { (void *)(uintptr_t)sockets, sizeof(*sockets) };
 
 	/* An asker that does not get them asks the next member, or does without. */
-	(void)vb_mail_answer(member->box, link, &part, 1, fds, sockets->count);
+	(void)vb_mail_answer(member->box, connection, &part, 1, fds, sockets->count);
 }
 
-static void send_those_missing(const struct vb_port_member *member, uint64_t link,
+static void send_those_missing(const struct vb_port_member *member, uint64_t connection,
 			       const struct vb_receivers_set *has)
 {
 	struct vb_port_member_sockets sockets = { .kind = VB_PORT_MEMBER_SOCKETS,
@@ -31,14 +31,14 @@ static void send_those_missing(const struct vb_port_member *member, uint64_t lin
 		if (!vb_receivers_set_has(&held, i) || vb_receivers_set_has(has, i))
 			continue;
 		if (sockets.count == VB_MAIL_FDS_MAX) {
-			send_sockets(member, link, &sockets, fds);
+			send_sockets(member, connection, &sockets, fds);
 			sockets.count = 0;
 		}
 		fds[sockets.count] = vb_receivers_fd(i);
 		sockets.numbers[sockets.count++] = (uint8_t)i;
 	}
 	sockets.is_last = true;
-	send_sockets(member, link, &sockets, fds);
+	send_sockets(member, connection, &sockets, fds);
 }
 
 void vb_port_member_answer(const struct vb_port_member *member, const struct vb_mail *ask)
@@ -49,7 +49,7 @@ void vb_port_member_answer(const struct vb_port_member *member, const struct vb_
 		return;
 	memcpy(&asks, member->message, sizeof(asks));
 	vb_receivers_lock();
-	send_those_missing(member, ask->link, &asks.held);
+	send_those_missing(member, ask->connection, &asks.held);
 	vb_receivers_unlock();
 }
 

@@ -113,7 +113,7 @@ static bool claim_box(struct vb_qp1 *qp1)
 vb_err vb_qp1_plug_in(struct vb_qp1 *qp1)
 {
 	qp1->epoll = vb_fd_own(vb_sys_epoll_create(EPOLL_CLOEXEC));
-	qp1->box.box = vb_mail_open(&qp1->user_id, VB_MAIL_LINKS);
+	qp1->box.box = vb_mail_open(&qp1->user_id, VB_MAIL_CONNECTIONS);
 	qp1->box.fd = qp1->box.box ? vb_mail_fd(qp1->box.box) : -1;
 	if (qp1->epoll < 0 || qp1->box.fd < 0 || !claim_box(qp1) ||
 	    !vb_qp1_add_source(qp1, &qp1->box, EPOLLIN) || !vb_qp1_open_liveness(qp1)) {
@@ -136,10 +136,10 @@ void vb_qp1_unplug(struct vb_qp1 *qp1)
 	qp1->dispatch_ns = VB_NEVER;
 }
 
-void vb_qp1_drop_lost_links(struct vb_qp1 *qp1)
+void vb_qp1_drop_lost_connections(struct vb_qp1 *qp1)
 {
 	if (qp1->box.box)
-		vb_mail_drop_lost_links(qp1->box.box);
+		vb_mail_drop_lost_connections(qp1->box.box);
 }
 
 bool vb_qp1_is_intact(const struct vb_qp1 *qp1)

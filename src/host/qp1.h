@@ -33,7 +33,7 @@ VB_MUST_USE vb_err vb_qp1_plug_in(struct vb_qp1 *qp1);
 void vb_qp1_unplug(struct vb_qp1 *qp1);
 bool vb_qp1_is_intact(const struct vb_qp1 *qp1);
 /* Forgets connections of its mail whose descriptors the program has closed. */
-void vb_qp1_drop_lost_links(struct vb_qp1 *qp1);
+void vb_qp1_drop_lost_connections(struct vb_qp1 *qp1);
 
 /* To be called in a forked child, where QP 1 has no user. */
 void vb_qp1_inherit(struct vb_qp1 *qp1);

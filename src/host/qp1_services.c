@@ -163,7 +163,7 @@ static void exchange_name_socket(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_
 
 	(void)!open_name_socket(qp1, name, index);
 	if (before.box && vb_mail_is_intact(before.box)) {
-		vb_mail_drop_lost_links(before.box);
+		vb_mail_drop_lost_connections(before.box);
 		vb_mail_shut(before.box);
 		while (vb_qp1_receive_from_box(qp1, now_ns, before.box, name))
 			;

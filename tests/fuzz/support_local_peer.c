@@ -171,7 +171,7 @@ static void make_peer(void)
 {
 	struct vb_mail_name name = vb_port_member_name(user(), LOCAL_PEER_PEER);
 
-	peer.box = vb_mail_open(user(), VB_MAIL_LINKS);
+	peer.box = vb_mail_open(user(), VB_MAIL_CONNECTIONS);
 	REQUIRE(peer.box && vb_mail_claim(peer.box, &name));
 	MUST(vb_export_create(&peer.block, &peer.block_fd));
 	peer.ring_fd = vb_export_open_memory("ring", sizeof(struct vb_ring_memory));
@@ -450,7 +450,7 @@ void local_peer_begin(void)
 	make_peer();
 	ours.member = calloc(1, sizeof(*ours.member));
 	REQUIRE(ours.member);
-	ours.member->box = vb_mail_open(user(), VB_MAIL_LINKS);
+	ours.member->box = vb_mail_open(user(), VB_MAIL_CONNECTIONS);
 	REQUIRE(ours.member->box);
 	ours.member->number = LOCAL_PEER_SELF;
 	ours.member->user = *user();

@@ -73,7 +73,7 @@ static void plug_in(struct station *station)
 	EXPECT(station->member);
 	station->member->number = station->number;
 	station->member->user = user;
-	station->member->box = vb_mail_open(&user, VB_MAIL_LINKS);
+	station->member->box = vb_mail_open(&user, VB_MAIL_CONNECTIONS);
 	EXPECT(vb_mail_claim(station->member->box, &name));
 	EXPECT_EQ(vb_local_peers_plug_in(station->peers, station->member), VB_OK);
 }

@@ -57,7 +57,7 @@ struct vb_mail {
 struct vb_mail_user vb_mail_user(void);
 struct vb_mail_name vb_mail_name(const struct vb_mail_user *user, const char *what);
 
-/* --- boxes --- */
+/* --- mail.c, mail_claim.c: boxes --- */
 
 /* Opens a box without a name; NULL if none is available. */
 struct vb_mail_box *vb_mail_open(const struct vb_mail_user *user, uint32_t connections_max);
@@ -78,7 +78,7 @@ VB_MUST_USE bool vb_mail_claim(struct vb_mail_box *box, const struct vb_mail_nam
 /* From now on no process can send to the box; what was sent before can still be received. */
 void vb_mail_shut(struct vb_mail_box *box);
 
-/* --- other processes --- */
+/* --- mail_proof.c: other processes --- */
 
 /* Asks the kernel for all names. The functions below use this list, until the next call. */
 void vb_mail_refresh_list(struct vb_mail_box *box);
@@ -97,7 +97,7 @@ bool vb_mail_is_unused(const struct vb_mail_name *name);
 /* Describes the other users that hold names of ours, for a person; "" if there are none. */
 void vb_mail_describe_strangers(const struct vb_mail_user *user, char *text, size_t size);
 
-/* --- messages --- */
+/* --- mail_send.c, mail_receive.c, mail_message.c: messages --- */
 
 /*
  * Never waits. Returns 0 or a negative errno: ECONNREFUSED if no process of our user has the name,

@@ -53,8 +53,8 @@ void vb_mail_drop_lost_connections(struct vb_mail_box *box)
 		if (!vb_fd_is_ours(each->fd))
 			vb_mail_drop_connection(box, each);
 	}
-	if (box->is_resting && box->timer < 0)
-		vb_mail_end_rest(box);
+	if (box->is_paused && box->timer < 0)
+		vb_mail_resume_listener(box);
 }
 
 int vb_mail_fd(const struct vb_mail_box *box)
@@ -70,6 +70,6 @@ void vb_mail_shut(struct vb_mail_box *box)
 	for (struct vb_mail_connection *each = box->connections; each; each = each->next)
 		if (vb_fd_is_ours(each->fd))
 			vb_mail_shut_connection(each);
-	if (box->is_resting)
-		vb_mail_end_rest(box);
+	if (box->is_paused)
+		vb_mail_resume_listener(box);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The listener of a box accepts connections of processes of our user. Processes of other users can
- * connect as fast as they like: after each round in which it met some, the listener rests for two
+ * connect as fast as they like: after each round in which it met some, the listener pauses for two
  * hundred times as long as they took.
  */
 #include "host/mail_priv.h"
@@ -15,8 +15,8 @@
 #include <time.h>
 
 #define ROUND_NS 1000000u /* spent on processes of other users … */
-#define REST_MIN_NS 10000000u /* … after which the listener rests at least this long … */
-#define REST_MAX_NS 200000000u
+#define PAUSE_MIN_NS 10000000u /* … after which the listener pauses at least this long … */
+#define PAUSE_MAX_NS 200000000u
 #define REST_FACTOR 200u /* … and this many times as long as the round took */
 
 static void set_timer(struct vb_mail_box *box, uint64_t ns)
@@ -27,16 +27,18 @@ static void set_timer(struct vb_mail_box *box, uint64_t ns)
 	(void)syscall(SYS_timerfd_settime, box->timer, 0, &time, NULL);
 }
 
-void vb_mail_end_rest(struct vb_mail_box *box)
+void vb_mail_resume_listener(struct vb_mail_box *box)
 {
-	box->is_resting = false;
+	box->is_paused = false;
 	if (box->timer >= 0)
 		set_timer(box, 0); /* and it is no longer readable */
 	vb_mail_watch(box, EPOLL_CTL_MOD, box->listener, &box->listener, EPOLLIN);
 }
 
-/* If no timer descriptor is available, the listener rests until vb_mail_drop_lost_connections(). */
-static void rest(struct vb_mail_box *box, uint64_t spent_ns)
+/*
+ * If no timer descriptor is available, the listener pauses until vb_mail_drop_lost_connections().
+ */
+static void pause_listener(struct vb_mail_box *box, uint64_t spent_ns)
 {
 	uint64_t ns = spent_ns * REST_FACTOR;
 
@@ -46,11 +48,11 @@ static void rest(struct vb_mail_box *box, uint64_t spent_ns)
 		if (box->timer >= 0)
 			vb_mail_watch(box, EPOLL_CTL_ADD, box->timer, &box->timer, EPOLLIN);
 	}
-	if (ns < REST_MIN_NS)
-		ns = REST_MIN_NS;
+	if (ns < PAUSE_MIN_NS)
+		ns = PAUSE_MIN_NS;
 	if (box->timer >= 0)
-		set_timer(box, ns < REST_MAX_NS ? ns : REST_MAX_NS);
-	box->is_resting = true;
+		set_timer(box, ns < PAUSE_MAX_NS ? ns : PAUSE_MAX_NS);
+	box->is_paused = true;
 	vb_mail_watch(box, EPOLL_CTL_MOD, box->listener, &box->listener, 0);
 }
 
@@ -68,7 +70,7 @@ static void on_accept_error(struct vb_mail_box *box, int error)
 	if (box->is_shut) /* all were accepted */
 		vb_mail_watch(box, EPOLL_CTL_DEL, box->listener, NULL, 0);
 	else if (error != -EAGAIN) /* such as no descriptor available */
-		rest(box, ROUND_NS);
+		pause_listener(box, ROUND_NS);
 }
 
 void vb_mail_accept_some(struct vb_mail_box *box)
@@ -98,5 +100,5 @@ void vb_mail_accept_some(struct vb_mail_box *box)
 		return;
 	vb_log(VB_LOG_WARN, "uid %u connects to %s: it is let go", peer.uid, box->name.text);
 	if (!box->is_shut)
-		rest(box, spent_ns);
+		pause_listener(box, spent_ns);
 }

@@ -27,9 +27,9 @@ struct vb_mail_box {
 	struct vb_mail_user user;
 	int epoll;
 	int listener; /* or -1 */
-	int timer; /* for the end of a rest, or -1 */
+	int timer; /* for the end of the pause, or -1 */
 	bool is_shut;
-	bool is_resting; /* the listener is */
+	bool is_paused; /* the listener, after strangers */
 	uint32_t connections_max;
 	struct vb_mail_name name; /* the name it listens on, with its suffix */
 	struct vb_mail_connection *connections;
@@ -83,7 +83,7 @@ int vb_mail_find_fellow(struct vb_mail_box *box, const struct vb_mail_name *name
  * discarded.
  */
 void vb_mail_accept_some(struct vb_mail_box *box);
-/* Looks at the listener again, which rests after strangers connected to it. */
-void vb_mail_end_rest(struct vb_mail_box *box);
+/* Looks at the listener again, which pauses after strangers connected to it. */
+void vb_mail_resume_listener(struct vb_mail_box *box);
 
 #endif

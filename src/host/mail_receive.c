@@ -24,7 +24,7 @@ static bool find_ready(struct vb_mail_box *box, struct vb_mail_connection **conn
 	if (event.data.ptr == &box->listener)
 		vb_mail_accept_some(box);
 	else if (event.data.ptr == &box->timer)
-		vb_mail_end_rest(box);
+		vb_mail_resume_listener(box);
 	else
 		*connection_out = event.data.ptr;
 	return true;

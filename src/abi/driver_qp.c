@@ -130,7 +130,8 @@ int vb_abi_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 	qp->verbs.context = context; /* event delivery reads it */
 	init = init_of(attr, qp);
 	if (init.type == VB_QP_UD)
-		vb_adapter_report_class(own->adapter); /* its receives begin with the IP header */
+		vb_adapter_enable_ip_fields(
+			own->adapter); /* its receives begin with the IP header */
 	vb_adapter_enter(own->adapter);
 	err = vb_qp_create(pd_for(attr, own->opened->spare_pd), &init, &qp->qp);
 	vb_adapter_leave(own->adapter);

@@ -69,7 +69,7 @@ void vb_adapter_port(struct vb_adapter *adapter, struct vb_device *device_out);
 /*
  * The program wants to see the traffic class and hop limit of packets: they are 0 before this call.
  */
-void vb_adapter_report_class(struct vb_adapter *adapter);
+void vb_adapter_enable_ip_fields(struct vb_adapter *adapter);
 
 /*
  * Between these two calls the caller owns the engine. Needed for everything but nic/rings.h. Not

@@ -96,13 +96,13 @@ vb_err vb_adapter_open_wake(struct vb_adapter *adapter)
 }
 
 /* The sockets are shared by all adapters of this process. */
-void vb_adapter_report_class(struct vb_adapter *adapter)
+void vb_adapter_enable_ip_fields(struct vb_adapter *adapter)
 {
 	vb_lock_take(&adapter->owner);
 	if (adapter->member)
-		vb_receivers_report_class();
+		vb_receivers_enable_ip_fields();
 	if (adapter->udp)
-		vb_udp_report_class(adapter->udp);
+		vb_udp_enable_ip_fields(adapter->udp);
 	vb_lock_give(&adapter->owner);
 }
 

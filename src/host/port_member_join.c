@@ -208,7 +208,7 @@ static vb_err open_receiver(struct joining *joining, uint32_t receive_buffer_len
  */
 static bool claim_place(struct vb_port_member *member)
 {
-	uint32_t count = vb_udp_receivers_on(vb_udp_receiver_port(member->receiver));
+	uint32_t count = vb_udp_count_receivers(vb_udp_receiver_port(member->receiver));
 
 	if (count && claim(member, count - 1))
 		return true;
@@ -275,7 +275,7 @@ static uint32_t count_others(const struct joining *joining)
  */
 static bool has_free_places(const struct joining *joining)
 {
-	return vb_udp_receivers_on(port_of_group()) > count_others(joining);
+	return vb_udp_count_receivers(port_of_group()) > count_others(joining);
 }
 
 /*

@@ -27,7 +27,8 @@ static bool drop_last(const struct vb_port_member *member)
 	bool is_claimed;
 	uint32_t last;
 
-	if (!vb_receivers_find_last(&last) || vb_udp_receivers_on(vb_receivers_port()) != last + 1)
+	if (!vb_receivers_find_last(&last) ||
+	    vb_udp_count_receivers(vb_receivers_port()) != last + 1)
 		return false;
 	box = vb_mail_open(&member->user, 0);
 	if (!box)

@@ -19,7 +19,7 @@ static struct {
 	uint16_t port;
 	int fds[VB_RECEIVERS_MAX]; /* valid if in `held` */
 	struct vb_receivers_set held;
-	bool reports_class;
+	bool has_ip_fields;
 } table = { .dropping = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 bool vb_receivers_set_has(const struct vb_receivers_set *set, uint32_t number)
@@ -56,7 +56,7 @@ static void close_all(void)
 	table.held = (struct vb_receivers_set){ { 0 } };
 	table.count = 0;
 	table.port = 0;
-	table.reports_class = false;
+	table.has_ip_fields = false;
 }
 
 void vb_receivers_close(void)
@@ -68,19 +68,19 @@ void vb_receivers_close(void)
 }
 
 /* If this fails, a program that displays these values shows 0; nothing else depends on it. */
-static void report_class(int fd)
+static void enable_ip_fields(int fd)
 {
-	if (vb_udp_receiver_report_class(fd))
+	if (vb_udp_receiver_enable_ip_fields(fd))
 		vb_log(VB_LOG_WARN, "traffic class and hop limit of packets will not be seen");
 }
 
-void vb_receivers_report_class(void)
+void vb_receivers_enable_ip_fields(void)
 {
 	pthread_mutex_lock(&table.lock);
-	for (uint32_t i = 0; i < VB_RECEIVERS_MAX && !table.reports_class; i++)
+	for (uint32_t i = 0; i < VB_RECEIVERS_MAX && !table.has_ip_fields; i++)
 		if (vb_receivers_set_has(&table.held, i))
-			report_class(table.fds[i]);
-	table.reports_class = true;
+			enable_ip_fields(table.fds[i]);
+	table.has_ip_fields = true;
 	pthread_mutex_unlock(&table.lock);
 }
 
@@ -95,8 +95,8 @@ static bool add(uint32_t number, int fd)
 	vb_receivers_set_add(&table.held, number);
 	table.port = port;
 	table.count++;
-	if (table.reports_class)
-		report_class(fd);
+	if (table.has_ip_fields)
+		enable_ip_fields(fd);
 	return true;
 }
 
@@ -212,5 +212,5 @@ bool vb_receivers_are_complete(void)
 {
 	uint32_t count = vb_receivers_count();
 
-	return count && vb_udp_receivers_on(vb_receivers_port()) <= count;
+	return count && vb_udp_count_receivers(vb_receivers_port()) <= count;
 }

@@ -40,7 +40,7 @@ bool vb_receivers_add(uint32_t number, int fd);
  * From now on all sockets, including those added later, report the traffic class and the hop limit
  * of what they receive.
  */
-void vb_receivers_report_class(void);
+void vb_receivers_enable_ip_fields(void);
 
 /* The socket of that number, valid until it is dropped; the table owns it. -1: none. */
 int vb_receivers_fd(uint32_t number);

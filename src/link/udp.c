@@ -59,7 +59,7 @@ static vb_err open_own_receiver(struct vb_udp *udp, const struct vb_udp_config *
 
 	if (err)
 		return err;
-	err = vb_udp_receiver_report_class(udp->receiver);
+	err = vb_udp_receiver_enable_ip_fields(udp->receiver);
 	if (err)
 		vb_udp_receiver_close(udp->receiver);
 	return err;
@@ -95,7 +95,7 @@ static vb_err open_sources(struct vb_udp *udp, const struct vb_udp_config *confi
 		struct vb_udp_source *source = &udp->sources[udp->source_count];
 		vb_err err;
 
-		source->socket.fd = vb_udp_socket_open_sender(
+		source->socket.fd = vb_udp_socket_open_transmitter(
 			udp->family, config->source_ports[udp->source_count], config->is_host_only);
 		if (source->socket.fd < 0)
 			return vb_udp_err_of(source->socket.fd);

@@ -155,7 +155,7 @@ struct vb_udp_datagram {
 	uint16_t source_port;
 	uint16_t segment_index; /* in the coalesced message: the likely IPv4 ID */
 	uint8_t traffic_class; /* 0 if the lent receiver does not report it … */
-	uint8_t hop_limit; /* … likewise: vb_udp_receiver_report_class() */
+	uint8_t hop_limit; /* … likewise: vb_udp_receiver_enable_ip_fields() */
 };
 
 /*
@@ -214,8 +214,8 @@ void vb_udp_receiver_close(int fd);
  * From now on, traffic class and hop limit of what it receives are reported. This costs time with
  * each message. A link that the socket is lent to must also be notified.
  */
-VB_MUST_USE vb_err vb_udp_receiver_report_class(int fd);
-void vb_udp_report_class(struct vb_udp *udp);
+VB_MUST_USE vb_err vb_udp_receiver_enable_ip_fields(int fd);
+void vb_udp_enable_ip_fields(struct vb_udp *udp);
 
 uint16_t vb_udp_receiver_port(int fd); /* 0 if the descriptor is no such socket */
 
@@ -223,7 +223,7 @@ uint16_t vb_udp_receiver_port(int fd); /* 0 if the descriptor is no such socket 
  * The number of sockets on a port, of all addresses; 0 if the kernel does not report it. Takes a
  * millisecond.
  */
-uint32_t vb_udp_receivers_on(uint16_t port);
+uint32_t vb_udp_count_receivers(uint16_t port);
 
 /* No process will read the socket for now: what is in it and what arrives is discarded. */
 void vb_udp_receiver_retire(int fd);

@@ -39,8 +39,8 @@ static int connect_to_sender(struct vb_udp *udp, int fd, const struct vb_udp_dat
 		vb_udp_address_store(&datagram->source, datagram->source_port, family, &name);
 	int result = vb_sys_connect(fd, &name, length);
 
-	if (result >= 0 && vb_udp_receiver_reports_class(udp->receiver))
-		result = vb_udp_socket_report_class(fd, family);
+	if (result >= 0 && vb_udp_receiver_has_ip_fields(udp->receiver))
+		result = vb_udp_socket_enable_ip_fields(fd, family);
 	if (result >= 0)
 		result = vb_udp_watch(udp, fd, EPOLLIN);
 	return result;
@@ -91,11 +91,11 @@ void vb_udp_allow_connected_rx(struct vb_udp *udp, bool is_allowed)
 		leave(udp);
 }
 
-void vb_udp_report_class(struct vb_udp *udp)
+void vb_udp_enable_ip_fields(struct vb_udp *udp)
 {
 	if (udp->connected_rx.is_open &&
-	    vb_udp_socket_report_class(udp->connected_rx.fd,
-				       vb_udp_receiver_family(udp->connected_rx.fd)) < 0)
+	    vb_udp_socket_enable_ip_fields(udp->connected_rx.fd,
+					   vb_udp_receiver_family(udp->connected_rx.fd)) < 0)
 		leave(udp);
 }
 

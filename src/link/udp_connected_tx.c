@@ -142,13 +142,14 @@ VB_COLD void vb_udp_connected_tx_close(struct vb_udp *udp, struct vb_udp_source 
 	udp->has_connected_tx_changed = true;
 }
 
-static int connect_to(const struct vb_udp *udp, const struct vb_udp_route *route, int sender)
+static int connect_to(const struct vb_udp *udp, const struct vb_udp_route *route,
+		      int transmitter_fd)
 {
 	int family = vb_udp_address_is_ipv4(&route->destination) ? AF_INET : AF_INET6;
 	struct vb_udp_address destination = route->destination;
 	union vb_udp_name name;
 	socklen_t length;
-	int fd = vb_udp_socket_open_connected_tx(sender, family, route,
+	int fd = vb_udp_socket_open_connected_tx(transmitter_fd, family, route,
 						 vb_udp_scope_of(udp, &route->source));
 	int result;
 
@@ -242,14 +243,14 @@ VB_COLD static void recheck_number(struct vb_udp *udp, struct vb_udp_source *sou
 }
 
 void vb_udp_connected_tx_on_sent(struct vb_udp *udp, struct vb_udp_source *source, uint32_t sent,
-				 uint32_t handed_over)
+				 uint32_t tried)
 {
 	struct vb_udp_connected_tx *connected_tx = &source->connected_tx;
 
 	source->streak = source->streak < 0 ? source->streak : 0;
 	connected_tx->next_ip_id = (uint16_t)(connected_tx->next_ip_id + sent);
 	connected_tx->sent_since_check += sent;
-	if (sent < handed_over)
+	if (sent < tried)
 		recheck_number(udp, source);
 	else if (connected_tx->sent_since_check >= CHECKED_AFTER)
 		udp->is_connected_tx_work_due = true;

@@ -37,7 +37,8 @@ static int become_member(int fd, uint32_t ifindex, const struct vb_udp_address *
 
 static int open_group(const struct vb_udp *udp, const struct vb_udp_address *group)
 {
-	int fd = vb_udp_socket_open_group(group, udp->port, udp->receive_buffer_length);
+	int fd =
+		vb_udp_socket_open_multicast_receiver(group, udp->port, udp->receive_buffer_length);
 	int result;
 
 	if (fd < 0)

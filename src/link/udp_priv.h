@@ -145,25 +145,25 @@ struct vb_udp_address vb_udp_address_load(const union vb_udp_name *name, uint16_
 
 /* udp_socket.c: sockets with all their options, bound; a negative errno if that fails. */
 int vb_udp_socket_open_receiver(int family, const struct vb_udp_config *config);
-int vb_udp_socket_open_sender(int family, uint16_t port, bool is_host_only);
-/* With the port of a sender, for one path; not yet connected. */
-int vb_udp_socket_open_connected_tx(int sender, int family, const struct vb_udp_route *route,
-				    uint32_t scope);
+int vb_udp_socket_open_transmitter(int family, uint16_t port, bool is_host_only);
+/* With the port of a transmit socket, for one path; not yet connected. */
+int vb_udp_socket_open_connected_tx(int transmitter_fd, int family,
+				    const struct vb_udp_route *route, uint32_t scope);
 /* For the address of a multicast group. */
-int vb_udp_socket_open_group(const struct vb_udp_address *group, uint16_t port,
-			     uint32_t receive_buffer_length);
+int vb_udp_socket_open_multicast_receiver(const struct vb_udp_address *group, uint16_t port,
+					  uint32_t receive_buffer_length);
 /* For one address of this host; not yet connected, and reports no addresses. */
 int vb_udp_socket_open_connected_rx(const struct vb_udp_address *address, uint16_t port,
 				    uint32_t receive_buffer_length);
 uint16_t vb_udp_socket_port(int fd);
 void vb_udp_socket_set_receive_buffer(int fd, uint32_t length); /* 0: none */
-int vb_udp_socket_report_class(int fd, int family);
+int vb_udp_socket_enable_ip_fields(int fd, int family); /* traffic class and hop limit */
 /* No thread reads the socket: the kernel need not keep what arrives. */
 int vb_udp_socket_refuse_input(int fd);
 
 /* udp_receiver.c */
 int vb_udp_receiver_family(int fd);
-bool vb_udp_receiver_reports_class(int fd);
+bool vb_udp_receiver_has_ip_fields(int fd);
 /* Datagrams that the kernel had no room for, so far. */
 uint32_t vb_udp_receiver_overflow_count(int fd);
 
@@ -213,8 +213,9 @@ void vb_udp_connected_tx_close(struct vb_udp *udp, struct vb_udp_source *source)
 /* Whether the message may go by this socket, `ahead` messages after the next. */
 bool vb_udp_connected_tx_can_take(const struct vb_udp_connected_tx *connected_tx,
 				  const struct vb_udp_message *message, uint32_t ahead);
+/* The kernel has taken `sent` of the `tried` messages. */
 void vb_udp_connected_tx_on_sent(struct vb_udp *udp, struct vb_udp_source *source, uint32_t sent,
-				 uint32_t handed_over);
+				 uint32_t tried);
 /*
  * Opens connected transmit sockets and checks their numbers. To be called after all messages that
  * already have a number: asking takes numbers, and a message by such a socket does not carry its

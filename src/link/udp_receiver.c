@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receiving sockets by themselves. They may pass from process to process and outlive the link that
- * used them, because closing a socket changes the places of others in its group. A process that
- * takes one over finds it empty.
+ * Receiving sockets, independent of any link. All sockets on one port form a SO_REUSEPORT group,
+ * in which each has a place, and closing one changes the places of others. So a socket need not be
+ * closed when its link ends: another process can take it over. That process first discards what is
+ * queued in it.
  */
 #include "link/udp_priv.h"
 
@@ -15,11 +16,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CLEAR_MAX 65536u /* datagrams; a flood must not hold us up for ever */
-#define CHUNK 4096u
-#define COUNT_TRIES 8u
+#define CLEAR_MAX 65536u /* datagrams; a flood must not keep us here forever */
+#define CHUNK 4096u /* bytes of /proc/net/udp that are read at a time */
+#define COUNT_TRIES 8u /* after these, the last count has to do */
 
-/* Some machines have no IPv6 at all, and containers often none that works. */
+/* Falls back to IPv4: some machines have no IPv6, and in containers it often does not work. */
 vb_err vb_udp_receiver_open(const struct vb_udp_config *config, int *fd_out)
 {
 	int family = config->is_ipv4_only ? AF_INET : AF_INET6;
@@ -33,9 +34,9 @@ vb_err vb_udp_receiver_open(const struct vb_udp_config *config, int *fd_out)
 	return VB_OK;
 }
 
-vb_err vb_udp_receiver_report_class(int fd)
+vb_err vb_udp_receiver_enable_ip_fields(int fd)
 {
-	int result = vb_udp_socket_report_class(fd, vb_udp_receiver_family(fd));
+	int result = vb_udp_socket_enable_ip_fields(fd, vb_udp_receiver_family(fd));
 
 	return result < 0 ? vb_udp_err_of(result) : VB_OK;
 }
@@ -45,7 +46,7 @@ void vb_udp_receiver_close(int fd)
 	vb_fd_close(fd);
 }
 
-static int option_at(int fd, int level, int option)
+static int get_option(int fd, int level, int option)
 {
 	int value = -1;
 	socklen_t length = sizeof(value);
@@ -53,19 +54,19 @@ static int option_at(int fd, int level, int option)
 	return vb_sys_getsockopt(fd, level, option, &value, &length) < 0 ? -1 : value;
 }
 
-static int option_of(int fd, int option)
+static int get_socket_option(int fd, int option)
 {
-	return option_at(fd, SOL_SOCKET, option);
+	return get_option(fd, SOL_SOCKET, option);
 }
 
 int vb_udp_receiver_family(int fd)
 {
-	return option_of(fd, SO_DOMAIN);
+	return get_socket_option(fd, SO_DOMAIN);
 }
 
-bool vb_udp_receiver_reports_class(int fd)
+bool vb_udp_receiver_has_ip_fields(int fd)
 {
-	return option_at(fd, SOL_IP, IP_RECVTOS) == 1;
+	return get_option(fd, SOL_IP, IP_RECVTOS) == 1;
 }
 
 uint16_t vb_udp_receiver_port(int fd)
@@ -74,20 +75,22 @@ uint16_t vb_udp_receiver_port(int fd)
 	socklen_t length = sizeof(name);
 	struct vb_udp_address address;
 	uint16_t port;
-	int family = option_of(fd, SO_DOMAIN);
+	int family = get_socket_option(fd, SO_DOMAIN);
 
-	if ((family != AF_INET && family != AF_INET6) || option_of(fd, SO_TYPE) != SOCK_DGRAM ||
-	    option_of(fd, SO_PROTOCOL) != IPPROTO_UDP || option_of(fd, SO_REUSEPORT) != 1)
+	if ((family != AF_INET && family != AF_INET6) ||
+	    get_socket_option(fd, SO_TYPE) != SOCK_DGRAM ||
+	    get_socket_option(fd, SO_PROTOCOL) != IPPROTO_UDP ||
+	    get_socket_option(fd, SO_REUSEPORT) != 1)
 		return 0;
 	if (vb_sys_getsockname(fd, &name, &length) < 0)
 		return 0;
 	address = vb_udp_address_load(&name, &port);
 	if (vb_udp_address_is_ipv4(&address))
-		memset(address.ip + 10, 0, 2); /* the rest is 0 for "any" in both families */
+		memset(address.ip + 10, 0, 2); /* so that 0.0.0.0 compares equal to :: */
 	return vb_udp_address_is_zero(&address) ? port : 0;
 }
 
-static void throw_away(int fd)
+static void discard_queued(int fd)
 {
 	uint8_t byte;
 	struct iovec iovec = { &byte, 1 };
@@ -101,7 +104,7 @@ static void throw_away(int fd)
 void vb_udp_receiver_retire(int fd)
 {
 	(void)vb_udp_socket_refuse_input(fd);
-	throw_away(fd);
+	discard_queued(fd);
 }
 
 void vb_udp_receiver_adopt(int fd, uint32_t receive_buffer_length)
@@ -110,7 +113,7 @@ void vb_udp_receiver_adopt(int fd, uint32_t receive_buffer_length)
 
 	(void)vb_sys_setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof(unused));
 	vb_udp_socket_set_receive_buffer(fd, receive_buffer_length);
-	throw_away(fd);
+	discard_queued(fd);
 }
 
 uint32_t vb_udp_receiver_overflow_count(int fd)
@@ -122,7 +125,7 @@ uint32_t vb_udp_receiver_overflow_count(int fd)
 	return info[SK_MEMINFO_DROPS];
 }
 
-/* --- how many there are ----------------------------------------------------------------------- */
+/* --- counting the sockets of a port ----------------------------------------------------------- */
 
 /*
  * Counts how often the text occurs in the file. Reads piece by piece: the list of a busy machine is
@@ -162,7 +165,7 @@ static uint32_t count_in_file(const char *path, const char *text)
 	return count;
 }
 
-/* The kernel lists an address as hexadecimal digits after "number: ". */
+/* A line of the list begins with "<slot>: <local address>:<port> ", the latter in hexadecimal. */
 static uint32_t count_listed(int family, uint16_t port)
 {
 	char text[64];
@@ -173,13 +176,13 @@ static uint32_t count_listed(int family, uint16_t port)
 			     text);
 }
 
-uint32_t vb_udp_receivers_on(uint16_t port)
+uint32_t vb_udp_count_receivers(uint16_t port)
 {
 	uint32_t count = 0;
 
 	/*
-	 * The list is read in pieces, between which sockets come and go: a count is trusted when
-	 * seen twice.
+	 * The list is read in pieces, between which sockets come and go. So we count until two
+	 * counts in a row agree, but at most COUNT_TRIES times.
 	 */
 	for (uint32_t i = 0; i < COUNT_TRIES; i++) {
 		uint32_t before = count;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The sending of messages. Consecutive messages of one transmit socket go to the kernel in one
- * call, which stops at the first that the kernel refuses; what to do about that one is decided
- * here. There are two surprises. An ICMP error for an earlier message makes the kernel refuse the
- * next one, whatever its destination. And only sending a message shows whether its interface
- * segments.
+ * Sends messages. Consecutive messages of one transmit socket go to the kernel in one call, which
+ * stops at the first that the kernel refuses; what to do about that one is decided here. Two things
+ * are not obvious. An ICMP error for an earlier message makes the kernel refuse the next one,
+ * whatever its destination. And whether an interface can segment a message (GSO) shows only when
+ * one is sent.
  */
 #include "link/udp_priv.h"
 
@@ -36,7 +36,10 @@ uint32_t vb_udp_scope_of(const struct vb_udp *udp, const struct vb_udp_address *
 	return address->scope ? address->scope : udp->ifindex;
 }
 
-/* 0: the sockets' default. For multicast, the default keeps packets on this host, if need be. */
+/*
+ * 0 means the sockets' default. Multicast of a host-only link uses the default, because there it is
+ * 0 hops.
+ */
 static int hop_limit_of(const struct vb_udp *udp, const struct vb_udp_message *message)
 {
 	if (message->hop_limit == VB_UDP_HOP_LIMIT_DEFAULT ||
@@ -79,7 +82,10 @@ static void append_ipv6(const struct vb_udp *udp, struct msghdr *header,
 		append_control(header, SOL_IPV6, IPV6_HOPLIMIT, &hop_limit, sizeof(hop_limit));
 }
 
-/* Fills in header `index` of the outbox; false if these sockets cannot reach such an address. */
+/*
+ * Fills in header `index` of the outbox; false if the sockets' family cannot express the
+ * destination.
+ */
 static bool fill_addressed_header(struct vb_udp *udp, uint32_t index,
 				  const struct vb_udp_message *message)
 {
@@ -101,8 +107,8 @@ static bool fill_addressed_header(struct vb_udp *udp, uint32_t index,
 	return header->msg_namelen;
 }
 
-/* The kernel only reads them. */
-static struct iovec *writable(const struct iovec *iovecs)
+/* A msghdr has no const iovecs, but the kernel only reads them. */
+static struct iovec *drop_const(const struct iovec *iovecs)
 {
 	return (struct iovec *)(uintptr_t)iovecs;
 }
@@ -127,7 +133,7 @@ static bool fill_header(struct vb_udp *udp, uint32_t index, const struct vb_udp_
 		fill_connected_header(udp, index);
 	else if (!fill_addressed_header(udp, index, message))
 		return false;
-	header->msg_iov = writable(message->iovecs);
+	header->msg_iov = drop_const(message->iovecs);
 	header->msg_iovlen = message->iovec_count;
 	if (message->is_connected_tx
 		    ? !vb_udp_gso_default_is_known(&connected_tx->gso_default, message)
@@ -152,19 +158,20 @@ static uint32_t fill_run(struct vb_udp *udp, const struct vb_udp_message *messag
 
 /* --- to the kernel ---------------------------------------------------------------------------- */
 
-static bool is_no_room(int error)
+/* Whether the same call may succeed later, mostly because there was no room. */
+static bool is_retryable(int error)
 {
 	return error == EAGAIN || error == ENOBUFS || error == ENOMEM || error == EINTR;
 }
 
-/* Whether it is one piece without control data: the kernel need not read a header. */
+/* Whether the message is one iovec without address and control data, so that send() will do. */
 static bool is_bare(const struct msghdr *header)
 {
 	return !header->msg_namelen && !header->msg_controllen && header->msg_iovlen == 1;
 }
 
-static int hand_over(const struct vb_udp_transmitter *transmitter, struct mmsghdr *headers,
-		     uint32_t count)
+static int send_headers(const struct vb_udp_transmitter *transmitter, struct mmsghdr *headers,
+			uint32_t count)
 {
 	int result;
 
@@ -181,27 +188,27 @@ static int hand_over(const struct vb_udp_transmitter *transmitter, struct mmsghd
 }
 
 /* Returns the number sent, at least 1, or a negative errno about the first. */
-static int transmit_once(struct vb_udp *udp, struct vb_udp_transmitter *transmitter,
-			 struct mmsghdr *headers, uint32_t count)
+static int try_transmit(struct vb_udp *udp, struct vb_udp_transmitter *transmitter,
+			struct mmsghdr *headers, uint32_t count)
 {
-	int result = hand_over(transmitter, headers, count);
+	int result = send_headers(transmitter, headers, count);
 
 	if (transmitter->is_blocked || result == -EAGAIN)
 		vb_udp_watch_room(udp, transmitter, result == -EAGAIN);
 	return result;
 }
 
-static int transmit(struct vb_udp *udp, struct vb_udp_transmitter *transmitter,
-		    struct mmsghdr *headers, uint32_t count)
+static int transmit_past_old_error(struct vb_udp *udp, struct vb_udp_transmitter *transmitter,
+				   struct mmsghdr *headers, uint32_t count)
 {
-	int result = transmit_once(udp, transmitter, headers, count);
+	int result = try_transmit(udp, transmitter, headers, count);
 
 	/*
 	 * The error may have belonged to an earlier message; asked again, the kernel reports on
 	 * this one.
 	 */
-	if (result < 0 && result != -EFAULT && !is_no_room(-result))
-		result = transmit_once(udp, transmitter, headers, count);
+	if (result < 0 && result != -EFAULT && !is_retryable(-result))
+		result = try_transmit(udp, transmitter, headers, count);
 	return result;
 }
 
@@ -250,7 +257,7 @@ struct segment_cursor {
 	const struct iovec *iovecs; /* the first that is not used up … */
 	uint32_t iovec_count;
 	size_t offset; /* … and how much of it is used */
-	struct iovec *piece; /* the next free one */
+	struct iovec *piece; /* the next free iovec of the outbox */
 };
 
 /* Gathers the next segment's bytes as pieces; false when there are none left. */
@@ -280,7 +287,10 @@ static bool take_segment(struct segment_cursor *cursor, uint32_t segment_length,
 	return header->msg_iovlen;
 }
 
-/* Returns the number of segments in the outbox; 0 if the address cannot be reached. */
+/*
+ * Returns the number of segments in the outbox; 0 if the sockets' family cannot express the
+ * destination.
+ */
 static uint32_t fill_segments(struct vb_udp *udp, const struct vb_udp_message *message)
 {
 	struct segment_cursor cursor = { message->iovecs, message->iovec_count, 0,
@@ -303,8 +313,8 @@ static uint32_t fill_segments(struct vb_udp *udp, const struct vb_udp_message *m
 }
 
 /*
- * Returns 1, or 0 if there was no room for the first segment. Once begun, a message is not left
- * over: segments that find no room are lost, as on any wire.
+ * Returns 1, or 0 if there was no room for the first segment. A message that was begun is not kept
+ * for later: segments that find no room are lost, as on any wire.
  */
 VB_COLD static uint32_t send_split(struct vb_udp *udp, const struct vb_udp_message *message)
 {
@@ -316,9 +326,9 @@ VB_COLD static uint32_t send_split(struct vb_udp *udp, const struct vb_udp_messa
 	if (!count)
 		count_drop(udp, EAFNOSUPPORT);
 	while (at < count) {
-		int result = transmit(udp, transmitter, headers + at, count - at);
+		int result = transmit_past_old_error(udp, transmitter, headers + at, count - at);
 
-		if (result < 0 && is_no_room(-result)) {
+		if (result < 0 && is_retryable(-result)) {
 			udp->counters[VB_UDP_TX_STOPS]++;
 			if (!at)
 				return 0;
@@ -340,14 +350,16 @@ VB_COLD static uint32_t send_split(struct vb_udp *udp, const struct vb_udp_messa
 
 /* --- messages --------------------------------------------------------------------------------- */
 
-/* Returns 1 when the first message is finished, 0 when it must wait. */
+/*
+ * Returns 1 if the message is done with, sent or dropped; 0 if the kernel has no room for it now.
+ */
 VB_COLD static uint32_t handle_refusal(struct vb_udp *udp, const struct vb_udp_message *message,
 				       int error)
 {
 	uint64_t sent = udp->counters[VB_UDP_TX_DATAGRAMS];
 	uint32_t taken;
 
-	if (is_no_room(error)) {
+	if (is_retryable(error)) {
 		udp->counters[VB_UDP_TX_STOPS]++;
 		return 0;
 	}
@@ -356,9 +368,9 @@ VB_COLD static uint32_t handle_refusal(struct vb_udp *udp, const struct vb_udp_m
 		return 1;
 	}
 	/*
-	 * Either segmentation failed, or something about the message itself: single datagrams show
-	 * which. If it was vanished memory, they also limit the harm to its own segments: the
-	 * others may belong to other QPs.
+	 * Either segmentation failed, or something is wrong with the message itself: single
+	 * datagrams show which. If some of its memory is no longer mapped, they also limit the harm
+	 * to the segments in that memory: the others may belong to other QPs.
 	 */
 	taken = send_split(udp, message);
 	if (error != EFAULT && udp->counters[VB_UDP_TX_DATAGRAMS] != sent)
@@ -373,7 +385,7 @@ static void count_run(struct vb_udp *udp, const struct vb_udp_message *messages,
 	udp->counters[VB_UDP_TX_MESSAGES] += count;
 }
 
-/* Sends the first messages that share one transmit socket. Returns the number that is finished. */
+/* Sends the first messages that share one transmit socket. Returns how many are done with. */
 static uint32_t send_run(struct vb_udp *udp, const struct vb_udp_message *messages, uint32_t count)
 {
 	uint32_t filled = fill_run(udp, messages, count);
@@ -382,7 +394,7 @@ static uint32_t send_run(struct vb_udp *udp, const struct vb_udp_message *messag
 
 	if (!filled)
 		return handle_refusal(udp, messages, EAFNOSUPPORT);
-	result = transmit(udp, &source->socket, udp->outbox.headers, filled);
+	result = transmit_past_old_error(udp, &source->socket, udp->outbox.headers, filled);
 	if (result < 0)
 		return handle_refusal(udp, messages, -result);
 	count_run(udp, messages, (uint32_t)result);
@@ -391,7 +403,11 @@ static uint32_t send_run(struct vb_udp *udp, const struct vb_udp_message *messag
 	return (uint32_t)result;
 }
 
-/* The same by the connected transmit socket. What it refuses is lost, because it was numbered. */
+/*
+ * The same through the connected transmit socket. A message that it refuses is dropped, and not
+ * sent by the other socket: its ICRC covers the IPv4 ID that it would have had. Only one without
+ * room is left to the caller.
+ */
 static uint32_t send_connected_tx(struct vb_udp *udp, const struct vb_udp_message *messages,
 				  uint32_t count)
 {
@@ -401,11 +417,11 @@ static uint32_t send_connected_tx(struct vb_udp *udp, const struct vb_udp_messag
 
 	if (!filled) {
 		udp->counters[VB_UDP_TX_DROP_NUMBER]++;
-		/* else the engine would go on with wrong numbers */
+		/* otherwise the engine would continue with wrong IPv4 IDs */
 		udp->has_connected_tx_changed = true;
 		return 1;
 	}
-	result = transmit_once(udp, &source->connected_tx.socket, udp->outbox.headers, filled);
+	result = try_transmit(udp, &source->connected_tx.socket, udp->outbox.headers, filled);
 	if (result >= 0) {
 		vb_udp_connected_tx_on_sent(udp, source, (uint32_t)result, filled);
 		count_run(udp, messages, (uint32_t)result);
@@ -415,7 +431,7 @@ static uint32_t send_connected_tx(struct vb_udp *udp, const struct vb_udp_messag
 		return (uint32_t)result;
 	}
 	vb_udp_connected_tx_on_refused(udp, source, -result);
-	if (is_no_room(-result)) {
+	if (is_retryable(-result)) {
 		udp->counters[VB_UDP_TX_STOPS]++;
 		return 0;
 	}
@@ -434,8 +450,8 @@ static bool is_destination_allowed(const struct vb_udp *udp, const struct vb_udp
 }
 
 /*
- * The number of messages, from the first on, with a permitted destination. Consecutive ones mostly
- * take the same path.
+ * The number of messages, from the first on, with a permitted destination. A destination equal to
+ * the one before is not checked again.
  */
 static uint32_t count_allowed(const struct vb_udp *udp, const struct vb_udp_message *messages,
 			      uint32_t count)

@@ -162,7 +162,7 @@ static void nothing_is_left_behind(const struct group *group)
 	for (uint32_t i = 0; i < MEMBERS; i++)
 		if (group->processes[i].pid && group->processes[i].number >= count)
 			count = group->processes[i].number + 1;
-	EXPECT_EQ(vb_udp_receivers_on(VB_ROCE_PORT), count);
+	EXPECT_EQ(vb_udp_count_receivers(VB_ROCE_PORT), count);
 }
 
 /*

@@ -298,8 +298,8 @@ TEST(a_lent_receiver_that_tells_the_class_later_does_so_for_the_socket_as_well)
 	send_one(wire->a, message);
 	got = receive_one(wire->b);
 	EXPECT_EQ(got.traffic_class, 0);
-	MUST(vb_udp_receiver_report_class(receiver));
-	vb_udp_report_class(wire->b);
+	MUST(vb_udp_receiver_enable_ip_fields(receiver));
+	vb_udp_enable_ip_fields(wire->b);
 	send_one(wire->a, message);
 	got = receive_one(wire->b);
 	expect_from(wire, &got, "10.9.0.1", "10.9.0.2");

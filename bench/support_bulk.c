@@ -81,7 +81,7 @@ static void post(struct bulk *bulk)
 	};
 
 	BENCH_CHECK(vb_qp_post_send(bulk->link.qp[A], &request) == VB_OK);
-	vb_qp_ring_send(bulk->link.qp[A]);
+	vb_qp_publish_and_ring(bulk->link.qp[A]);
 	bulk->posted++;
 }
 

@@ -151,7 +151,7 @@ static void post_next(struct crowd *crowd)
 	};
 
 	BENCH_CHECK(vb_qp_post_send(qp, &request) == VB_OK);
-	vb_qp_ring_send(qp);
+	vb_qp_publish_and_ring(qp);
 	if (++crowd->next == crowd->active)
 		crowd->next = 0;
 }

@@ -62,7 +62,7 @@ static void post_burst(struct stream *stream)
 {
 	for (uint32_t i = 0; i < BURST; i++)
 		post_one(stream, stream->posted++, i + 1 == BURST);
-	vb_qp_ring_send(stream->link.qp[A]);
+	vb_qp_publish_and_ring(stream->link.qp[A]);
 }
 
 static void poll_sends(struct stream *stream)

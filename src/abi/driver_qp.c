@@ -51,7 +51,7 @@ static void report_capacity(const struct vb_qp *qp, struct ibv_qp_cap *cap)
 {
 	struct vb_qp_init init;
 
-	vb_qp_capacity(qp, &init);
+	vb_qp_query_init(qp, &init);
 	*cap = (struct ibv_qp_cap){
 		.max_send_wr = init.send_depth,
 		.max_recv_wr = init.recv_depth,
@@ -129,9 +129,8 @@ int vb_abi_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 		return ENOMEM;
 	qp->verbs.context = context; /* event delivery reads it */
 	init = init_of(attr, qp);
-	if (init.type == VB_QP_UD)
-		vb_adapter_enable_ip_fields(
-			own->adapter); /* its receives begin with the IP header */
+	if (init.type == VB_QP_UD) /* its receives begin with the IP header */
+		vb_adapter_enable_ip_fields(own->adapter);
 	vb_adapter_enter(own->adapter);
 	err = vb_qp_create(pd_for(attr, own->opened->spare_pd), &init, &qp->qp);
 	vb_adapter_leave(own->adapter);
@@ -296,7 +295,7 @@ int vb_abi_qp_query(struct ibv_qp *qp, struct ibv_qp_attr *attr_out, int mask,
 	(void)mask; /* returning more than requested does no harm */
 	vb_adapter_enter(adapter);
 	vb_qp_query(own->qp, &attr);
-	vb_qp_capacity(own->qp, &capacity);
+	vb_qp_query_init(own->qp, &capacity);
 	vb_adapter_leave(adapter);
 	*attr_out = (struct ibv_qp_attr){
 		.qp_state = (enum ibv_qp_state)attr.state,
@@ -491,7 +490,7 @@ int vb_abi_qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 			break;
 		}
 	}
-	has_posted = vb_qp_publish_send(own->qp); /* the requests before a bad one */
+	has_posted = vb_qp_publish_sends(own->qp); /* the requests before a bad one */
 	vb_lock_give(&own->send_lock);
 	if (error)
 		*bad_wr = wr;
@@ -503,7 +502,7 @@ int vb_abi_qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 int vb_abi_qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct vb_abi_qp *own = vb_abi_qp_of(qp);
-	bool is_awaited;
+	bool has_waiting_peer;
 	int error = 0;
 
 	if (!vb_adapter_ensure_usable(vb_abi_context_of(qp->context)->adapter)) {
@@ -511,7 +510,7 @@ int vb_abi_qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_re
 		return EIO;
 	}
 	vb_lock_take(&own->recv_lock);
-	is_awaited = vb_qp_is_awaited(own->qp);
+	has_waiting_peer = vb_qp_has_waiting_peer(own->qp);
 	for (; wr; wr = wr->next) {
 		struct vb_recv_request request = {
 			.wr_id = wr->wr_id,
@@ -526,7 +525,7 @@ int vb_abi_qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_re
 		}
 	}
 	vb_lock_give(&own->recv_lock);
-	if (is_awaited)
+	if (has_waiting_peer)
 		vb_adapter_kick_now(vb_abi_context_of(qp->context)->adapter);
 	if (error)
 		*bad_wr = wr;
@@ -565,7 +564,7 @@ int vb_abi_mw_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bin
 	if (err) {
 		error = vb_abi_refuse_send("ibv_bind_mw", own, &request, err);
 	} else {
-		vb_qp_ring_send(own->qp);
+		vb_qp_publish_and_ring(own->qp);
 		mw->rkey = rkey;
 	}
 	vb_lock_give(&own->send_lock);

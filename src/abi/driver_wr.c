@@ -85,8 +85,8 @@ static int wr_complete(struct ibv_qp_ex *qp)
 	finish_request(own);
 	error = own->error;
 	if (error)
-		vb_qp_abort_send(own->qp);
-	has_posted = vb_qp_publish_send(own->qp);
+		vb_qp_discard_staged(own->qp);
+	has_posted = vb_qp_publish_sends(own->qp);
 	vb_lock_give(&own->send_lock);
 	if (has_posted)
 		vb_adapter_kick_qp(vb_abi_context_of(qp->qp_base.context)->adapter, own->qp);
@@ -100,7 +100,7 @@ static void wr_abort(struct ibv_qp_ex *qp)
 	if (own->is_refused)
 		return;
 	own->has_request = false;
-	vb_qp_abort_send(own->qp);
+	vb_qp_discard_staged(own->qp);
 	vb_lock_give(&own->send_lock);
 }
 

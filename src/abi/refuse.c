@@ -201,7 +201,7 @@ VB_COLD int vb_abi_refuse_send(const char *verb, const struct vb_abi_qp *qp,
 	uint32_t qpn = qp->verbs.qp_num;
 	struct vb_qp_init capacity;
 
-	vb_qp_capacity(qp->qp, &capacity);
+	vb_qp_query_init(qp->qp, &capacity);
 	switch (refusal) {
 	case VB_POST_OPCODE:
 		return vb_abi_refuse(EINVAL, "%s: QP 0x%06x: there is no operation %d", verb, qpn,
@@ -251,7 +251,7 @@ VB_COLD int vb_abi_refuse_recv(const struct vb_abi_qp *qp, const struct vb_recv_
 	uint32_t qpn = qp->verbs.qp_num;
 	struct vb_qp_init capacity;
 
-	vb_qp_capacity(qp->qp, &capacity);
+	vb_qp_query_init(qp->qp, &capacity);
 	if (refusal == VB_POST_NO_QUEUE)
 		return vb_abi_refuse(
 			EINVAL, "ibv_post_recv: QP 0x%06x: its receives come from an SRQ", qpn);

@@ -466,7 +466,7 @@ void vb_adapter_kick_qp(struct vb_adapter *adapter, struct vb_qp *qp)
 	bool can_wait = count_post(adapter);
 
 	if (can_wait || !vb_lock_try(&adapter->owner)) {
-		vb_qp_ring(qp);
+		vb_qp_ring_doorbell(qp);
 		kick(adapter, can_wait);
 		return;
 	}

@@ -183,7 +183,7 @@ static uint32_t add_others(struct vb_qp *qp, struct vb_span spans[VB_PEER_MEMORY
 			   struct vb_peer_memory_request requests[VB_PEER_MEMORY_WRITES_MAX])
 {
 	uint32_t index = qp->requester.send_index + 1;
-	uint32_t end = vb_queue_posted(&qp->sq);
+	uint32_t end = vb_queue_published(&qp->sq);
 	uint32_t left = qp->nic->direct_left - requests[0].part_length;
 	uint32_t count = 1;
 

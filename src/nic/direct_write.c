@@ -70,7 +70,7 @@ static void complete(struct vb_qp *qp, const struct vb_send_request *request, ui
 {
 	uint32_t index = qp->sq.staged++;
 
-	atomic_store_explicit(&qp->sq.posted, index + 1, memory_order_relaxed);
+	atomic_store_explicit(&qp->sq.published, index + 1, memory_order_relaxed);
 	qp->requester.send_index = qp->requester.done_index = index + 1;
 	vb_nic_count(qp->nic, VB_COUNTER_DIRECT_PARTS);
 	if (qp->signal_all || request->flags & VB_SEND_SIGNALED)

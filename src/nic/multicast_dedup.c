@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast datagrams that are expected a second time. A datagram is identified by the socket and
- * QP of its sender and by its PSN. The QP alone would not do: the next process may have the same
- * numbers. The datagrams of one sender go through the rows in order, so that the last 16,384 of one
- * sender, or of several together, are remembered. The rings of eight senders hold fewer. A process
- * that reads the wire so late that it still finds older datagrams there gets those twice.
+ * Remembers multicast datagrams that arrived over a shared-memory link, because the wire will bring
+ * them again. A datagram is identified by the socket and QP of its sender and by its PSN. The QPN
+ * alone is not enough: a later process may get the same QPN and begin with the same PSN. The
+ * datagrams of one sender go through the rows in order, so that the last 16,384 of one sender, or
+ * of several together, are remembered. This is enough, since even the full rings of eight senders
+ * hold fewer. If a process reads the wire so late that older datagrams are still queued there, it
+ * receives those twice.
  */
 #include "nic/multicast_dedup_priv.h"
 
@@ -14,13 +16,13 @@
 #define ROW_COUNT 1024u /* a power of two */
 #define ROW_LENGTH 16u
 
-struct copy {
+struct datagram_id {
 	struct vb_gid source;
 	uint64_t number; /* UDP port, QPN and PSN; 0: none */
 };
 
 struct row {
-	struct copy copies[ROW_LENGTH]; /* newest first */
+	struct datagram_id ids[ROW_LENGTH]; /* newest first */
 };
 
 struct vb_multicast_dedup {
@@ -37,9 +39,9 @@ void vb_multicast_dedup_destroy(struct vb_multicast_dedup *dedup)
 	vb_heap_free(dedup);
 }
 
-static struct copy copy_of(const struct vb_flow *flow, const struct vb_packet *packet)
+static struct datagram_id id_of(const struct vb_flow *flow, const struct vb_packet *packet)
 {
-	return (struct copy){
+	return (struct datagram_id){
 		.source = flow->source,
 		.number = (uint64_t)flow->source_port << 48 |
 			  (uint64_t)packet->deth.source.v << 24 | packet->bth.psn.v,
@@ -48,7 +50,8 @@ static struct copy copy_of(const struct vb_flow *flow, const struct vb_packet *p
 
 static struct row *row_of(struct vb_multicast_dedup *dedup, const struct vb_packet *packet)
 {
-	uint32_t sender = packet->deth.source.v * 0x9e3779b1u >> 22; /* most begin with PSN 0 */
+	/* Spreads the senders over the rows: most of them begin with PSN 0. */
+	uint32_t sender = packet->deth.source.v * 0x9e3779b1u >> 22;
 
 	return &dedup->rows[(packet->bth.psn.v + sender) % ROW_COUNT];
 }
@@ -58,21 +61,22 @@ void vb_multicast_dedup_expect(struct vb_multicast_dedup *dedup, const struct vb
 {
 	struct row *row = row_of(dedup, packet);
 
-	memmove(&row->copies[1], &row->copies[0], sizeof(row->copies) - sizeof(row->copies[0]));
-	row->copies[0] = copy_of(flow, packet);
+	memmove(&row->ids[1], &row->ids[0], sizeof(row->ids) - sizeof(row->ids[0]));
+	row->ids[0] = id_of(flow, packet);
 }
 
-VB_NOINLINE bool vb_multicast_dedup_take(struct vb_multicast_dedup *dedup,
-					 const struct vb_flow *flow, const struct vb_packet *packet)
+VB_NOINLINE bool vb_multicast_dedup_forget_if_expected(struct vb_multicast_dedup *dedup,
+						       const struct vb_flow *flow,
+						       const struct vb_packet *packet)
 {
 	struct row *row = row_of(dedup, packet);
-	struct copy wanted = copy_of(flow, packet);
+	struct datagram_id wanted = id_of(flow, packet);
 
 	for (uint32_t i = 0; i < ROW_LENGTH; i++) {
-		struct copy *copy = &row->copies[i];
+		struct datagram_id *id = &row->ids[i];
 
-		if (copy->number == wanted.number && vb_gid_equal(&copy->source, &wanted.source)) {
-			*copy = (struct copy){ 0 };
+		if (id->number == wanted.number && vb_gid_equal(&id->source, &wanted.source)) {
+			*id = (struct datagram_id){ 0 };
 			return true;
 		}
 	}

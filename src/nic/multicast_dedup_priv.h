@@ -20,8 +20,12 @@ void vb_multicast_dedup_destroy(struct vb_multicast_dedup *dedup);
 /* A datagram arrived over a shared-memory link. */
 void vb_multicast_dedup_expect(struct vb_multicast_dedup *dedup, const struct vb_flow *flow,
 			       const struct vb_packet *packet);
-/* A datagram arrived over the wire: true, once, if it had already arrived over a link. */
-bool vb_multicast_dedup_take(struct vb_multicast_dedup *dedup, const struct vb_flow *flow,
-			     const struct vb_packet *packet);
+/*
+ * A datagram arrived over the wire. True if it had already arrived over a link; it is then
+ * forgotten.
+ */
+bool vb_multicast_dedup_forget_if_expected(struct vb_multicast_dedup *dedup,
+					   const struct vb_flow *flow,
+					   const struct vb_packet *packet);
 
 #endif

@@ -288,7 +288,8 @@ static void take_doorbells(struct vb_nic *nic)
 
 		ordered = qp->next_rung;
 		/*
-		 * Pairs with the exchange in vb_qp_ring(): anything posted after this rings again.
+		 * Pairs with the exchange in vb_qp_ring_doorbell(): anything posted after this
+		 * rings again.
 		 */
 		atomic_exchange_explicit(&qp->is_rung, 0, memory_order_seq_cst);
 		vb_qp_on_doorbell(qp);
@@ -382,7 +383,7 @@ bool vb_nic_has_work(const struct vb_nic *nic)
 static bool owes_only_ack(const struct vb_qp *qp)
 {
 	return vb_qp_is_reliable(qp) && vb_rc_owes_only_ack(&qp->responder) &&
-	       qp->requester.send_index == vb_queue_posted(&qp->sq);
+	       qp->requester.send_index == vb_queue_published(&qp->sq);
 }
 
 bool vb_nic_owes_only_acks(const struct vb_nic *nic)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Creating and ending QPs, finding them by number, and what triggers them: doorbell, timer, a turn
+ * Creates, destroys and finds QPs, and passes on what makes them act: a doorbell, a timer, a turn
  * to send.
  */
 #include "nic/qp_priv.h"
@@ -14,6 +14,10 @@
 
 #define SLOT_ALIGN 64u
 
+_Static_assert(sizeof(struct vb_wqe) % SLOT_ALIGN &&
+		       sizeof(struct vb_wqe) % SLOT_ALIGN <= SLOT_ALIGN - 8,
+	       "an inline atomic write fits into a slot without SGEs");
+
 struct vb_qp *vb_qp_find(const struct vb_nic *nic, vb_qpn number)
 {
 	struct vb_qp *qp = nic->qps[number.v & (nic->config.qp_row_count - 1)];
@@ -22,8 +26,8 @@ struct vb_qp *vb_qp_find(const struct vb_nic *nic, vb_qpn number)
 }
 
 /*
- * Claims the next QPN of the range that has a free row. Because it counts up, a number comes back
- * only after all others.
+ * Claims the next QPN of the range that has a free row. Because it counts up, a number is used
+ * again only after all others.
  */
 static bool claim_number(struct vb_nic *nic, struct vb_qp *qp, vb_qpn wanted)
 {
@@ -173,8 +177,11 @@ static enum vb_service service_of(enum vb_qp_type type)
 	return VB_SERVICE_RC;
 }
 
-static void count_users(struct vb_qp *qp, uint32_t change)
+/* Adds 1 or -1 to the use counts of everything that the QP refers to. */
+static void add_to_use_counts(struct vb_qp *qp, int32_t step)
 {
+	uint32_t change = (uint32_t)step; /* the sums wrap */
+
 	qp->pd->child_count += change;
 	if (qp->send_cq)
 		qp->send_cq->user_count += change;
@@ -227,8 +234,8 @@ vb_err vb_qp_create(struct vb_pd *pd, const struct vb_qp_init *init, struct vb_q
 	vb_list_init(&qp->waiting);
 	vb_timer_init(&qp->timer, VB_TIMER_QP);
 	vb_event_source_init(&qp->source, VB_SOURCE_QP, init->owner_context);
-	count_users(qp, 1);
-	vb_qp_publish(qp);
+	add_to_use_counts(qp, 1);
+	vb_qp_publish_row(qp);
 	*qp_out = qp;
 	return VB_OK;
 remove_timer:
@@ -241,10 +248,10 @@ free_qp:
 }
 
 /*
- * Takes a rung QP off the doorbell stack. Posting to a QP that is being destroyed is an error of
- * the program.
+ * Takes a rung QP off the doorbell stack. A program that posts to a QP while it destroys it is
+ * wrong.
  */
-static void leave_doorbell(struct vb_qp *qp)
+static void remove_from_doorbell(struct vb_qp *qp)
 {
 	struct vb_nic *nic = qp->nic;
 	struct vb_qp *stack;
@@ -257,7 +264,7 @@ static void leave_doorbell(struct vb_qp *qp)
 
 		atomic_exchange_explicit(&stack->is_rung, 0, memory_order_seq_cst);
 		if (stack != qp)
-			vb_qp_ring(stack);
+			vb_qp_ring_doorbell(stack);
 		stack = next;
 	}
 }
@@ -269,23 +276,23 @@ vb_err vb_qp_destroy(struct vb_qp *qp)
 	if (qp->group_count)
 		return VB_EBUSY;
 	vb_qp_reset(qp);
-	vb_mw_unbind_all(qp); /* they do not hold it: o10-2.2.5 */
-	leave_doorbell(qp);
+	vb_mw_unbind_all(qp); /* bound windows do not keep a QP alive: o10-2.2.5 */
+	remove_from_doorbell(qp);
 	vb_list_remove(&qp->active);
 	vb_timer_remove(&nic->timers, &qp->timer);
 	nic->timer_count--;
 	vb_event_source_fini(&qp->source);
-	count_users(qp, UINT32_MAX); /* one less */
+	add_to_use_counts(qp, -1);
 	nic->qps[qp->number.v & (nic->config.qp_row_count - 1)] = NULL;
 	qp->number.v = 0;
-	vb_qp_publish(qp);
+	vb_qp_publish_row(qp);
 	fini_queues(qp);
 	vb_heap_free(qp->responder.resources);
 	vb_heap_free(qp);
 	return VB_OK;
 }
 
-/* Discards everything that was posted, received or under way. */
+/* Discards everything that was posted, completed or under way. */
 void vb_qp_reset(struct vb_qp *qp)
 {
 	struct vb_sge *copy = qp->responder.receive.copy;
@@ -318,10 +325,10 @@ void vb_qp_set_state(struct vb_qp *qp, enum vb_qp_state state)
 	 * does not ring.
 	 */
 	atomic_store_explicit(&qp->state, (uint8_t)state, memory_order_seq_cst);
-	vb_qp_publish(qp);
+	vb_qp_publish_row(qp);
 }
 
-void vb_qp_publish(struct vb_qp *qp)
+void vb_qp_publish_row(struct vb_qp *qp)
 {
 	struct vb_qp_row *row = qp->row;
 	const struct vb_nic *nic = qp->nic;
@@ -336,7 +343,10 @@ void vb_qp_publish(struct vb_qp *qp)
 	row->peer = qp->flow.destination;
 	row->local = qp->flow.source;
 	row->accepts = state >= VB_STATE_RTR && state != VB_STATE_ERR && qp->number.v;
-	/* The first packet to a QP in RTR raises an event. */
+	/*
+	 * The first packet to a QP in RTR raises an event, so the engine must see it: a peer may
+	 * not execute it directly.
+	 */
 	row->is_direct = row->accepts && (state != VB_STATE_RTR || qp->responder.is_established);
 	row->is_on_wire = state >= VB_STATE_RTR && !qp->shm_link && qp->number.v;
 	row->service = qp->service;
@@ -350,7 +360,7 @@ VB_COLD void vb_qp_on_established(struct vb_qp *qp)
 	if (vb_qp_state_now(qp) == VB_STATE_RTR)
 		vb_event_raise(qp->nic, &qp->source, VB_EVENT_COMM_EST);
 	qp->responder.is_established = true;
-	vb_qp_publish(qp); /* from now on a local peer may execute requests itself */
+	vb_qp_publish_row(qp); /* from now on a local peer may execute requests itself */
 }
 
 void vb_qp_schedule(struct vb_qp *qp)
@@ -371,11 +381,11 @@ void vb_qp_on_doorbell(struct vb_qp *qp)
 		break;
 	case VB_STATE_RTS:
 	case VB_STATE_SQD:
-		vb_rc_on_receives(qp);
+		vb_rc_on_receives_posted(qp);
 		vb_qp_schedule(qp);
 		break;
 	case VB_STATE_RTR:
-		vb_rc_on_receives(qp);
+		vb_rc_on_receives_posted(qp);
 		break;
 	case VB_STATE_RESET:
 	case VB_STATE_INIT:
@@ -391,12 +401,12 @@ void vb_qp_on_timer(struct vb_qp *qp)
 
 /*
  * Responses and requests alternate: a peer that reads without end must not keep us from sending. An
- * ACK lets the requests of this turn go first: it is shorter, so it can be the last segment of
+ * ACK waits for the requests of this turn: since it is shorter, it can only be the last segment of
  * their batch.
  */
-static bool emit_reliable(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn)
+static bool emit_reliable(struct vb_qp *qp, struct vb_slot *slot, bool is_last_of_turn)
 {
-	bool can_wait = !ends_turn && vb_rc_owes_only_ack(&qp->responder);
+	bool can_wait = !is_last_of_turn && vb_rc_owes_only_ack(&qp->responder);
 	bool has_request = vb_rc_has_request(qp);
 
 	if (has_request && (qp->has_replied || can_wait) && vb_rc_emit_request(qp, slot)) {
@@ -411,13 +421,13 @@ static bool emit_reliable(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn
 	return qp->has_replied || (has_request && vb_rc_emit_request(qp, slot));
 }
 
-bool vb_qp_emit(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn)
+bool vb_qp_emit(struct vb_qp *qp, struct vb_slot *slot, bool is_last_of_turn)
 {
 	switch ((enum vb_qp_type)qp->type) {
 	case VB_QP_RC:
 	case VB_QP_XRC_SEND:
 	case VB_QP_XRC_RECV:
-		return emit_reliable(qp, slot, ends_turn);
+		return emit_reliable(qp, slot, is_last_of_turn);
 	case VB_QP_UC:
 		return vb_uc_emit(qp, slot);
 	case VB_QP_UD:
@@ -426,10 +436,10 @@ bool vb_qp_emit(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn)
 	return false;
 }
 
-struct vb_qp *vb_nic_next_qp(const struct vb_nic *nic, uint32_t *place)
+struct vb_qp *vb_nic_next_qp(const struct vb_nic *nic, uint32_t *next_index)
 {
-	while (*place < nic->config.qp_row_count) {
-		struct vb_qp *qp = nic->qps[(*place)++];
+	while (*next_index < nic->config.qp_row_count) {
+		struct vb_qp *qp = nic->qps[(*next_index)++];
 
 		if (qp)
 			return qp;
@@ -452,7 +462,7 @@ enum vb_qp_state vb_qp_state(const struct vb_qp *qp)
 	return vb_qp_state_now(qp);
 }
 
-void vb_qp_capacity(const struct vb_qp *qp, struct vb_qp_init *init)
+void vb_qp_query_init(const struct vb_qp *qp, struct vb_qp_init *init)
 {
 	init->send_depth = qp->sq.depth;
 	init->recv_depth = qp->rq.depth;

@@ -151,14 +151,14 @@ struct vb_qp_refusal {
 struct vb_qp_refusal vb_qp_check_modify(const struct vb_qp *qp, const struct vb_qp_attr *attr,
 					uint32_t mask);
 
-/* Iterates over the QPs of an adapter: *place is 0 at first. NULL at the end. */
-struct vb_qp *vb_nic_next_qp(const struct vb_nic *nic, uint32_t *place);
+/* Iterates over the QPs of an adapter: *next_index is 0 at first. NULL at the end. */
+struct vb_qp *vb_nic_next_qp(const struct vb_nic *nic, uint32_t *next_index);
 
 vb_qpn vb_qp_number(const struct vb_qp *qp);
 enum vb_qp_type vb_qp_type(const struct vb_qp *qp);
 enum vb_qp_state vb_qp_state(const struct vb_qp *qp);
-/* Fills in depths, SGE counts, inline_max and signal_all. */
-void vb_qp_capacity(const struct vb_qp *qp, struct vb_qp_init *init);
+/* Fills in only depths, SGE counts, inline_max and signal_all. */
+void vb_qp_query_init(const struct vb_qp *qp, struct vb_qp_init *init);
 
 /*
  * UD only. A QP may be in several groups. VB_EINVAL if the GID is not a multicast one or not

@@ -10,7 +10,7 @@
 void vb_qp_flush_send(struct vb_qp *qp)
 {
 	struct vb_requester *requester = &qp->requester;
-	uint32_t end = vb_queue_posted(&qp->sq);
+	uint32_t end = vb_queue_published(&qp->sq);
 
 	if (!vb_qp_is_reliable(qp))
 		vb_unreliable_complete_sent(qp); /* their packets are sent */

@@ -110,7 +110,8 @@ struct vb_responder {
 	uint8_t message; /* enum vb_message under way */
 	uint8_t reply; /* enum vb_reply */
 	uint8_t refusal; /* enum vb_verdict; from then on nothing is accepted */
-	bool nak_sent; /* NAK sent for `expected`; no second one until that packet arrives */
+	/* a NAK for `expected` is due or sent; no second one until that packet arrives */
+	bool has_noted_nak;
 	bool has_dropped; /* packets after the gap, up to dropped_end, arrived and were dropped */
 	bool is_established; /* COMM_EST was raised, or is not due */
 	bool is_broken; /* UC: the rest of this message is dropped */
@@ -118,7 +119,7 @@ struct vb_responder {
 	uint8_t resource_count;
 	uint8_t resource_next; /* where the next request is kept */
 	uint8_t resources_pending;
-	vb_psn plain_psn; /* the PSN that an ACK names: the newest without a response of its own */
+	vb_psn ack_psn; /* the PSN that an ACK names: the newest without a response of its own */
 	vb_psn dropped_end;
 	vb_psn refusal_psn;
 	uint32_t received; /* bytes of the message so far */
@@ -250,16 +251,19 @@ static inline bool vb_wqe_is_local(const struct vb_wqe *wqe)
 /* Whether a part of the request at send_index is done or in flight. */
 static inline bool vb_qp_has_begun(const struct vb_qp *qp, const struct vb_wqe *wqe)
 {
-	return wqe->progress != VB_WQE_POSTED || qp->requester.direct_offset;
+	return wqe->progress != VB_WQE_NOT_STARTED || qp->requester.direct_offset;
 }
 
 /* qp.c */
 struct vb_qp *vb_qp_find(const struct vb_nic *nic, vb_qpn number);
 void vb_qp_schedule(struct vb_qp *qp); /* the QP may have something to send */
 void vb_qp_on_timer(struct vb_qp *qp);
-/* Builds one packet, if there is one to send. With ends_turn it is the QP's last one for now. */
-bool vb_qp_emit(struct vb_qp *qp, struct vb_slot *slot, bool ends_turn);
-void vb_qp_publish(struct vb_qp *qp); /* brings the row up to date with the QP */
+/*
+ * Builds one packet, if there is one to send. `is_last_of_turn`: the QP may send no other in this
+ * turn.
+ */
+bool vb_qp_emit(struct vb_qp *qp, struct vb_slot *slot, bool is_last_of_turn);
+void vb_qp_publish_row(struct vb_qp *qp); /* brings the row up to date with the QP */
 void vb_qp_on_established(struct vb_qp *qp); /* its first request has arrived */
 void vb_qp_set_state(struct vb_qp *qp, enum vb_qp_state state);
 void vb_qp_reset(struct vb_qp *qp); /* as new, without completions */

@@ -268,7 +268,7 @@ static void apply(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask
 	if (mask & RQ_PSN) {
 		own->rq_psn.v = attr->rq_psn.v & VB_PSN_MASK;
 		qp->responder.expected = own->rq_psn;
-		qp->responder.plain_psn = vb_psn_add(own->rq_psn, VB_PSN_MASK);
+		qp->responder.ack_psn = vb_psn_add(own->rq_psn, VB_PSN_MASK);
 	}
 	if (mask & SQ_PSN) {
 		own->sq_psn.v = attr->sq_psn.v & VB_PSN_MASK;
@@ -301,7 +301,7 @@ static void enter(struct vb_qp *qp, enum vb_qp_state to)
 		qp->attr = (struct vb_qp_attr){ 0 };
 		qp->flow = (struct vb_flow){ 0 };
 		qp->peer.v = 0;
-		vb_qp_publish(qp);
+		vb_qp_publish_row(qp);
 		break;
 	case VB_STATE_ERR:
 		vb_qp_enter_error(qp);

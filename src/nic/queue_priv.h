@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The rings as the engine sees them. Indices count up without end and wrap at 2^32; a slot is index
- * & mask. `posted` is written by the program's side (release) and read by the engine (acquire).
- * `freed` is written by the thread that polls the completion (release) and read by the thread that
- * posts (acquire).
+ * The layout of work queues, CQs and SRQs, for the engine and for the program's threads. Indices
+ * count up without end and wrap at 2^32; a slot is index & mask. `published` is written by the
+ * posting thread (release) and read by the engine (acquire). `freed` is written by the thread that
+ * polls the completion, or in an SRQ by the engine when it takes the receive (release), and read by
+ * the posting thread (acquire).
  */
 #ifndef VB_NIC_QUEUE_PRIV_H
 #define VB_NIC_QUEUE_PRIV_H
@@ -16,7 +17,7 @@
 
 /* How far a send request has progressed. */
 enum vb_wqe_progress {
-	VB_WQE_POSTED = 0,
+	VB_WQE_NOT_STARTED = 0, /* staged or published */
 	VB_WQE_STARTED, /* has its PSNs; packets may be out */
 	VB_WQE_EXECUTED, /* a local operation that is done */
 };
@@ -51,7 +52,7 @@ struct vb_wqe {
 	};
 	uint32_t imm;
 	uint32_t length;
-	uint32_t ssn; /* its place in the message sequence, for credits */
+	uint32_t ssn; /* send sequence number, which credits limit */
 	uint32_t packet_count; /* PSNs that it takes; 0 for a local operation */
 	vb_psn first_psn;
 	uint32_t first_byte; /* position of its payload in all that the QP ever sent, modulo 2^32 */
@@ -74,10 +75,11 @@ struct vb_queue {
 	uint32_t stride;
 	uint32_t depth;
 	uint32_t sge_max;
-	_Atomic uint32_t posted;
+	_Atomic uint32_t published;
 	_Atomic uint32_t freed;
-	uint32_t staged; /* the poster's: written, not published to the engine yet */
-	uint32_t taken; /* the engine's: used in receive queues */
+	uint32_t staged; /* the posting thread's: end of what is written, published or not */
+	/* the engine's: end of the receives that it has taken; only receive queues and SRQs */
+	uint32_t taken;
 };
 
 VB_MUST_USE vb_err vb_queue_init(struct vb_queue *queue, uint32_t depth, uint32_t sge_max,
@@ -110,12 +112,12 @@ static inline struct vb_sge *vb_rwqe_sges(const struct vb_rwqe *rwqe)
 	return (struct vb_sge *)(uintptr_t)(rwqe + 1);
 }
 
-static inline uint32_t vb_queue_posted(const struct vb_queue *queue)
+static inline uint32_t vb_queue_published(const struct vb_queue *queue)
 {
-	return atomic_load_explicit(&queue->posted, memory_order_acquire);
+	return atomic_load_explicit(&queue->published, memory_order_acquire);
 }
 
-/* For the posting thread. */
+/* To be called only by the posting thread. */
 static inline bool vb_queue_is_full(const struct vb_queue *queue)
 {
 	return queue->staged - atomic_load_explicit(&queue->freed, memory_order_acquire) >=
@@ -130,13 +132,13 @@ struct vb_cq {
 	uint32_t user_count;
 	_Atomic uint32_t produced; /* the engine's; release */
 	_Atomic uint32_t consumed; /* the poller's; release */
-	_Atomic uint32_t armed; /* 0, VB_ARMED_NEXT or VB_ARMED_SOLICITED */
+	_Atomic uint32_t armed; /* enum vb_armed */
 	bool has_overrun;
-	bool is_never_armed; /* the CQ is never armed */
+	bool is_never_armed; /* vb_cq_stop_events(): no thread waits for its events */
 	struct vb_list_node overrun; /* in nic->overruns until its QPs are in error */
 	uint16_t moderation_count;
 	uint16_t moderation_period_us;
-	uint32_t moderated; /* completions since the event became due but was held back */
+	uint32_t moderated; /* completions since the event was first held back */
 	struct vb_timer timer;
 	struct vb_event_source source;
 };
@@ -148,7 +150,7 @@ void vb_cq_raise_if_armed(struct vb_cq *cq, bool solicited);
 
 /*
  * Returns the place for a completion of this QP, to be filled in and published; NULL: the CQ
- * overran.
+ * overran, which is reported.
  */
 static inline struct vb_completion *vb_cq_claim(struct vb_cq *cq, const struct vb_qp *qp)
 {
@@ -164,7 +166,7 @@ static inline struct vb_completion *vb_cq_claim(struct vb_cq *cq, const struct v
 
 /*
  * Publishes the completion. `solicited` decides whether a CQ armed for solicited completions raises
- * its event; a failure counts as solicited.
+ * its event; callers pass true for a failure.
  */
 static inline void vb_cq_publish(struct vb_cq *cq, bool solicited)
 {
@@ -177,8 +179,8 @@ static inline void vb_cq_publish(struct vb_cq *cq, bool solicited)
 
 void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp);
 /*
- * The SRQ that led to this CQ goes away. Completions of this XRC domain's QPs stay, but no longer
- * refer to the QPs.
+ * To be called when an XRC SRQ of this CQ is destroyed. Completions of this XRC domain's QPs stay,
+ * but no longer refer to the QPs.
  */
 void vb_cq_forget_xrcd(struct vb_cq *cq, const struct vb_xrcd *xrcd);
 void vb_cq_on_timer(struct vb_cq *cq);
@@ -190,12 +192,12 @@ struct vb_srq {
 	struct vb_cq *cq;
 	struct vb_queue queue;
 	uint32_t number;
-	uint32_t limit;
+	uint32_t limit; /* fewer receives than this raise SRQ_LIMIT_REACHED; 0: not armed */
 	uint32_t user_count;
 	struct vb_event_source source;
 };
 
-void vb_srq_publish(const struct vb_srq *srq); /* brings its row up to date */
+void vb_srq_publish_row(const struct vb_srq *srq); /* brings its row up to date */
 
 /* The SRQ with that number in this XRC domain, or NULL. */
 struct vb_srq *vb_srq_find(const struct vb_nic *nic, const struct vb_xrcd *xrcd, uint32_t number);
@@ -204,7 +206,8 @@ struct vb_srq *vb_srq_find(const struct vb_nic *nic, const struct vb_xrcd *xrcd,
 void vb_srq_purge_xrc(const struct vb_qp *qp);
 
 /*
- * The next receive of the SRQ, or NULL. vb_srq_consume() then takes it and raises the limit event.
+ * The next receive of the SRQ, or NULL. vb_srq_consume() then takes it, and raises the limit event
+ * if that is due.
  */
 struct vb_rwqe *vb_srq_peek(struct vb_srq *srq);
 void vb_srq_consume(struct vb_srq *srq);

@@ -14,7 +14,7 @@
  */
 static inline bool vb_rc_has_request(const struct vb_qp *qp)
 {
-	return qp->requester.send_index != vb_queue_posted(&qp->sq) ||
+	return qp->requester.send_index != vb_queue_published(&qp->sq) ||
 	       vb_list_is_linked(&qp->waiting);
 }
 
@@ -70,13 +70,13 @@ void vb_rc_fail(struct vb_qp *qp, enum vb_status status);
 void vb_rc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 		      const struct vb_packet *packet);
 /*
- * Takes a SEND that is the next message and goes into the one buffer of the next receive. False:
- * nothing was done.
+ * Executes a SEND of one packet, if it is the next message and goes into the one buffer of the next
+ * receive. False: nothing was done.
  */
-bool vb_rc_take_expected_send(struct vb_qp *qp, const struct vb_frame *frame,
-			      const struct vb_bth *bth);
+bool vb_rc_try_expected_send(struct vb_qp *qp, const struct vb_frame *frame,
+			     const struct vb_bth *bth);
 /* Receives were posted: notifies the peer if the last ACK announced none. */
-void vb_rc_on_receives(struct vb_qp *qp);
+void vb_rc_on_receives_posted(struct vb_qp *qp);
 void vb_rc_refuse(struct vb_qp *qp, enum vb_verdict verdict, vb_psn psn);
 
 /* rc_reply.c */

@@ -27,7 +27,7 @@ static void fill_header(const struct vb_qp *qp, enum vb_packet_op op, vb_psn psn
  */
 static uint32_t count_receives(const struct vb_qp *qp)
 {
-	return vb_queue_posted(&qp->rq) - qp->rq.taken + qp->responder.receive.is_used;
+	return vb_queue_published(&qp->rq) - qp->rq.taken + qp->responder.receive.is_used;
 }
 
 /*
@@ -172,7 +172,7 @@ static void build_acknowledge(struct vb_qp *qp, uint8_t syndrome, vb_psn psn, st
 void vb_rc_emit_ack(struct vb_qp *qp, struct vb_slot *slot)
 {
 	qp->responder.reply = VB_REPLY_NONE;
-	build_acknowledge(qp, announce_credits(qp), qp->responder.plain_psn, slot);
+	build_acknowledge(qp, announce_credits(qp), qp->responder.ack_psn, slot);
 }
 
 void vb_rc_piggyback_ack(struct vb_qp *qp, struct vb_slot *slot)
@@ -181,7 +181,7 @@ void vb_rc_piggyback_ack(struct vb_qp *qp, struct vb_slot *slot)
 
 	slot->piggyback_ack = (struct vb_piggyback_ack){
 		.is_there = true,
-		.psn = responder->plain_psn,
+		.psn = responder->ack_psn,
 		.aeth = { announce_credits(qp), responder->msn },
 	};
 	responder->reply = VB_REPLY_NONE;
@@ -209,7 +209,7 @@ static struct vb_resource *next_response(struct vb_responder *responder)
 	struct vb_resource *resource = vb_rc_next_pending(responder);
 
 	if (resource && responder->reply == VB_REPLY_ACK &&
-	    vb_psn_diff(responder->plain_psn, resource->next_psn) < 0)
+	    vb_psn_diff(responder->ack_psn, resource->next_psn) < 0)
 		return NULL;
 	return resource;
 }

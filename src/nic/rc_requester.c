@@ -52,7 +52,7 @@ static bool needs_receive(const struct vb_wqe *wqe)
 /* Whether the message lies beyond the peer's credits. */
 static bool is_beyond_credits(const struct vb_requester *requester, const struct vb_wqe *wqe)
 {
-	uint32_t ssn = wqe->progress == VB_WQE_POSTED ? requester->next_ssn : wqe->ssn;
+	uint32_t ssn = wqe->progress == VB_WQE_NOT_STARTED ? requester->next_ssn : wqe->ssn;
 
 	return requester->has_credits && needs_receive(wqe) &&
 	       (int32_t)((ssn - requester->credit_limit) << 8) > 0;
@@ -60,7 +60,8 @@ static bool is_beyond_credits(const struct vb_requester *requester, const struct
 
 static bool is_at_start(const struct vb_requester *requester, const struct vb_wqe *wqe)
 {
-	return wqe->progress == VB_WQE_POSTED || vb_psn_equal(requester->next_psn, wqe->first_psn);
+	return wqe->progress == VB_WQE_NOT_STARTED ||
+	       vb_psn_equal(requester->next_psn, wqe->first_psn);
 }
 
 static bool is_all_acknowledged(const struct vb_requester *requester)
@@ -169,10 +170,10 @@ static enum hold why_held(const struct vb_qp *qp)
 		return HELD_BY_RNR;
 	if (requester->has_failed)
 		return HELD_BY_FAILURE;
-	if (requester->send_index == vb_queue_posted(&qp->sq))
+	if (requester->send_index == vb_queue_published(&qp->sq))
 		return HELD_EMPTY;
 	wqe = vb_queue_wqe(&qp->sq, requester->send_index);
-	if (wqe->progress == VB_WQE_POSTED) {
+	if (wqe->progress == VB_WQE_NOT_STARTED) {
 		enum hold hold = why_new_is_held(qp, wqe);
 
 		if (hold != NOT_HELD)
@@ -219,7 +220,7 @@ static void execute_local(struct vb_qp *qp, struct vb_wqe *wqe)
 	struct vb_requester *requester = &qp->requester;
 	enum vb_status status;
 
-	if (wqe->progress == VB_WQE_POSTED) {
+	if (wqe->progress == VB_WQE_NOT_STARTED) {
 		status = vb_request_execute_local(qp, wqe);
 		if (status != VB_STATUS_SUCCESS) {
 			fail_current(qp, status);
@@ -347,13 +348,13 @@ static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *sl
 /* Nothing is in flight, nothing was held back, and something is posted. */
 static bool is_plain(const struct vb_qp *qp)
 {
-	return vb_rc_is_idle(qp) && qp->requester.send_index != vb_queue_posted(&qp->sq);
+	return vb_rc_is_idle(qp) && qp->requester.send_index != vb_queue_published(&qp->sq);
 }
 
 /* Whether a SEND takes one packet that needs nothing but its memory to be built. */
 static bool is_short_send(const struct vb_qp *qp, const struct vb_wqe *wqe)
 {
-	return wqe->progress == VB_WQE_POSTED && wqe->length <= VB_COPY_MAX &&
+	return wqe->progress == VB_WQE_NOT_STARTED && wqe->length <= VB_COPY_MAX &&
 	       wqe->length <= qp->attr.path_mtu && !is_beyond_credits(&qp->requester, wqe) &&
 	       !vb_flight_is_full(qp);
 }
@@ -401,7 +402,7 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 			execute_local(qp, wqe);
 			continue;
 		}
-		if (wqe->progress == VB_WQE_POSTED && qp->peer_memory && !needs_receive(wqe)) {
+		if (wqe->progress == VB_WQE_NOT_STARTED && qp->peer_memory && !needs_receive(wqe)) {
 			enum vb_direct direct = vb_qp_execute_directly(qp, wqe);
 
 			if (direct == VB_DIRECT_DONE)
@@ -411,7 +412,7 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 				return false;
 			}
 		}
-		if (wqe->progress == VB_WQE_POSTED)
+		if (wqe->progress == VB_WQE_NOT_STARTED)
 			vb_request_start(qp, wqe);
 		if (emit_packet(qp, wqe, slot))
 			return true;
@@ -430,12 +431,12 @@ bool vb_rc_execute_now(struct vb_qp *qp)
 	while (is_plain(qp)) {
 		const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, qp->requester.send_index);
 
-		if (wqe->progress != VB_WQE_POSTED || needs_receive(wqe) || vb_wqe_is_local(wqe) ||
-		    wqe->length > VB_DIRECT_SHORT_MAX ||
+		if (wqe->progress != VB_WQE_NOT_STARTED || needs_receive(wqe) ||
+		    vb_wqe_is_local(wqe) || wqe->length > VB_DIRECT_SHORT_MAX ||
 		    vb_qp_execute_directly(qp, wqe) != VB_DIRECT_DONE)
 			return false;
 	}
-	return qp->requester.send_index == vb_queue_posted(&qp->sq);
+	return qp->requester.send_index == vb_queue_published(&qp->sq);
 }
 
 void vb_rc_on_acknowledged(struct vb_qp *qp)
@@ -446,7 +447,7 @@ void vb_rc_on_acknowledged(struct vb_qp *qp)
 void vb_rc_seek(struct vb_qp *qp, vb_psn psn)
 {
 	struct vb_requester *requester = &qp->requester;
-	uint32_t end = vb_queue_posted(&qp->sq);
+	uint32_t end = vb_queue_published(&qp->sq);
 	uint32_t index;
 
 	requester->next_psn = psn;
@@ -460,7 +461,7 @@ void vb_rc_seek(struct vb_qp *qp, vb_psn psn)
 		const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, index);
 		uint32_t packet;
 
-		if (wqe->progress == VB_WQE_POSTED)
+		if (wqe->progress == VB_WQE_NOT_STARTED)
 			break;
 		if (wqe->progress == VB_WQE_EXECUTED)
 			continue;
@@ -490,7 +491,7 @@ bool vb_rc_is_drained(const struct vb_qp *qp)
 
 	if (requester->done_index != requester->send_index)
 		return false;
-	return requester->send_index == vb_queue_posted(&qp->sq) ||
+	return requester->send_index == vb_queue_published(&qp->sq) ||
 	       !vb_qp_has_begun(qp, vb_queue_wqe(&qp->sq, requester->send_index));
 }
 

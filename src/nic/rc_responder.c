@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RC, executing requests. A packet is a duplicate, out of sequence, or the expected one. The
- * expected one passes a sequence of checks and is then executed or refused. The reply to the peer
- * is only noted here; rc_reply.c sends it.
+ * The responder of RC: executes requests. A packet is a duplicate, comes after a gap, or is the
+ * expected one. The expected one passes a sequence of checks and is then executed or refused. The
+ * reply to the peer is only noted here; rc_reply.c sends it.
  */
 #include "nic/payload_priv.h"
 #include "nic/rc_priv.h"
 #include "nic/unreliable_priv.h"
 
-#define PLAIN_PSN_AGE_MAX (1u << 22)
+/* PSNs wrap at 2^24: the peer could take an ACK for a much older PSN for one of a new PSN. */
+#define ACK_PSN_AGE_MAX (1u << 22)
 
 /*
  * The PSNs that a request takes: one, except for a READ, which takes one for each packet of its
@@ -35,7 +36,8 @@ VB_COLD void vb_rc_refuse(struct vb_qp *qp, enum vb_verdict verdict, vb_psn psn)
 	vb_qp_schedule(qp);
 }
 
-static struct vb_resource *keep_request(struct vb_qp *qp, const struct vb_packet *packet)
+/* Counts the request as a message, and keeps it for its response. */
+static struct vb_resource *accept_request(struct vb_qp *qp, const struct vb_packet *packet)
 {
 	struct vb_responder *responder = &qp->responder;
 	struct vb_resource *resource = vb_rc_claim_resource(responder);
@@ -78,7 +80,7 @@ static enum vb_verdict execute_read(struct vb_qp *qp, const struct vb_packet *pa
 		return VB_INVALID_REQUEST;
 	if (reth->length && vb_memory_resolve(qp->nic, &request, &memory) != VB_PASS)
 		return VB_ACCESS_REFUSED;
-	resource = keep_request(qp, packet);
+	resource = accept_request(qp, packet);
 	resource->rkey = reth->rkey;
 	resource->address = reth->address;
 	resource->length = reth->length;
@@ -110,13 +112,15 @@ static enum vb_verdict execute_atomic(struct vb_qp *qp, const struct vb_packet *
 		done = vb_dma_fetch_add(memory.address, atomic->swap_or_add, &old);
 	if (!done)
 		return VB_OPERATION_FAILED;
-	resource = keep_request(qp, packet);
+	resource = accept_request(qp, packet);
 	resource->result = old;
 	vb_nic_count(qp->nic, VB_COUNTER_RX_ATOMIC_REQUESTS);
 	return VB_PASS;
 }
 
-/* The target is aligned (IBA A19.4.2) and within a region that allows it (oA19-28). */
+/*
+ * The target must be aligned (IBA A19.4.2), and in a region that allows remote writes (oA19-28).
+ */
 static enum vb_verdict execute_atomic_write(struct vb_qp *qp, const struct vb_frame *frame,
 					    const struct vb_packet *packet)
 {
@@ -137,7 +141,7 @@ static enum vb_verdict execute_atomic_write(struct vb_qp *qp, const struct vb_fr
 	vb_payload_read(&payload, bytes, sizeof(bytes));
 	if (!vb_dma_atomic_store(memory.address, bytes))
 		return VB_OPERATION_FAILED;
-	keep_request(qp, packet);
+	accept_request(qp, packet);
 	vb_nic_count(qp->nic, VB_COUNTER_RX_ATOMIC_REQUESTS);
 	return VB_PASS;
 }
@@ -165,7 +169,10 @@ static bool has_response(const struct vb_packet *packet)
 	return packet->traits & (VB_IS_READ | VB_IS_ATOMIC | VB_IS_ATOMIC_WRITE);
 }
 
-/* Notes that an acknowledgement is due. A NAK that is already due includes it. */
+/*
+ * Notes that an acknowledgement is due. A NAK that is already due acknowledges everything before
+ * it.
+ */
 static void owe_ack(struct vb_qp *qp)
 {
 	if (qp->responder.reply == VB_REPLY_NONE)
@@ -173,23 +180,26 @@ static void owe_ack(struct vb_qp *qp)
 	vb_qp_schedule(qp);
 }
 
-void vb_rc_on_receives(struct vb_qp *qp)
+void vb_rc_on_receives_posted(struct vb_qp *qp)
 {
 	const struct vb_responder *responder = &qp->responder;
 
 	if (!atomic_load_explicit(&qp->has_announced_no_credits, memory_order_relaxed) ||
-	    vb_queue_posted(&qp->rq) == qp->rq.taken || responder->refusal)
+	    vb_queue_published(&qp->rq) == qp->rq.taken || responder->refusal)
 		return;
-	/* Only READs came for so long that this PSN could be taken for a new one. */
-	if (vb_psn_distance(responder->expected, responder->plain_psn) > PLAIN_PSN_AGE_MAX)
+	/*
+	 * READs and atomics alone have moved the PSN so far that the peer could take ack_psn for a
+	 * new one.
+	 */
+	if (vb_psn_distance(responder->expected, responder->ack_psn) > ACK_PSN_AGE_MAX)
 		return;
 	owe_ack(qp); /* repeats the last ACK with the current credits */
 }
 
 /*
  * A NAK was due for a packet that has now arrived. If packets after it were dropped meanwhile, the
- * peer must still go back for them. Otherwise the peer is owed the ACK that the NAK may have
- * replaced.
+ * peer must still be told to send them again. Otherwise the peer is owed the ACK that the NAK may
+ * have replaced.
  */
 VB_COLD static void replace_nak(struct vb_qp *qp)
 {
@@ -198,7 +208,7 @@ VB_COLD static void replace_nak(struct vb_qp *qp)
 	if (responder->has_dropped &&
 	    vb_psn_diff(responder->dropped_end, responder->expected) > 0) {
 		responder->reply = VB_REPLY_NAK_SEQUENCE;
-		responder->nak_sent = true;
+		responder->has_noted_nak = true;
 		vb_qp_schedule(qp);
 	} else {
 		owe_ack(qp);
@@ -219,7 +229,7 @@ static void note_executed(struct vb_qp *qp, const struct vb_packet *packet)
 			responder->reply = VB_REPLY_NONE;
 		return;
 	}
-	responder->plain_psn = packet->bth.psn;
+	responder->ack_psn = packet->bth.psn;
 	if (packet->bth.ack_request)
 		owe_ack(qp);
 }
@@ -234,7 +244,7 @@ static void on_expected(struct vb_qp *qp, const struct vb_frame *frame,
 
 	if (nak_was_due)
 		responder->reply = VB_REPLY_NONE;
-	responder->nak_sent = false;
+	responder->has_noted_nak = false;
 	verdict = execute(qp, frame, packet);
 	switch (verdict) {
 	case VB_PASS:
@@ -247,7 +257,7 @@ static void on_expected(struct vb_qp *qp, const struct vb_frame *frame,
 		vb_nic_count(qp->nic, VB_COUNTER_OUT_OF_BUFFER);
 		responder->reply = VB_REPLY_RNR;
 		/* Everything is dropped until this packet comes again. */
-		responder->nak_sent = true;
+		responder->has_noted_nak = true;
 		vb_qp_schedule(qp);
 		break;
 	case VB_INVALID_REQUEST:
@@ -269,28 +279,27 @@ VB_COLD static void on_gap(struct vb_qp *qp, const struct vb_packet *packet)
 	if (!responder->has_dropped || vb_psn_diff(end, responder->dropped_end) > 0)
 		responder->dropped_end = end;
 	responder->has_dropped = true;
-	if (responder->nak_sent) {
+	if (responder->has_noted_nak) {
 		vb_nic_drop(qp->nic, VB_DROP_OUT_OF_SEQUENCE);
 		return;
 	}
-	responder->nak_sent = true;
+	responder->has_noted_nak = true;
 	responder->reply = VB_REPLY_NAK_SEQUENCE;
 	vb_qp_schedule(qp);
 }
 
-static uint32_t offset_of(const struct vb_qp *qp, const struct vb_resource *resource, vb_psn psn)
+static uint32_t data_offset(const struct vb_qp *qp, const struct vb_resource *resource, vb_psn psn)
 {
 	return vb_psn_distance(psn, resource->first_psn) << qp->mtu_shift;
 }
 
 /*
- * Whether this is a READ that was asked for before, or any part of it, at the PSN where that
- * belongs (IBA 9.4.4).
+ * Whether the packet repeats this READ, or a part of it with the PSN that the part had (IBA 9.4.4).
  */
 static bool is_part_of(const struct vb_qp *qp, const struct vb_resource *resource,
 		       const struct vb_packet *packet)
 {
-	uint32_t offset = offset_of(qp, resource, packet->bth.psn);
+	uint32_t offset = data_offset(qp, resource, packet->bth.psn);
 
 	return resource->op == VB_OP_READ_REQUEST && packet->reth.rkey == resource->rkey &&
 	       packet->reth.address == resource->address + offset &&
@@ -299,8 +308,8 @@ static bool is_part_of(const struct vb_qp *qp, const struct vb_resource *resourc
 }
 
 /*
- * A reply that is under way may start again, but it has one end. A requester that wants another end
- * must ask again after the reply.
+ * A response that is under way can start again, but only with the same end. A duplicate with
+ * another end is dropped, and the requester repeats it later.
  */
 static void repeat(struct vb_qp *qp, struct vb_resource *resource, const struct vb_packet *packet)
 {
@@ -319,14 +328,14 @@ static void repeat(struct vb_qp *qp, struct vb_resource *resource, const struct 
 	resource->run_psn = packet->bth.psn;
 	resource->run_end = end;
 	if (packet->traits & VB_IS_READ)
-		resource->run_length = offset_of(qp, resource, packet->bth.psn) +
+		resource->run_length = data_offset(qp, resource, packet->bth.psn) +
 				       packet->reth.length;
 	vb_qp_schedule(qp);
 }
 
 /*
- * Our reply may have been lost. SENDs and WRITEs are only acknowledged again (C9-105). Reads are
- * safe to repeat; atomics are answered from the saved result.
+ * Our reply may have been lost. SENDs and WRITEs are not executed again, only acknowledged if they
+ * ask for it (C9-105). READs are safe to repeat; atomics are answered from what was saved.
  */
 VB_COLD static void on_duplicate(struct vb_qp *qp, const struct vb_packet *packet)
 {
@@ -370,14 +379,14 @@ void vb_rc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 		on_duplicate(qp, packet);
 }
 
-/* --- the expected packet, if it is short --- */
+/* --- the short path: the expected SEND, if it is one packet --- */
 
-/* A responder with nothing to do except, perhaps, to send an ACK that it owes. */
-static bool is_plain(const struct vb_responder *responder)
+/* Whether the responder has nothing to do except, perhaps, to send an ACK that it owes. */
+static bool is_idle_but_for_ack(const struct vb_responder *responder)
 {
-	return responder->reply <= VB_REPLY_ACK && !responder->refusal && !responder->nak_sent &&
-	       responder->message == VB_MESSAGE_NONE && !responder->receive.is_used &&
-	       responder->is_established;
+	return responder->reply <= VB_REPLY_ACK && !responder->refusal &&
+	       !responder->has_noted_nak && responder->message == VB_MESSAGE_NONE &&
+	       !responder->receive.is_used && responder->is_established;
 }
 
 static bool place_in_receive(const struct vb_qp *qp, const struct vb_rwqe *rwqe,
@@ -398,18 +407,19 @@ static bool place_in_receive(const struct vb_qp *qp, const struct vb_rwqe *rwqe,
 	       vb_dma_write(memory.address, frame->head.data + VB_BTH_SIZE, length);
 }
 
-bool vb_rc_take_expected_send(struct vb_qp *qp, const struct vb_frame *frame,
-			      const struct vb_bth *bth)
+bool vb_rc_try_expected_send(struct vb_qp *qp, const struct vb_frame *frame,
+			     const struct vb_bth *bth)
 {
 	struct vb_responder *responder = &qp->responder;
 	uint32_t padded = frame->head.length - VB_BTH_SIZE - VB_ICRC_SIZE;
 	uint32_t length = padded - bth->pad;
 	const struct vb_rwqe *rwqe;
 
-	if (!vb_psn_equal(bth->psn, responder->expected) || !is_plain(responder) || qp->srq)
+	if (!vb_psn_equal(bth->psn, responder->expected) || !is_idle_but_for_ack(responder) ||
+	    qp->srq)
 		return false;
 	if (padded & 3 || padded <= bth->pad || length > qp->attr.path_mtu ||
-	    vb_queue_posted(&qp->rq) == qp->rq.taken)
+	    vb_queue_published(&qp->rq) == qp->rq.taken)
 		return false;
 	rwqe = vb_queue_slot(&qp->rq, qp->rq.taken);
 	if (rwqe->sge_count != 1 || length > rwqe->length ||
@@ -418,7 +428,7 @@ bool vb_rc_take_expected_send(struct vb_qp *qp, const struct vb_frame *frame,
 	qp->rq.taken++;
 	responder->expected = vb_psn_add(responder->expected, 1);
 	responder->msn = (responder->msn + 1) & 0xffffff;
-	responder->plain_psn = bth->psn;
+	responder->ack_psn = bth->psn;
 	if (bth->ack_request)
 		owe_ack(qp);
 	vb_qp_complete_taken(qp, rwqe->wr_id, length, bth->solicited);

@@ -14,7 +14,7 @@ VB_COLD void vb_rc_fail(struct vb_qp *qp, enum vb_status status)
 {
 	struct vb_requester *requester = &qp->requester;
 
-	if (requester->done_index != vb_queue_posted(&qp->sq))
+	if (requester->done_index != vb_queue_published(&qp->sq))
 		vb_qp_complete_send(qp, requester->done_index++, status);
 	vb_qp_enter_error(qp);
 }
@@ -41,7 +41,7 @@ static void complete_oldest(struct vb_qp *qp, const struct vb_wqe *wqe)
 static bool acknowledge(struct vb_qp *qp, vb_psn upto)
 {
 	struct vb_requester *requester = &qp->requester;
-	uint32_t end = vb_queue_posted(&qp->sq);
+	uint32_t end = vb_queue_published(&qp->sq);
 
 	while (requester->done_index != end) {
 		const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, requester->done_index);
@@ -51,7 +51,7 @@ static bool acknowledge(struct vb_qp *qp, vb_psn upto)
 			complete_oldest(qp, wqe);
 			continue;
 		}
-		if (wqe->progress == VB_WQE_POSTED || vb_psn_equal(upto, requester->unacked))
+		if (wqe->progress == VB_WQE_NOT_STARTED || vb_psn_equal(upto, requester->unacked))
 			return false;
 		if (vb_wqe_needs_response(wqe))
 			return true;
@@ -367,8 +367,8 @@ static bool is_plain(const struct vb_qp *qp)
 	return requester->send_index - requester->done_index == 1 &&
 	       !requester->waits_for_receiver && !requester->has_failed &&
 	       vb_psn_equal(requester->next_psn, requester->new_psn) &&
-	       (requester->send_index == vb_queue_posted(&qp->sq) ||
-		vb_queue_wqe(&qp->sq, requester->send_index)->progress == VB_WQE_POSTED);
+	       (requester->send_index == vb_queue_published(&qp->sq) ||
+		vb_queue_wqe(&qp->sq, requester->send_index)->progress == VB_WQE_NOT_STARTED);
 }
 
 bool vb_rc_is_expected_ack(const struct vb_qp *qp, vb_psn psn, const struct vb_aeth *aeth)

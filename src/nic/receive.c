@@ -295,7 +295,7 @@ static bool take_expected(struct vb_nic *nic, const struct vb_frame *frame)
 	if (!qp || !is_from_usual_peer(qp, frame, &bth))
 		return false;
 	if (bth.opcode == VB_OPCODE(VB_SERVICE_RC, VB_OP_SEND_ONLY))
-		return vb_rc_take_expected_send(qp, frame, &bth);
+		return vb_rc_try_expected_send(qp, frame, &bth);
 	return take_ack(qp, frame, &bth);
 }
 

@@ -46,7 +46,7 @@ enum vb_verdict vb_qp_take_receive(struct vb_qp *qp, uint32_t srqn)
 	}
 	if (srq)
 		return take_from_srq(qp, srq);
-	if (vb_queue_posted(rq) == rq->taken)
+	if (vb_queue_published(rq) == rq->taken)
 		return VB_NOT_READY;
 	rwqe = vb_queue_slot(rq, rq->taken);
 	set_receive(receive, rwqe, vb_rwqe_sges(rwqe), qp->pd_number);

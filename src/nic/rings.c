@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Posting. A request is checked as far as possible without the engine's tables, copied into its
- * slot, and published by one store. A slot is free again when the completion that covers it has
- * been polled: an unsignaled request holds its slot until a later completion.
+ * Posting requests to send queues, receive queues and SRQs. A request is checked as far as possible
+ * without the engine's tables, copied into its slot, and published by one store; send requests are
+ * first staged, and one store publishes all of them. A slot is free again when the completion that
+ * covers it has been polled: an unsignaled request holds its slot until a later completion. The
+ * slot of an SRQ is free as soon as the engine has taken the receive.
  */
 #include "nic/rings.h"
 
@@ -34,7 +36,7 @@ void vb_queue_reset(struct vb_queue *queue)
 {
 	queue->staged = 0;
 	queue->taken = 0;
-	atomic_store_explicit(&queue->posted, 0, memory_order_relaxed);
+	atomic_store_explicit(&queue->published, 0, memory_order_relaxed);
 	atomic_store_explicit(&queue->freed, 0, memory_order_release);
 }
 
@@ -61,7 +63,7 @@ static bool is_in(uint32_t set, enum vb_wr_opcode opcode)
 	return (uint32_t)opcode < 32 && set >> opcode & 1;
 }
 
-static bool total_length(const struct vb_sge *sges, uint32_t count, uint32_t *length)
+static bool sum_lengths(const struct vb_sge *sges, uint32_t count, uint32_t *length)
 {
 	uint64_t total = count ? sges[0].length : 0; /* usually there is one */
 
@@ -76,7 +78,7 @@ static enum vb_post_refusal check_inline(const struct vb_qp *qp,
 {
 	if (!is_in(WITH_INLINE, request->opcode))
 		return VB_POST_NO_INLINE;
-	/* The 8 bytes of an atomic write fit into every slot. */
+	/* The 8 bytes of an atomic write fit into every slot: qp.c asserts it. */
 	if (length > qp->inline_max && request->opcode != VB_WR_ATOMIC_WRITE)
 		return VB_POST_INLINE_LENGTH;
 	return VB_POST_OK;
@@ -118,12 +120,12 @@ static enum vb_post_refusal check_send(const struct vb_qp *qp,
 	if (vb_qp_state_now(qp) < VB_STATE_RTS) /* IBA 11.4.1.1 */
 		return VB_POST_STATE;
 	/*
-	 * Inline data is read now and needs no key. Its SGEs are not kept, so there may be more of
-	 * them.
+	 * Inline data is read now and needs no key. Its SGEs are not kept, so there may be more
+	 * than the QP's limit.
 	 */
 	if (request->sge_count > (is_inline ? INT32_MAX : qp->sq.sge_max))
 		return VB_POST_SGE_COUNT;
-	if (!total_length(request->sges, request->sge_count, length))
+	if (!sum_lengths(request->sges, request->sge_count, length))
 		return VB_POST_LENGTH;
 	if (is_inline) {
 		enum vb_post_refusal refusal = check_inline(qp, request, *length);
@@ -219,13 +221,13 @@ vb_err vb_qp_post_send(struct vb_qp *qp, const struct vb_send_request *request)
 	wqe->flags = (uint8_t)(request->flags | (qp->signal_all ? VB_SEND_SIGNALED : 0));
 	wqe->imm = request->imm;
 	wqe->length = length;
-	wqe->progress = VB_WQE_POSTED;
+	wqe->progress = VB_WQE_NOT_STARTED;
 	copy_operands(qp, wqe, request);
 	qp->sq.staged++;
 	return VB_OK;
 }
 
-void vb_qp_ring(struct vb_qp *qp)
+void vb_qp_ring_doorbell(struct vb_qp *qp)
 {
 	struct vb_nic *nic = qp->nic;
 	struct vb_qp *head;
@@ -242,23 +244,23 @@ void vb_qp_ring(struct vb_qp *qp)
 						      memory_order_release, memory_order_relaxed));
 }
 
-bool vb_qp_publish_send(struct vb_qp *qp)
+bool vb_qp_publish_sends(struct vb_qp *qp)
 {
-	if (qp->sq.staged == atomic_load_explicit(&qp->sq.posted, memory_order_relaxed))
+	if (qp->sq.staged == atomic_load_explicit(&qp->sq.published, memory_order_relaxed))
 		return false;
-	atomic_store_explicit(&qp->sq.posted, qp->sq.staged, memory_order_release);
+	atomic_store_explicit(&qp->sq.published, qp->sq.staged, memory_order_release);
 	return true;
 }
 
-void vb_qp_ring_send(struct vb_qp *qp)
+void vb_qp_publish_and_ring(struct vb_qp *qp)
 {
-	if (vb_qp_publish_send(qp))
-		vb_qp_ring(qp);
+	if (vb_qp_publish_sends(qp))
+		vb_qp_ring_doorbell(qp);
 }
 
-void vb_qp_abort_send(struct vb_qp *qp)
+void vb_qp_discard_staged(struct vb_qp *qp)
 {
-	qp->sq.staged = atomic_load_explicit(&qp->sq.posted, memory_order_relaxed);
+	qp->sq.staged = atomic_load_explicit(&qp->sq.published, memory_order_relaxed);
 }
 
 static enum vb_post_refusal check_recv(const struct vb_queue *queue,
@@ -266,8 +268,7 @@ static enum vb_post_refusal check_recv(const struct vb_queue *queue,
 {
 	if (request->sge_count > queue->sge_max)
 		return VB_POST_SGE_COUNT;
-	return total_length(request->sges, request->sge_count, length) ? VB_POST_OK
-								       : VB_POST_LENGTH;
+	return sum_lengths(request->sges, request->sge_count, length) ? VB_POST_OK : VB_POST_LENGTH;
 }
 
 static vb_err post_recv(struct vb_queue *queue, const struct vb_recv_request *request)
@@ -285,7 +286,7 @@ static vb_err post_recv(struct vb_queue *queue, const struct vb_recv_request *re
 	rwqe->sge_count = request->sge_count;
 	if (request->sge_count)
 		copy_sges(vb_rwqe_sges(rwqe), request->sges, request->sge_count);
-	atomic_store_explicit(&queue->posted, ++queue->staged, memory_order_release);
+	atomic_store_explicit(&queue->published, ++queue->staged, memory_order_release);
 	return VB_OK;
 }
 
@@ -312,7 +313,7 @@ enum vb_post_refusal vb_srq_check_recv(const struct vb_srq *srq,
 	return check_recv(&srq->queue, request, &length);
 }
 
-bool vb_qp_is_awaited(const struct vb_qp *qp)
+bool vb_qp_has_waiting_peer(const struct vb_qp *qp)
 {
 	return atomic_load_explicit(&qp->has_announced_no_credits, memory_order_relaxed);
 }
@@ -332,8 +333,8 @@ vb_err vb_qp_post_recv(struct vb_qp *qp, const struct vb_recv_request *request)
 	 * we see that it announced none.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (vb_qp_state_now(qp) == VB_STATE_ERR || vb_qp_is_awaited(qp))
-		vb_qp_ring(qp);
+	if (vb_qp_state_now(qp) == VB_STATE_ERR || vb_qp_has_waiting_peer(qp))
+		vb_qp_ring_doorbell(qp);
 	return VB_OK;
 }
 

@@ -17,26 +17,26 @@ struct vb_qp;
 struct vb_srq;
 
 /*
- * Puts one request into the send queue. The engine does not see it before vb_qp_ring_send().
+ * Stages one request in the send queue. The engine does not see it before vb_qp_publish_and_ring().
  * VB_ENOMEM when the queue is full, VB_EINVAL for a request that can never be valid or a QP state
  * that takes none, VB_EOPNOTSUPP for an operation that the QP's type does not have, VB_EFAULT when
- * inline data could not be read. On failure nothing has changed; requests put in before stay.
+ * inline data could not be read. On failure nothing has changed; requests staged before stay.
  */
 VB_MUST_USE vb_err vb_qp_post_send(struct vb_qp *qp, const struct vb_send_request *request);
 
-/* Publishes to the engine all requests that were put in, and rings the doorbell. */
-void vb_qp_ring_send(struct vb_qp *qp);
+/* Publishes all staged requests to the engine, and rings the doorbell if there were any. */
+void vb_qp_publish_and_ring(struct vb_qp *qp);
 
 /*
  * The same in two steps. The first publishes the requests and returns whether there are any; the
  * second rings. A thread that owns the engine by then can call vb_qp_on_doorbell() (nic/qp.h)
  * instead of ringing.
  */
-bool vb_qp_publish_send(struct vb_qp *qp);
-void vb_qp_ring(struct vb_qp *qp);
+bool vb_qp_publish_sends(struct vb_qp *qp);
+void vb_qp_ring_doorbell(struct vb_qp *qp);
 
-/* Discards all requests that were put in since the last vb_qp_ring_send(). */
-void vb_qp_abort_send(struct vb_qp *qp);
+/* Discards all requests that are staged. */
+void vb_qp_discard_staged(struct vb_qp *qp);
 
 /* Whether a thread has rung and the engine has not looked since. */
 bool vb_nic_is_rung(const struct vb_nic *nic);
@@ -44,8 +44,10 @@ bool vb_nic_is_rung(const struct vb_nic *nic);
 /* Puts one receive into the queue; it is visible immediately. Errors as above. */
 VB_MUST_USE vb_err vb_qp_post_recv(struct vb_qp *qp, const struct vb_recv_request *request);
 
-/* Whether the peer waits to hear of a receive. If so, posting one rings. */
-bool vb_qp_is_awaited(const struct vb_qp *qp);
+/*
+ * Whether the peer was told that no receive is posted, and waits for one. If so, posting one rings.
+ */
+bool vb_qp_has_waiting_peer(const struct vb_qp *qp);
 VB_MUST_USE vb_err vb_srq_post_recv(struct vb_srq *srq, const struct vb_recv_request *request);
 
 /*

@@ -190,10 +190,10 @@ static void publish_all(const struct vb_nic *nic)
 	}
 	for (uint32_t i = 0; i < nic->config.qp_row_count; i++)
 		if (nic->qps[i])
-			vb_qp_publish(nic->qps[i]);
+			vb_qp_publish_row(nic->qps[i]);
 	for (uint32_t i = 0; i < VB_SRQ_ROWS; i++)
 		if (nic->srqs[i])
-			vb_srq_publish(nic->srqs[i]);
+			vb_srq_publish_row(nic->srqs[i]);
 }
 
 void vb_nic_publish(struct vb_nic *nic, const struct vb_row_mirror *mirror)

@@ -30,7 +30,7 @@ void vb_qp_set_shm_link(struct vb_qp *qp, uint32_t shm_link, struct vb_peer_memo
 		.initiator_gid = &qp->flow.source,
 	};
 	qp->requester.direct_offset = 0; /* a request that was begun starts again */
-	vb_qp_publish(qp);
+	vb_qp_publish_row(qp);
 }
 
 void vb_qp_expect_shm_link(struct vb_qp *qp, uint32_t shm_link)

@@ -49,7 +49,7 @@ static void write_row(const struct vb_nic *nic, uint32_t index, const struct vb_
 	vb_row_mirror_end_change(mirror, row, sizeof(*row));
 }
 
-void vb_srq_publish(const struct vb_srq *srq)
+void vb_srq_publish_row(const struct vb_srq *srq)
 {
 	if (srq->xrcd)
 		write_row(srq->pd->nic, srq->number % VB_SRQ_ROWS, srq);
@@ -97,7 +97,7 @@ vb_err vb_srq_create(struct vb_pd *pd, const struct vb_srq_init *init, struct vb
 		srq->xrcd->user_count++;
 		srq->cq->user_count++;
 	}
-	vb_srq_publish(srq);
+	vb_srq_publish_row(srq);
 	*srq_out = srq;
 	return VB_OK;
 fini_queue:
@@ -149,7 +149,7 @@ vb_err vb_srq_destroy(struct vb_srq *srq)
 
 static uint32_t waiting(const struct vb_srq *srq)
 {
-	return vb_queue_posted(&srq->queue) - srq->queue.taken;
+	return vb_queue_published(&srq->queue) - srq->queue.taken;
 }
 
 vb_err vb_srq_set_limit(struct vb_srq *srq, uint32_t limit)
@@ -184,7 +184,7 @@ vb_err vb_srq_resize(struct vb_srq *srq, uint32_t depth)
 {
 	struct vb_queue *old = &srq->queue;
 	struct vb_queue next;
-	uint32_t end = vb_queue_posted(old);
+	uint32_t end = vb_queue_published(old);
 	vb_err err;
 
 	if (!depth || depth > srq->pd->nic->limits.srq_depth || depth < waiting(srq) ||
@@ -197,7 +197,7 @@ vb_err vb_srq_resize(struct vb_srq *srq, uint32_t depth)
 		memcpy(vb_queue_slot(&next, i), vb_queue_slot(old, i), old->stride);
 	next.taken = old->taken;
 	next.staged = end;
-	atomic_store_explicit(&next.posted, end, memory_order_relaxed);
+	atomic_store_explicit(&next.published, end, memory_order_relaxed);
 	atomic_store_explicit(&next.freed, old->taken, memory_order_relaxed);
 	vb_queue_fini(old);
 	*old = next;

@@ -12,7 +12,7 @@ static bool can_send(const struct vb_qp *qp)
 	const struct vb_requester *requester = &qp->requester;
 	enum vb_qp_state state = vb_qp_state_now(qp);
 
-	if (requester->send_index == vb_queue_posted(&qp->sq))
+	if (requester->send_index == vb_queue_published(&qp->sq))
 		return false;
 	/* SQD finishes what was begun. */
 	return state == VB_STATE_RTS ||
@@ -39,7 +39,7 @@ static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *sl
 	struct vb_requester *requester = &qp->requester;
 	struct vb_cursor cursor;
 
-	if (wqe->progress == VB_WQE_POSTED)
+	if (wqe->progress == VB_WQE_NOT_STARTED)
 		vb_request_start(qp, wqe);
 	cursor = requester->cursor;
 	if (vb_request_build(qp, wqe, false, &cursor, slot) != VB_PASS) {
@@ -65,7 +65,7 @@ bool vb_uc_emit(struct vb_qp *qp, struct vb_slot *slot)
 				return false;
 			continue;
 		}
-		if (wqe->progress == VB_WQE_POSTED && qp->peer_memory)
+		if (wqe->progress == VB_WQE_NOT_STARTED && qp->peer_memory)
 			direct = vb_qp_execute_directly(qp, wqe);
 		if (direct == VB_DIRECT_REFUSED)
 			return emit_packet(qp, wqe, slot);

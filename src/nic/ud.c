@@ -51,7 +51,7 @@ bool vb_ud_emit(struct vb_qp *qp, struct vb_slot *slot)
 	enum vb_status status;
 
 	if (vb_qp_state_now(qp) != VB_STATE_RTS ||
-	    requester->send_index == vb_queue_posted(&qp->sq))
+	    requester->send_index == vb_queue_published(&qp->sq))
 		return false;
 	status = build(qp, vb_queue_wqe(&qp->sq, requester->send_index), slot);
 	if (status != VB_STATUS_SUCCESS) {

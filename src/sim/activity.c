@@ -206,7 +206,7 @@ static void post_sends(struct vb_world *world, struct vb_channel *channel)
 		if (is_terse)
 			vb_world_drive(world, world->nodes[channel->ends[side].node]);
 	}
-	vb_qp_ring_send(vb_channel_qp(world, &channel->ends[side]));
+	vb_qp_publish_and_ring(vb_channel_qp(world, &channel->ends[side]));
 }
 
 static bool is_waiting(struct vb_world *world, struct vb_channel *channel)

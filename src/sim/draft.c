@@ -443,7 +443,7 @@ enum vb_draft_result vb_draft_send(struct vb_world *world, const struct vb_draft
 		vb_world_take_events(world, b.node);
 	}
 	if (!draft->is_held_back)
-		vb_qp_ring_send(vb_channel_qp(world, b.end));
+		vb_qp_publish_and_ring(vb_channel_qp(world, b.end));
 	vb_world_plan_drive(world, b.node->index,
 			    world->options.is_steady ? 0 : vb_prng_below(&world->prng, 500));
 	return VB_DRAFT_POSTED;

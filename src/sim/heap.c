@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The heap of the C library, whose sanitizers know each block. */
+/* base/heap.h with calloc() and free(), so that sanitizers know each block. */
 #include "base/heap.h"
 
 #include <stdlib.h>

@@ -131,7 +131,7 @@ vb_err try_post(struct pair *p, enum side side, struct vb_send_request request)
 	vb_err err = vb_qp_post_send(p->node[side].qp, &request);
 
 	if (!err)
-		vb_qp_ring_send(p->node[side].qp);
+		vb_qp_publish_and_ring(p->node[side].qp);
 	return err;
 }
 

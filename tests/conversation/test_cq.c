@@ -369,7 +369,7 @@ static void overrun_while_sending(struct pair *p)
 	failing.sges = &wrong;
 	post_write(p, A, 1, 512);
 	EXPECT_EQ(vb_qp_post_send(qp, &failing), VB_OK);
-	vb_qp_ring_send(qp);
+	vb_qp_publish_and_ring(qp);
 	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, slots, 4), 1);
 	EXPECT(vb_cq_has_overrun(p->node[A].recv_cq));
 	EXPECT_EQ(vb_cq_waiting(p->node[A].send_cq), 0); /* the link has not read the buffer yet */

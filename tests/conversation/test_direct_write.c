@@ -338,9 +338,9 @@ TEST(behind_a_request_that_the_engine_has_not_seen_a_write_is_to_be_posted)
 
 	EXPECT_EQ(vb_qp_post_send(qp, &first), VB_OK);
 	expect_refused(p, write_request(p, A, 2, 8));
-	EXPECT(vb_qp_publish_send(qp)); /* the engine has still not been notified */
+	EXPECT(vb_qp_publish_sends(qp)); /* the engine has still not been notified */
 	expect_refused(p, write_request(p, A, 2, 8));
-	vb_qp_ring(qp);
+	vb_qp_ring_doorbell(qp);
 	expect_executed(p, "wr=1 SUCCESS WRITE");
 	expect_written(p, 2, 8);
 }
@@ -416,7 +416,7 @@ TEST(when_another_qp_has_rung_a_write_waits_for_its_turn)
 
 	bring_up(p, A, other, vb_qp_number(node_of(p, B)->qp), VB_STATE_RTS);
 	expect_silence(p, A);
-	vb_qp_ring(other);
+	vb_qp_ring_doorbell(other);
 	expect_refused(p, write_request(p, A, 1, 8));
 	expect_silence(p, A);
 	expect_written(p, 1, 8);

@@ -72,6 +72,6 @@ TEST(a_short_send_waits_where_others_have_enough_on_its_way)
 	expect_sent(p, A, "SEND_ONLY psn=0 len=8 ack");
 	request = send_request(p, A, 2, 8);
 	EXPECT(vb_qp_post_send(other, &request) == VB_OK);
-	vb_qp_ring_send(other);
+	vb_qp_publish_and_ring(other);
 	expect_silence(p, A);
 }

@@ -108,9 +108,9 @@ TEST(requests_are_not_seen_before_the_doorbell_and_an_aborted_list_leaves_no_tra
 
 	EXPECT_EQ(vb_qp_post_send(p->node[A].qp, &first), VB_OK);
 	expect_silence(p, A);
-	vb_qp_abort_send(p->node[A].qp);
+	vb_qp_discard_staged(p->node[A].qp);
 	EXPECT_EQ(vb_qp_post_send(p->node[A].qp, &second), VB_OK);
-	vb_qp_ring_send(p->node[A].qp);
+	vb_qp_publish_and_ring(p->node[A].qp);
 	settle(p);
 	expect_completions(p, A, "wr=2 SUCCESS WRITE");
 }
@@ -125,7 +125,7 @@ TEST(a_list_stops_at_the_request_that_does_not_fit_and_the_earlier_ones_are_post
 	EXPECT_EQ(vb_qp_post_send(p->node[A].qp, &requests[0]), VB_OK);
 	EXPECT_EQ(vb_qp_post_send(p->node[A].qp, &requests[1]), VB_OK);
 	EXPECT_EQ(vb_qp_post_send(p->node[A].qp, &requests[2]), VB_ENOMEM);
-	vb_qp_ring_send(p->node[A].qp);
+	vb_qp_publish_and_ring(p->node[A].qp);
 	settle(p);
 	expect_completions(p, A, "wr=1 SUCCESS WRITE", "wr=2 SUCCESS WRITE");
 }

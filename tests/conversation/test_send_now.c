@@ -17,7 +17,7 @@ static void post_quietly(struct pair *p, uint64_t wr_id, uint32_t length)
 	struct vb_send_request request = send_request(p, A, wr_id, length);
 
 	EXPECT(vb_qp_post_send(node_of(p, A)->qp, &request) == VB_OK);
-	EXPECT(vb_qp_publish_send(node_of(p, A)->qp));
+	EXPECT(vb_qp_publish_sends(node_of(p, A)->qp));
 }
 
 static uint32_t send_at_once(struct pair *p, struct vb_slot slots[2])
@@ -27,7 +27,7 @@ static uint32_t send_at_once(struct pair *p, struct vb_slot slots[2])
 
 static uint32_t send_by_turns(struct pair *p, struct vb_slot slots[CAPACITY])
 {
-	vb_qp_ring(node_of(p, A)->qp);
+	vb_qp_ring_doorbell(node_of(p, A)->qp);
 	return vb_nic_transmit(node_of(p, A)->nic, p->now_ns, slots, CAPACITY);
 }
 
@@ -180,7 +180,7 @@ TEST(what_goes_at_once_continues_no_batch_of_an_earlier_turn)
 
 	bring_up(p, A, other, vb_qp_number(node_of(p, B)->qp), VB_STATE_RTS);
 	EXPECT(vb_qp_post_send(other, &request) == VB_OK);
-	vb_qp_ring_send(other);
+	vb_qp_publish_and_ring(other);
 	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, before, CAPACITY), 1);
 	post_quietly(p, 4, 8);
 	EXPECT_EQ(send_at_once(p, slots), 1);

@@ -131,7 +131,7 @@ static void post_quietly(struct pair *p, uint64_t wr_id, uint32_t length)
 	struct vb_send_request request = send_request(p, A, wr_id, length);
 
 	EXPECT(vb_qp_post_send(node_of(p, A)->qp, &request) == VB_OK);
-	EXPECT(vb_qp_publish_send(node_of(p, A)->qp));
+	EXPECT(vb_qp_publish_sends(node_of(p, A)->qp));
 }
 
 static bool send_at_once(struct pair *p, struct vb_slot *slot)
@@ -204,7 +204,7 @@ TEST(behind_another_request_nothing_goes_at_once)
 	EXPECT(send_at_once(p, &slot));
 	post_quietly(p, 5, 8);
 	EXPECT(!send_at_once(p, &slot));
-	vb_qp_ring(node_of(p, A)->qp);
+	vb_qp_ring_doorbell(node_of(p, A)->qp);
 	expect_sent(p, A, "SEND_ONLY psn=1 len=8 ack");
 }
 
@@ -215,9 +215,9 @@ TEST(with_a_wrong_key_nothing_goes_at_once)
 	struct vb_slot slot;
 
 	EXPECT(vb_qp_post_send(node_of(p, A)->qp, &request) == VB_OK);
-	EXPECT(vb_qp_publish_send(node_of(p, A)->qp));
+	EXPECT(vb_qp_publish_sends(node_of(p, A)->qp));
 	EXPECT(!send_at_once(p, &slot));
-	vb_qp_ring(node_of(p, A)->qp);
+	vb_qp_ring_doorbell(node_of(p, A)->qp);
 	expect_silence(p, A);
 	expect_completions(p, A, "wr=4 LOC_PROT_ERR");
 }
@@ -238,7 +238,7 @@ TEST(while_others_have_work_nothing_goes_at_once)
 	struct vb_slot slot;
 
 	EXPECT(vb_qp_post_send(other, &request) == VB_OK);
-	vb_qp_ring_send(other);
+	vb_qp_publish_and_ring(other);
 	post_quietly(p, 4, 8);
 	EXPECT(!send_at_once(p, &slot));
 }
@@ -250,7 +250,7 @@ TEST(a_short_write_is_executed_at_once)
 
 	expect_silence(p, A); /* the QP has been notified of its link */
 	EXPECT(vb_qp_post_send(node_of(p, A)->qp, &request) == VB_OK);
-	EXPECT(vb_qp_publish_send(node_of(p, A)->qp));
+	EXPECT(vb_qp_publish_sends(node_of(p, A)->qp));
 	EXPECT(vb_qp_execute_now(node_of(p, A)->qp, p->now_ns));
 	expect_completions(p, A, "wr=4 SUCCESS WRITE");
 	expect_copied(p, A, LOCAL, B, TARGET, 8);
@@ -265,7 +265,7 @@ TEST(a_write_behind_a_send_is_not_executed_at_once)
 	post_quietly(p, 4, 8);
 	EXPECT(send_at_once(p, &slot));
 	EXPECT(vb_qp_post_send(node_of(p, A)->qp, &request) == VB_OK);
-	EXPECT(vb_qp_publish_send(node_of(p, A)->qp));
+	EXPECT(vb_qp_publish_sends(node_of(p, A)->qp));
 	EXPECT(!vb_qp_execute_now(node_of(p, A)->qp, p->now_ns));
 	expect_untouched(p, B, TARGET, 8);
 }

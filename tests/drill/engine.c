@@ -265,7 +265,7 @@ bool actor_post_send(const struct order_post *post)
 	vb_err err = vb_qp_post_send(qp, &request);
 
 	if (!err)
-		vb_qp_ring_send(qp);
+		vb_qp_publish_and_ring(qp);
 	return !err;
 }
 

@@ -119,7 +119,7 @@ static void post_send(struct input *input)
 	if (vb_qp_post_send(rig.qps[index], &send))
 		rig_close_request(request);
 	else
-		vb_qp_ring_send(rig.qps[index]);
+		vb_qp_publish_and_ring(rig.qps[index]);
 }
 
 /* Binds a window at its place, through the first QP. */
@@ -146,7 +146,7 @@ static void post_bind(uint32_t window)
 	if (vb_qp_post_send(rig.qps[RC_A], &send))
 		rig_close_request(request);
 	else
-		vb_qp_ring_send(rig.qps[RC_A]);
+		vb_qp_publish_and_ring(rig.qps[RC_A]);
 }
 
 /* --- packets ---------------------------------------------------------------------------------- */

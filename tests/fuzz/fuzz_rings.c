@@ -107,7 +107,7 @@ static void post_send(struct input *input)
 	if (!err) {
 		struct vb_qp_init capacity = { 0 };
 
-		vb_qp_capacity(qp->qp, &capacity);
+		vb_qp_query_init(qp->qp, &capacity);
 		request->is_signaled |= capacity.signal_all;
 	}
 	check_posted(&qp->send, qp->send.done, err, request);
@@ -121,11 +121,11 @@ static void ring_or_abort(struct input *input)
 	if (!qp)
 		return;
 	if (input_8(input) == 0xff) {
-		vb_qp_abort_send(qp->qp);
+		vb_qp_discard_staged(qp->qp);
 		model_forget_queue(&qp->send, qp->send.posted);
 		return;
 	}
-	vb_qp_ring_send(qp->qp);
+	vb_qp_publish_and_ring(qp->qp);
 	for (; qp->send.posted != qp->send.staged; qp->send.posted++)
 		model.requests[qp->send.ids[qp->send.posted]].state = POSTED;
 }

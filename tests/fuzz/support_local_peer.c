@@ -404,7 +404,7 @@ void local_peer_post(enum vb_wr_opcode opcode, uint64_t offset, uint32_t length)
 	    vb_qp_write_now(ours.qp, ours.now_ns, &request))
 		return;
 	if (vb_qp_post_send(ours.qp, &request) == VB_OK)
-		vb_qp_ring_send(ours.qp);
+		vb_qp_publish_and_ring(ours.qp);
 }
 
 void local_peer_transmit(void)

@@ -287,7 +287,7 @@ static void post(struct node *node, enum vb_wr_opcode opcode, uint32_t local, ui
 	};
 
 	MUST(vb_qp_post_send(node->qp, &request));
-	vb_qp_ring_send(node->qp);
+	vb_qp_publish_and_ring(node->qp);
 }
 
 static void expect_peers_pattern(const struct node *node, uint32_t offset, uint32_t length)

@@ -107,7 +107,7 @@ static void post(enum vb_wr_opcode opcode, uint32_t index, uint32_t length)
 	};
 
 	MUST(vb_qp_post_send(qp, &request));
-	vb_qp_ring_send(qp);
+	vb_qp_publish_and_ring(qp);
 }
 
 static void await_completions(uint32_t count)

@@ -109,7 +109,7 @@ static void post(struct end *end)
 	struct vb_send_request request = { .opcode = VB_WR_WRITE };
 
 	MUST(vb_qp_post_send(end->qp, &request));
-	vb_qp_ring_send(end->qp);
+	vb_qp_publish_and_ring(end->qp);
 	vb_adapter_kick(adapter);
 }
 

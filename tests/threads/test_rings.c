@@ -317,9 +317,9 @@ static void post_sends(struct rig *rig, const struct vb_send_request *requests, 
 		for (uint32_t i = 0; i < count && !err; i++)
 			err = vb_qp_post_send(qp, &requests[i]);
 		if (err)
-			vb_qp_abort_send(qp);
+			vb_qp_discard_staged(qp);
 		else
-			vb_qp_ring_send(qp);
+			vb_qp_publish_and_ring(qp);
 		pthread_mutex_unlock(&rig->send_lock);
 		EXPECT(err == VB_OK || err == VB_ENOMEM);
 		is_posted = !err;

@@ -137,7 +137,7 @@ static vb_err write_word(uint32_t poster, uint64_t value)
 	is_done = vb_adapter_write_now(adapter, qp, &request);
 	if (!is_done) {
 		err = vb_qp_post_send(qp, &request);
-		(void)vb_qp_publish_send(qp);
+		(void)vb_qp_publish_sends(qp);
 	}
 	vb_lock_give(&send_lock);
 	if (err)

@@ -198,7 +198,7 @@ static void expect_working(struct rig *rig)
 	memset(memory, ++rig->message_count, MEMORY_LENGTH / 2);
 	MUST(vb_qp_post_recv(rig->qp[1], &recv));
 	MUST(vb_qp_post_send(rig->qp[0], &send));
-	vb_qp_ring_send(rig->qp[0]);
+	vb_qp_publish_and_ring(rig->qp[0]);
 	run(rig);
 	EXPECT_EQ(vb_cq_poll(rig->cq, completions, 3), 2);
 	EXPECT_EQ(completions[0].wr_id, 1);

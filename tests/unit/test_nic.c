@@ -304,7 +304,7 @@ TEST(packets_leave_from_the_source_ports_that_the_link_has)
 									 .ah = ah,
 									 .remote_qpn = 100 + i }),
 			  VB_OK);
-	vb_qp_ring_send(qp);
+	vb_qp_publish_and_ring(qp);
 	EXPECT_EQ(vb_nic_transmit(nic, 0, slots, 64), 64);
 	for (uint32_t i = 0; i < 64; i++) {
 		EXPECT(slots[i].flow.source_port == 1111 || slots[i].flow.source_port == 2222);

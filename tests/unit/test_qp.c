@@ -90,7 +90,7 @@ TEST(a_new_qp_is_in_RESET_and_has_exactly_what_was_asked_for)
 	EXPECT_EQ(vb_qp_create(w.pd, &init, &qp), VB_OK);
 	EXPECT_EQ(vb_qp_state(qp), VB_STATE_RESET);
 	EXPECT_EQ(vb_qp_type(qp), VB_QP_RC);
-	vb_qp_capacity(qp, &capacity);
+	vb_qp_query_init(qp, &capacity);
 	EXPECT_EQ(capacity.send_depth, 5);
 	EXPECT_EQ(capacity.recv_depth, 7);
 	EXPECT_EQ(capacity.send_sge_max, 3);

@@ -260,7 +260,7 @@ int vb_abi_query_port(struct ibv_context *context, uint32_t port, struct ibv_por
 
 	if (port != 1)
 		return refuse_port(context, port);
-	vb_adapter_port(own->adapter, &device);
+	vb_adapter_device_with_link_state(own->adapter, &device);
 	is_active = vb_device_is_active(&device);
 	vb_adapter_enter(own->adapter);
 	*attr_out = (struct ibv_port_attr){

@@ -64,7 +64,7 @@ void vb_adapter_device(struct vb_adapter *adapter, struct vb_device *device_out)
  * The same; in addition the port is active if the link is up at this moment. The kernel announces
  * that late, so while the port is not active, the kernel is asked.
  */
-void vb_adapter_port(struct vb_adapter *adapter, struct vb_device *device_out);
+void vb_adapter_device_with_link_state(struct vb_adapter *adapter, struct vb_device *device_out);
 
 /*
  * The program wants to see the traffic class and hop limit of packets: they are 0 before this call.

@@ -14,7 +14,7 @@ void vb_alarm_open(struct vb_alarm *alarm)
 	int fd = vb_fd_own(
 		vb_sys_result(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)));
 
-	atomic_store_explicit(&alarm->push_ns, VB_NEVER, memory_order_relaxed);
+	atomic_store_explicit(&alarm->postpone_ns, VB_NEVER, memory_order_relaxed);
 	atomic_store_explicit(&alarm->fd, fd, memory_order_relaxed);
 }
 
@@ -32,7 +32,7 @@ void vb_alarm_repair(struct vb_alarm *alarm)
 void vb_alarm_forget(struct vb_alarm *alarm)
 {
 	atomic_store_explicit(&alarm->fd, -1, memory_order_relaxed);
-	atomic_store_explicit(&alarm->push_ns, VB_NEVER, memory_order_relaxed);
+	atomic_store_explicit(&alarm->postpone_ns, VB_NEVER, memory_order_relaxed);
 }
 
 /*
@@ -53,23 +53,24 @@ int vb_alarm_set(struct vb_alarm *alarm, uint64_t now_ns, uint64_t after_ns)
 {
 	if (!set_timer(alarm, after_ns))
 		return -1;
-	atomic_store_explicit(&alarm->push_ns, now_ns + after_ns / 2, memory_order_relaxed);
+	atomic_store_explicit(&alarm->postpone_ns, now_ns + after_ns / 2, memory_order_relaxed);
 	return atomic_load_explicit(&alarm->fd, memory_order_relaxed);
 }
 
 /* The timer may still expire; no thread waits for it. */
 void vb_alarm_stop(struct vb_alarm *alarm)
 {
-	atomic_store_explicit(&alarm->push_ns, VB_NEVER, memory_order_relaxed);
+	atomic_store_explicit(&alarm->postpone_ns, VB_NEVER, memory_order_relaxed);
 }
 
-/* Of several threads only one pushes, and none if the helper has woken meanwhile. */
-VB_COLD void vb_alarm_push_now(struct vb_alarm *alarm, uint64_t now_ns)
+/* Of several threads only one postpones, and none if the helper has woken meanwhile. */
+VB_COLD void vb_alarm_postpone_if_due(struct vb_alarm *alarm, uint64_t now_ns)
 {
-	uint64_t push_ns = atomic_load_explicit(&alarm->push_ns, memory_order_relaxed);
+	uint64_t postpone_ns = atomic_load_explicit(&alarm->postpone_ns, memory_order_relaxed);
 
-	if (now_ns >= push_ns && atomic_compare_exchange_strong_explicit(
-					 &alarm->push_ns, &push_ns, now_ns + VB_ALARM_PUSH_AFTER_NS,
-					 memory_order_relaxed, memory_order_relaxed))
-		(void)set_timer(alarm, VB_ALARM_PUSHED_NS);
+	if (now_ns >= postpone_ns &&
+	    atomic_compare_exchange_strong_explicit(&alarm->postpone_ns, &postpone_ns,
+						    now_ns + VB_ALARM_POSTPONE_AFTER_NS,
+						    memory_order_relaxed, memory_order_relaxed))
+		(void)set_timer(alarm, VB_ALARM_POSTPONED_NS);
 }

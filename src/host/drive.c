@@ -193,7 +193,7 @@ static void note_round(struct vb_adapter *adapter, uint64_t now_ns, bool polls_o
 
 	atomic_store_explicit(&adapter->rounds, rounds + 1, memory_order_relaxed);
 	if (polls_on)
-		vb_alarm_push(&adapter->alarm, now_ns);
+		vb_alarm_postpone(&adapter->alarm, now_ns);
 }
 
 /* Whether the last poll that counts was recent, before this one is noted. */

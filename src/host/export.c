@@ -32,7 +32,7 @@ int vb_export_open_memory(const char *name, size_t length)
 
 	if (fd < 0)
 		return fd;
-	error = vb_quiet_set_length(fd, length);
+	error = vb_quiet_ftruncate(fd, length);
 	if (!error)
 		error = vb_sys_result(syscall(SYS_fcntl, fd, F_ADD_SEALS, SIZE_SEALS));
 	if (!error)

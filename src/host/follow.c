@@ -181,7 +181,7 @@ void vb_adapter_device(struct vb_adapter *adapter, struct vb_device *device_out)
 	get_device(adapter, device_out);
 }
 
-void vb_adapter_port(struct vb_adapter *adapter, struct vb_device *device_out)
+void vb_adapter_device_with_link_state(struct vb_adapter *adapter, struct vb_device *device_out)
 {
 	vb_adapter_device(adapter, device_out);
 	if (vb_device_is_active(device_out) || !has_helper(adapter))

@@ -25,8 +25,8 @@
 /*
  * The first pause is short: some programs poll for a moment only and then wait for data in memory,
  * which only the helper brings in. Each pause is twice as long as the one before, for as long as
- * the program continues to poll; and in the end it lasts until the program no longer pushes the
- * alarm ahead.
+ * the program continues to poll; and in the end it lasts until the program no longer postpones the
+ * alarm.
  */
 #define FIRST_PAUSE_NS 50000u
 #define PAUSE_NS 1000000u

@@ -31,20 +31,20 @@ vb_err vb_local_peers_create(struct vb_nic *nic, uint32_t ifindex,
 	return VB_OK;
 }
 
-void vb_local_peers_take_mail(struct vb_local_peers *peers, uint32_t kind, const void *bytes,
-			      struct vb_mail *mail)
+void vb_local_peers_on_mail(struct vb_local_peers *peers, uint32_t kind, const void *bytes,
+			    struct vb_mail *mail)
 {
 	switch ((enum vb_local_peer_mail)kind) {
 	case VB_LOCAL_PEER_OFFER:
-		vb_local_peers_take_offer(peers, bytes, mail);
+		vb_local_peers_on_offer(peers, bytes, mail);
 		break;
 	case VB_LOCAL_PEER_SEGMENT_QUERY:
 	case VB_LOCAL_PEER_SEGMENT:
 	case VB_LOCAL_PEER_FORGET:
-		vb_local_peers_take_segment(peers, bytes, mail);
+		vb_local_peers_on_segment(peers, bytes, mail);
 		break;
 	case VB_LOCAL_PEER_REFUSES:
-		vb_local_peers_take_refusal(peers, bytes, mail);
+		vb_local_peers_on_refusal(peers, bytes, mail);
 		break;
 	}
 }
@@ -152,8 +152,8 @@ bool vb_local_peers_are_intact(const struct vb_local_peers *peers)
 		return true;
 	if (!vb_fd_is_ours(peers->block_fd) || !vb_fd_is_ours(peers->wake_fd))
 		return false;
-	for (uint32_t i = 0; i < peers->open_count; i++) {
-		uint32_t number = peers->open[i];
+	for (uint32_t i = 0; i < peers->readable_count; i++) {
+		uint32_t number = peers->readable[i];
 
 		if (!vb_fd_is_ours(peers->table[number].wake_fd))
 			return false;
@@ -190,8 +190,8 @@ void vb_local_peers_take_wake(struct vb_local_peers *peers)
 /* From now on, a peer that makes room wakes us. */
 static bool ask_for_room(struct vb_local_peers *peers)
 {
-	for (uint32_t i = 0; i < peers->open_count; i++) {
-		struct vb_ring_memory *ring = peers->table[peers->open[i]].out_memory;
+	for (uint32_t i = 0; i < peers->readable_count; i++) {
+		struct vb_ring_memory *ring = peers->table[peers->readable[i]].out_memory;
 
 		if (ring)
 			atomic_store_explicit(&ring->wants_room, 1, memory_order_relaxed);
@@ -203,8 +203,8 @@ static bool ask_for_room(struct vb_local_peers *peers)
 
 static bool has_news(const struct vb_local_peers *peers)
 {
-	for (uint32_t i = 0; i < peers->open_count; i++)
-		if (vb_ring_has_news(&peers->table[peers->open[i]].in))
+	for (uint32_t i = 0; i < peers->readable_count; i++)
+		if (vb_ring_has_news(&peers->table[peers->readable[i]].in))
 			return true;
 	return false;
 }

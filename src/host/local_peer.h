@@ -53,22 +53,22 @@ enum vb_local_peer_state {
 /* Makes an offer to the member with that number, unless it already has one. */
 enum vb_local_peer_state vb_local_peer_request_link(struct vb_local_peers *peers, uint32_t number);
 /* Handles mail that port members do not know: an offer, or a message about segments. */
-void vb_local_peers_take_mail(struct vb_local_peers *peers, uint32_t kind, const void *bytes,
-			      struct vb_mail *mail);
+void vb_local_peers_on_mail(struct vb_local_peers *peers, uint32_t kind, const void *bytes,
+			    struct vb_mail *mail);
 /*
- * The same for an adapter without local peers: a peer that makes an offer is notified, and need not
- * wait.
+ * The same for an adapter without local peers: it refuses an offer, so that the peer need not wait,
+ * and ignores other mail.
  */
-void vb_local_peer_refuse(const struct vb_port_member *member, uint32_t kind,
-			  const struct vb_mail *mail);
-/* Sends offers again that did not fit a mailbox. */
+void vb_local_peer_refuse_mail(const struct vb_port_member *member, uint32_t kind,
+			       const struct vb_mail *mail);
+/* Sends offers again that found a mailbox full. */
 void vb_local_peers_offer_again(struct vb_local_peers *peers);
 /* Releases the peers that are dead and have left nothing to receive. */
 void vb_local_peers_close_gone(struct vb_local_peers *peers);
 /* From now on, a connected QP uses the shared-memory link to that peer, if there is one. */
-void vb_local_peer_connect(struct vb_local_peers *peers, uint32_t number, struct vb_qp *qp);
+void vb_local_peer_attach_qp(struct vb_local_peers *peers, uint32_t number, struct vb_qp *qp);
 /* Whether no process of this user has that number. */
-bool vb_local_peer_is_nobody(const struct vb_local_peers *peers, uint32_t number);
+bool vb_local_peer_has_no_process(const struct vb_local_peers *peers, uint32_t number);
 /* Describes for a person why a QP takes its path. */
 const char *vb_local_peer_describe(const struct vb_local_peers *peers, uint32_t number);
 

@@ -81,9 +81,9 @@ bool vb_local_peers_find_access(struct vb_local_peers *peers,
 	 * its announcement.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
-	for (uint32_t i = 0; i < peers->open_count; i++) {
-		struct vb_local_peer *peer = &peers->table[peers->open[i]];
-		struct vb_local_peer_access access = { .number = peers->open[i],
+	for (uint32_t i = 0; i < peers->readable_count; i++) {
+		struct vb_local_peer *peer = &peers->table[peers->readable[i]];
+		struct vb_local_peer_access access = { .number = peers->readable[i],
 						       .busy = busy_of(peer),
 						       .ring = peer->in_ring };
 

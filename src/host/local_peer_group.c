@@ -70,8 +70,8 @@ void vb_local_peers_send_copies(struct vb_local_peers *peers, const struct vb_sl
 {
 	uint32_t bit = bit_of(&slot->flow.destination);
 
-	for (uint32_t i = 0; i < peers->open_count; i++) {
-		uint32_t number = peers->open[i];
+	for (uint32_t i = 0; i < peers->readable_count; i++) {
+		uint32_t number = peers->readable[i];
 		struct vb_local_peer *peer = &peers->table[number];
 
 		if (peer->state == VB_LOCAL_PEER_OPEN && has_group_bit(peers, peer, bit) &&

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How local peers meet. Each gives the other its export block, its eventfd and a ring, in an offer
- * that also names the ring of the other's that it has. So it takes three messages: A's offer; B's
- * offer, which confirms A's ring; and A's confirmation of B's ring. Offers may cross, and may be
- * sent more often than needed: each contains the complete state, and they arrive in order. A peer
- * that has the other's ring, and knows that the other has its own, sends by the link; receiving
- * begins earlier. An offer that does not fit the other's mailbox is sent again.
+ * How local peers meet. Each gives the other its export block, its eventfd and a ring in an offer.
+ * The offer also says which of the other's rings the sender already has. So a handshake takes three
+ * messages: A's offer; B's offer, which confirms A's ring; and A's confirmation of B's ring. Offers
+ * may cross, and may be sent more often than needed: each contains the complete state, and they
+ * arrive in order. A peer receives over the link once it has the other's ring. It sends over the
+ * link once it also knows that the other has its ring. An offer that finds the other's mailbox full
+ * is sent again.
  */
 #include "host/local_peer_priv.h"
 
@@ -24,18 +25,19 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define ANSWER_NS 1000000000u /* a peer that has not answered by then is absent … */
-#define ASK_AGAIN_NS 5000000000u /* … and is asked again after that */
-#define SEND_AGAIN_NS 1000000u /* retry delay if the peer could not be asked */
+/* Times after an offer. */
+#define ANSWER_NS 1000000000u /* a peer that has not answered counts as absent */
+#define ASK_AGAIN_NS 5000000000u /* such a peer gets another offer */
+#define SEND_AGAIN_NS 1000000u /* an offer that found the mailbox full is sent again */
 
-static void remove_open(struct vb_local_peers *peers, uint32_t number)
+static void remove_readable(struct vb_local_peers *peers, uint32_t number)
 {
 	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < peers->open_count; i++)
-		if (peers->open[i] != number)
-			peers->open[kept++] = peers->open[i];
-	peers->open_count = kept;
+	for (uint32_t i = 0; i < peers->readable_count; i++)
+		if (peers->readable[i] != number)
+			peers->readable[kept++] = peers->readable[i];
+	peers->readable_count = kept;
 	peers->next = 0;
 }
 
@@ -61,7 +63,7 @@ void vb_local_peer_close(struct vb_local_peers *peers, uint32_t number)
 	vb_fd_close(peer->out_fd);
 	vb_fd_close(peer->pid_fd);
 	peers->unsent_count -= peer->is_unsent;
-	remove_open(peers, number);
+	remove_readable(peers, number);
 	*peer = (struct vb_local_peer){
 		.absence_reason = peer->absence_reason,
 		.is_known = peer->is_known,
@@ -76,7 +78,7 @@ void vb_local_peer_close(struct vb_local_peers *peers, uint32_t number)
 		vb_local_peer_update_room(peers, number);
 }
 
-/* --- ours --- */
+/* --- our ring and our offer --- */
 
 static void drop_ring(struct vb_local_peer *peer)
 {
@@ -90,7 +92,7 @@ static void drop_ring(struct vb_local_peer *peer)
 	peer->out = (struct vb_ring_writer){ 0 };
 }
 
-static void log_limit(vb_err err)
+static void log_no_shared_memory(vb_err err)
 {
 	char limits[VB_LIMIT_TEXT_MAX];
 
@@ -104,7 +106,7 @@ static bool make_ring(struct vb_local_peer *peer)
 		return true;
 	peer->out_fd = vb_export_open_memory("verbatim-ring", sizeof(struct vb_ring_memory));
 	if (peer->out_fd < 0) {
-		log_limit(vb_limit_err(peer->out_fd));
+		log_no_shared_memory(vb_limit_err(peer->out_fd));
 		return false;
 	}
 	peer->out_memory = vb_export_map_memory(peer->out_fd, sizeof(struct vb_ring_memory),
@@ -112,14 +114,14 @@ static bool make_ring(struct vb_local_peer *peer)
 	if (!peer->out_memory ||
 	    getrandom(&peer->out_ring, sizeof(peer->out_ring), 0) != sizeof(peer->out_ring)) {
 		drop_ring(peer);
-		log_limit(VB_ENOMEM);
+		log_no_shared_memory(VB_ENOMEM);
 		return false;
 	}
 	vb_ring_writer_init(&peer->out, peer->out_memory);
 	return true;
 }
 
-static int send_offer(struct vb_local_peers *peers, uint32_t number)
+static int send_offer_mail(struct vb_local_peers *peers, uint32_t number)
 {
 	struct vb_local_peer *peer = &peers->table[number];
 	struct vb_local_peer_offer message = {
@@ -138,8 +140,11 @@ static int send_offer(struct vb_local_peers *peers, uint32_t number)
 	return vb_mail_send_fds(peers->member->box, &name, &part, fds, VB_OFFER_FDS);
 }
 
-/* False if no process takes the offer, or there is nothing to offer. */
-static bool offer(struct vb_local_peers *peers, uint32_t number)
+/*
+ * False if there is no such process, or no ring to offer. A full mailbox is no failure: the offer
+ * is sent again.
+ */
+static bool make_offer(struct vb_local_peers *peers, uint32_t number)
 {
 	struct vb_local_peer *peer = &peers->table[number];
 	int error;
@@ -147,7 +152,7 @@ static bool offer(struct vb_local_peers *peers, uint32_t number)
 	peer->asked_ns = vb_clock_now();
 	if (!make_ring(peer))
 		return false;
-	error = send_offer(peers, number);
+	error = send_offer_mail(peers, number);
 	if (error && error != -EAGAIN)
 		return false;
 	peers->unsent_count += (error == -EAGAIN) - peer->is_unsent;
@@ -157,21 +162,24 @@ static bool offer(struct vb_local_peers *peers, uint32_t number)
 	return true;
 }
 
-/* We may have become another user since we joined: our own offers would no longer be accepted. */
+/* If we have become another user since we joined, the peers no longer accept our offers. */
 static bool has_changed_user(const struct vb_port_member *member)
 {
 	return geteuid() != member->user.uid;
 }
 
-/* Waits for the peer that was made an offer, even if that peer made the first one. */
-static bool ask(struct vb_local_peers *peers, uint32_t number)
+/*
+ * Makes the peer an offer and notes that its answer is due, even if the peer made the first offer.
+ * False if that is impossible: the peer is then closed.
+ */
+static bool ask_for_link(struct vb_local_peers *peers, uint32_t number)
 {
 	struct vb_local_peer *peer = &peers->table[number];
 	bool has_changed = has_changed_user(peers->member);
 
-	if (has_changed || !offer(peers, number)) {
+	if (has_changed || !make_offer(peers, number)) {
 		enum vb_local_peer_why absence_reason = has_changed ? VB_LOCAL_PEER_ANOTHER_USER
-							: peer->out_ring ? VB_LOCAL_PEER_NOBODY
+							: peer->out_ring ? VB_LOCAL_PEER_NO_PROCESS
 									 : VB_LOCAL_PEER_LIMITED;
 
 		vb_local_peer_close(peers, number);
@@ -191,19 +199,20 @@ void vb_local_peers_offer_again(struct vb_local_peers *peers)
 	for (uint32_t i = 0; peers->unsent_count && i < VB_PORT_MEMBER_COUNT; i++) {
 		struct vb_local_peer *peer = &peers->table[i];
 
-		if (peer->is_unsent && now - peer->asked_ns > SEND_AGAIN_NS && !offer(peers, i)) {
+		if (peer->is_unsent && now - peer->asked_ns > SEND_AGAIN_NS &&
+		    !make_offer(peers, i)) {
 			vb_local_peer_close(peers, i);
-			peer->absence_reason = VB_LOCAL_PEER_NOBODY;
+			peer->absence_reason = VB_LOCAL_PEER_NO_PROCESS;
 		}
 	}
 }
 
-/* --- theirs --- */
+/* --- the peer's offer --- */
 
-static void add_open(struct vb_local_peers *peers, uint32_t number)
+static void add_readable(struct vb_local_peers *peers, uint32_t number)
 {
-	remove_open(peers, number);
-	peers->open[peers->open_count++] = (uint8_t)number;
+	remove_readable(peers, number);
+	peers->readable[peers->readable_count++] = (uint8_t)number;
 	peers->table[number].is_known = true;
 }
 
@@ -234,20 +243,21 @@ static void init_peer_memory(struct vb_local_peers *peers, struct vb_local_peer 
 }
 
 /*
- * Mail outlives its sender: without this check, a ring of a dead sender that we have released would
- * be read once more.
+ * Mail outlives its sender: we may already have released the ring of a dead sender, and must not
+ * read it again.
  */
-static bool is_over(const struct vb_export *block)
+static bool is_sender_gone(const struct vb_export *block)
 {
 	return vb_export_is_dead(block) ||
 	       atomic_load_explicit(&block->head.is_closed, memory_order_relaxed);
 }
 
-/* Takes the block and the eventfd. False if they are unusable. */
-static bool take_block(struct vb_local_peer *peer, struct vb_mail *mail, uint64_t incarnation)
+/* Keeps the block and the eventfd. False if they are unusable. */
+static bool accept_block(struct vb_local_peer *peer, struct vb_mail *mail, uint64_t incarnation)
 {
 	peer->block = vb_export_map(mail->fds[VB_OFFER_BLOCK]);
-	if (!peer->block || peer->block->head.incarnation != incarnation || is_over(peer->block))
+	if (!peer->block || peer->block->head.incarnation != incarnation ||
+	    is_sender_gone(peer->block))
 		return false;
 	peer->wake_fd = mail->fds[VB_OFFER_WAKE];
 	mail->fds[VB_OFFER_WAKE] = -1;
@@ -257,7 +267,7 @@ static bool take_block(struct vb_local_peer *peer, struct vb_mail *mail, uint64_
 	return true;
 }
 
-static bool take_ring(struct vb_local_peer *peer, const struct vb_mail *mail, uint64_t ring)
+static bool accept_ring(struct vb_local_peer *peer, const struct vb_mail *mail, uint64_t ring)
 {
 	struct vb_ring_memory *memory = vb_export_map_memory(
 		mail->fds[VB_OFFER_RING], sizeof(struct vb_ring_memory), PROT_READ | PROT_WRITE);
@@ -272,21 +282,21 @@ static bool take_ring(struct vb_local_peer *peer, const struct vb_mail *mail, ui
 }
 
 /* False if the offer is unusable. */
-static bool take(struct vb_local_peers *peers, const struct vb_local_peer_offer *message,
-		 struct vb_mail *mail)
+static bool accept_offer(struct vb_local_peers *peers, const struct vb_local_peer_offer *message,
+			 struct vb_mail *mail)
 {
 	struct vb_local_peer *peer = &peers->table[message->number];
 	uint32_t number = message->number;
 
 	if (peer->incarnation && peer->incarnation != message->incarnation)
-		vb_local_peer_close(peers, number); /* what we gave went to an earlier peer */
-	if (!peer->incarnation && !take_block(peer, mail, message->incarnation))
+		vb_local_peer_close(peers, number); /* an earlier process got our ring */
+	if (!peer->incarnation && !accept_block(peer, mail, message->incarnation))
 		return false;
 	if (peer->in_ring == message->ring)
 		return true;
-	if (!take_ring(peer, mail, message->ring))
+	if (!accept_ring(peer, mail, message->ring))
 		return false;
-	add_open(peers, number);
+	add_readable(peers, number);
 	return true;
 }
 
@@ -307,10 +317,10 @@ static void open_shm_link(struct vb_local_peers *peers, uint32_t number, pid_t p
 }
 
 /*
- * The peer had our ring and no longer has it. It gets a new one, because it is unknown how far the
- * old one was read.
+ * The peer does not have our ring. If the link was open, drops the ring, so that the next offer
+ * brings a new one: it is unknown how far the old one was read.
  */
-static void renew_shm_link(struct vb_local_peer *peer)
+static void drop_out_link(struct vb_local_peer *peer)
 {
 	if (peer->state != VB_LOCAL_PEER_OPEN)
 		return;
@@ -321,8 +331,7 @@ static void renew_shm_link(struct vb_local_peer *peer)
 	peer->confirmed_ring = 0;
 }
 
-void vb_local_peer_refuse(const struct vb_port_member *member, uint32_t kind,
-			  const struct vb_mail *mail)
+static void send_refusal(const struct vb_port_member *member, const struct vb_mail *mail)
 {
 	struct vb_local_peer_offer message = {
 		.kind = VB_LOCAL_PEER_REFUSES,
@@ -331,16 +340,25 @@ void vb_local_peer_refuse(const struct vb_port_member *member, uint32_t kind,
 	};
 	struct iovec part = { &message, sizeof(message) };
 
-	if (kind == VB_LOCAL_PEER_OFFER)
-		(void)vb_mail_answer(member->box, mail->connection, &part, 1, NULL, 0);
+	(void)vb_mail_answer(member->box, mail->connection, &part, 1, NULL, 0);
 }
 
-/* Notifies the peer that it need not wait for us. */
+void vb_local_peer_refuse_mail(const struct vb_port_member *member, uint32_t kind,
+			       const struct vb_mail *mail)
+{
+	if (kind == VB_LOCAL_PEER_OFFER)
+		send_refusal(member, mail);
+}
+
+/*
+ * Refuses the offer for want of memory or descriptors, so that the peer need not wait for us, and
+ * closes our side.
+ */
 static void refuse_offer(struct vb_local_peers *peers, uint32_t number, const struct vb_mail *mail,
 			 vb_err err)
 {
-	log_limit(err);
-	vb_local_peer_refuse(peers->member, VB_LOCAL_PEER_OFFER, mail);
+	log_no_shared_memory(err);
+	send_refusal(peers->member, mail);
 	vb_local_peer_close(peers, number);
 	peers->table[number].absence_reason = VB_LOCAL_PEER_LIMITED;
 }
@@ -351,8 +369,8 @@ static bool is_out_of_memory(const struct vb_local_peer *peer)
 	return !peer->block || (peer->incarnation && !peer->in_memory);
 }
 
-void vb_local_peers_take_refusal(struct vb_local_peers *peers, const void *bytes,
-				 const struct vb_mail *mail)
+void vb_local_peers_on_refusal(struct vb_local_peers *peers, const void *bytes,
+			       const struct vb_mail *mail)
 {
 	struct vb_local_peer_offer message;
 
@@ -368,15 +386,14 @@ void vb_local_peers_take_refusal(struct vb_local_peers *peers, const void *bytes
 							      : VB_LOCAL_PEER_REFUSED;
 }
 
-void vb_local_peers_take_offer(struct vb_local_peers *peers, const void *bytes,
-			       struct vb_mail *mail)
+void vb_local_peers_on_offer(struct vb_local_peers *peers, const void *bytes, struct vb_mail *mail)
 {
 	struct vb_local_peer_offer message;
 	struct vb_local_peer *peer;
 
 	if (!peers->block || has_changed_user(peers->member)) {
 		if (peers->member)
-			vb_local_peer_refuse(peers->member, VB_LOCAL_PEER_OFFER, mail);
+			send_refusal(peers->member, mail);
 		return;
 	}
 	if (mail->length != sizeof(message) || mail->fd_count > VB_OFFER_FDS)
@@ -392,7 +409,7 @@ void vb_local_peers_take_offer(struct vb_local_peers *peers, const void *bytes,
 		refuse_offer(peers, message.number, mail, VB_EMFILE);
 		return;
 	}
-	if (!take(peers, &message, mail)) {
+	if (!accept_offer(peers, &message, mail)) {
 		if (is_out_of_memory(peer))
 			refuse_offer(peers, message.number, mail, VB_ENOMEM);
 		else
@@ -400,17 +417,17 @@ void vb_local_peers_take_offer(struct vb_local_peers *peers, const void *bytes,
 		return;
 	}
 	if (!peer->out_ring || message.answered != peer->out_ring)
-		renew_shm_link(peer);
-	if (peer->confirmed_ring != peer->in_ring && !ask(peers, message.number)) {
+		drop_out_link(peer);
+	if (peer->confirmed_ring != peer->in_ring && !ask_for_link(peers, message.number)) {
 		if (peer->absence_reason == VB_LOCAL_PEER_LIMITED)
-			vb_local_peer_refuse(peers->member, VB_LOCAL_PEER_OFFER, mail);
+			send_refusal(peers->member, mail);
 		return;
 	}
 	if (peer->out_ring && message.answered == peer->out_ring)
 		open_shm_link(peers, message.number, mail->pid);
 }
 
-/* --- meeting --- */
+/* --- requesting a link --- */
 
 /* Opens the link to ourselves: one ring, which we write and read. */
 static void open_own(struct vb_local_peers *peers, uint32_t number)
@@ -427,9 +444,9 @@ static void open_own(struct vb_local_peers *peers, uint32_t number)
 	peer->block = peers->block;
 	peer->wake_fd = peers->wake_fd;
 	peer->incarnation = peers->block->head.incarnation;
-	add_open(peers, number);
+	add_readable(peers, number);
 	open_shm_link(peers, number, getpid());
-	/* the thread that closes a row is the one that would be busy */
+	/* No busy word: the thread that waits for it would be the one that has set it. */
 	peer->peer_memory.busy = NULL;
 	peer->peer_memory.mark = NULL;
 }
@@ -455,14 +472,14 @@ enum vb_local_peer_state vb_local_peer_request_link(struct vb_local_peers *peers
 		return peer->state;
 	if (peer->asked_ns && now - peer->asked_ns < ASK_AGAIN_NS)
 		return VB_LOCAL_PEER_ABSENT;
-	(void)ask(peers, number);
+	(void)ask_for_link(peers, number);
 	return peer->state;
 }
 
 void vb_local_peers_close_gone(struct vb_local_peers *peers)
 {
-	for (uint32_t i = peers->open_count; i--;) {
-		uint32_t number = peers->open[i];
+	for (uint32_t i = peers->readable_count; i--;) {
+		uint32_t number = peers->readable[i];
 		struct vb_local_peer *peer = &peers->table[number];
 
 		if (vb_local_peer_is_gone(peer) && !vb_ring_has_news(&peer->in)) {
@@ -472,19 +489,19 @@ void vb_local_peers_close_gone(struct vb_local_peers *peers)
 	}
 }
 
-void vb_local_peer_connect(struct vb_local_peers *peers, uint32_t number, struct vb_qp *qp)
+void vb_local_peer_attach_qp(struct vb_local_peers *peers, uint32_t number, struct vb_qp *qp)
 {
 	if (vb_local_peer_is_open(peers, number))
 		vb_qp_set_shm_link(qp, vb_local_peer_shm_link(number),
 				   &peers->table[number].peer_memory);
 }
 
-static const char *describe_absence(enum vb_local_peer_why absence_reason)
+static const char *describe_no_link(enum vb_local_peer_why absence_reason)
 {
 	switch (absence_reason) {
 	case VB_LOCAL_PEER_UNASKED:
 		break;
-	case VB_LOCAL_PEER_NOBODY:
+	case VB_LOCAL_PEER_NO_PROCESS:
 		return "wire: the peer is not of this user and network namespace, or gone";
 	case VB_LOCAL_PEER_SILENT:
 		return "wire: the peer has not answered";
@@ -498,7 +515,7 @@ static const char *describe_absence(enum vb_local_peer_why absence_reason)
 	return "wire: the peer was not asked";
 }
 
-static const char *describe_lack(vb_err err)
+static const char *describe_no_block(vb_err err)
 {
 	if (err == VB_EFBIG)
 		return "wire: no shared memory here: files may not be as large (ulimit -f)";
@@ -507,11 +524,12 @@ static const char *describe_lack(vb_err err)
 	return "wire: no shared memory here: no memory was left (ulimit -v, -l)";
 }
 
-bool vb_local_peer_is_nobody(const struct vb_local_peers *peers, uint32_t number)
+bool vb_local_peer_has_no_process(const struct vb_local_peers *peers, uint32_t number)
 {
 	const struct vb_local_peer *peer = &peers->table[number];
 
-	return peer->state == VB_LOCAL_PEER_ABSENT && peer->absence_reason == VB_LOCAL_PEER_NOBODY;
+	return peer->state == VB_LOCAL_PEER_ABSENT &&
+	       peer->absence_reason == VB_LOCAL_PEER_NO_PROCESS;
 }
 
 const char *vb_local_peer_describe(const struct vb_local_peers *peers, uint32_t number)
@@ -519,9 +537,9 @@ const char *vb_local_peer_describe(const struct vb_local_peers *peers, uint32_t 
 	const struct vb_local_peer *peer = &peers->table[number];
 
 	if (!peers->block)
-		return describe_lack(peers->block_err);
+		return describe_no_block(peers->block_err);
 	if (peer->state != VB_LOCAL_PEER_OPEN)
-		return describe_absence(peer->absence_reason);
+		return describe_no_link(peer->absence_reason);
 	switch (peer->peer_memory.method) {
 	case VB_PEER_MEMORY_OWN:
 		return "shared memory, both ends in this process";

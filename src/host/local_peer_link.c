@@ -71,14 +71,14 @@ uint32_t vb_local_peers_receive(struct vb_local_peers *peers, struct vb_frame *f
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < peers->open_count && count < capacity; i++) {
+	for (uint32_t i = 0; i < peers->readable_count && count < capacity; i++) {
 		uint32_t place = peers->next + i;
 		struct vb_local_peer *peer;
 		uint32_t number;
 
-		if (place >= peers->open_count)
-			place -= peers->open_count;
-		number = peers->open[place];
+		if (place >= peers->readable_count)
+			place -= peers->readable_count;
+		number = peers->readable[place];
 		peer = &peers->table[number];
 		if (vb_ring_has_news(&peer->in))
 			count += receive_from(peer, (uint16_t)vb_local_peer_shm_link(number),
@@ -87,14 +87,14 @@ uint32_t vb_local_peers_receive(struct vb_local_peers *peers, struct vb_frame *f
 	if (!count)
 		return 0;
 	if (count == capacity) /* the other peers come first the next time */
-		peers->next = (peers->next + 1) % peers->open_count;
+		peers->next = (peers->next + 1) % peers->readable_count;
 	peers->counts.received += count;
 	return count;
 }
 
 uint32_t vb_local_peers_packets_max(const struct vb_local_peers *peers)
 {
-	return peers->open_count * (VB_RING_SIZE / VB_RING_ALIGN);
+	return peers->readable_count * (VB_RING_SIZE / VB_RING_ALIGN);
 }
 
 static void answer_writer(struct vb_local_peers *peers, struct vb_local_peer *peer)
@@ -111,8 +111,8 @@ static void answer_writer(struct vb_local_peers *peers, struct vb_local_peer *pe
 
 void vb_local_peers_release(struct vb_local_peers *peers)
 {
-	for (uint32_t i = 0; i < peers->open_count; i++) {
-		struct vb_local_peer *peer = &peers->table[peers->open[i]];
+	for (uint32_t i = 0; i < peers->readable_count; i++) {
+		struct vb_local_peer *peer = &peers->table[peers->readable[i]];
 
 		if (!peer->is_taken)
 			continue;

@@ -14,7 +14,7 @@
 enum vb_local_peer_why {
 	VB_LOCAL_PEER_UNASKED,
 	/* No process of this user in this network namespace has that number. */
-	VB_LOCAL_PEER_NOBODY,
+	VB_LOCAL_PEER_NO_PROCESS,
 	VB_LOCAL_PEER_SILENT,
 	VB_LOCAL_PEER_REFUSED, /* it wants packets */
 	VB_LOCAL_PEER_LIMITED, /* we have no memory or descriptor for a link */
@@ -82,10 +82,10 @@ struct vb_local_peers {
 	int block_fd;
 	int wake_fd;
 	uint32_t sleeper_count;
-	uint32_t open_count; /* peers that gave us their ring */
+	uint32_t readable_count; /* peers that gave us their ring */
 	uint32_t unsent_count;
-	uint8_t open[VB_PORT_MEMBER_COUNT]; /* their numbers, in order of arrival */
-	uint32_t next; /* the place in `open` to receive from first */
+	uint8_t readable[VB_PORT_MEMBER_COUNT]; /* their numbers, in order of arrival */
+	uint32_t next; /* the place in `readable` to receive from first */
 	/* numbers of the peers that something was sent to since the last flush */
 	uint8_t touched[VB_PORT_MEMBER_COUNT];
 	uint32_t touched_count;
@@ -135,8 +135,8 @@ struct vb_local_peer_segment {
 };
 
 /* local_peer_segment.c */
-void vb_local_peers_take_segment(struct vb_local_peers *peers, const void *bytes,
-				 const struct vb_mail *mail);
+void vb_local_peers_on_segment(struct vb_local_peers *peers, const void *bytes,
+			       const struct vb_mail *mail);
 void vb_local_peer_forget_segments(struct vb_local_peer *peer);
 void vb_local_peers_unshare_all(struct vb_local_peers *peers);
 
@@ -147,10 +147,9 @@ void vb_local_peers_publish_groups(struct vb_local_peers *peers);
 bool vb_local_peer_is_gone(const struct vb_local_peer *peer);
 
 /* local_peer_handshake.c */
-void vb_local_peers_take_offer(struct vb_local_peers *peers, const void *bytes,
-			       struct vb_mail *mail);
-void vb_local_peers_take_refusal(struct vb_local_peers *peers, const void *bytes,
-				 const struct vb_mail *mail);
+void vb_local_peers_on_offer(struct vb_local_peers *peers, const void *bytes, struct vb_mail *mail);
+void vb_local_peers_on_refusal(struct vb_local_peers *peers, const void *bytes,
+			       const struct vb_mail *mail);
 void vb_local_peer_close(struct vb_local_peers *peers, uint32_t number);
 /* local_peer_link.c: reports the available room to the engine */
 void vb_local_peer_update_room(struct vb_local_peers *peers, uint32_t number);

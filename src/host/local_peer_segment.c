@@ -88,10 +88,10 @@ void vb_local_peers_unshare(struct vb_local_peers *peers, uint32_t number)
 
 	if (!segment)
 		return;
-	for (uint32_t i = 0; i < peers->open_count; i++) {
+	for (uint32_t i = 0; i < peers->readable_count; i++) {
 		struct vb_local_peer_segment message = { .kind = VB_LOCAL_PEER_FORGET,
 							 .segment = number };
-		uint32_t to = peers->open[i];
+		uint32_t to = peers->readable[i];
 
 		if (segment->given[to / 8] >> to % 8 & 1)
 			send_mail(peers, to, &message, -1);
@@ -205,9 +205,9 @@ static void ask(struct vb_local_peers *peers, uint32_t number)
 static void ask_all(struct vb_local_peers *peers)
 {
 	peers->wants_segment = false;
-	for (uint32_t i = 0; i < peers->open_count; i++)
-		if (peers->table[peers->open[i]].peer_memory.wanted_segment)
-			ask(peers, peers->open[i]);
+	for (uint32_t i = 0; i < peers->readable_count; i++)
+		if (peers->table[peers->readable[i]].peer_memory.wanted_segment)
+			ask(peers, peers->readable[i]);
 	peers->segment_looks = SEGMENT_LOOKS;
 }
 
@@ -223,8 +223,8 @@ bool vb_local_peers_ask_for_segments(struct vb_local_peers *peers)
 	return peers->segment_looks && --peers->segment_looks % LOOK_INTERVAL == 0;
 }
 
-void vb_local_peers_take_segment(struct vb_local_peers *peers, const void *bytes,
-				 const struct vb_mail *mail)
+void vb_local_peers_on_segment(struct vb_local_peers *peers, const void *bytes,
+			       const struct vb_mail *mail)
 {
 	struct vb_local_peer_segment message;
 	struct vb_local_peer *peer;

@@ -185,9 +185,9 @@ uint32_t vb_port_member_take(struct vb_port_member *member,
 		else if (kind == VB_PORT_MEMBER_STATE_QUERY)
 			note_asker(member, &mail);
 		else if (member->peers)
-			vb_local_peers_take_mail(member->peers, kind, member->message, &mail);
+			vb_local_peers_on_mail(member->peers, kind, member->message, &mail);
 		else
-			vb_local_peer_refuse(member, kind, &mail);
+			vb_local_peer_refuse_mail(member, kind, &mail);
 		vb_mail_close_fds(&mail);
 		member->counts.taken += count;
 		if (count)

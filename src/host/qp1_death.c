@@ -110,7 +110,7 @@ vb_err vb_qp1_open_rows(struct vb_qp1 *qp1)
 
 	if (rows_fd < 0)
 		return vb_limit_err(rows_fd);
-	error = vb_quiet_set_length(rows_fd, ROWS_BYTES);
+	error = vb_quiet_ftruncate(rows_fd, ROWS_BYTES);
 	if (error == -EFBIG)
 		is_open = keep_rows_to_ourselves(&qp1->life);
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The suppression of signals: it holds them back, and discards the one that our own call has caused
- * in this thread.
+ * Keeps SIGPIPE and SIGXFSZ of our own system calls from the program: blocks both signals, and
+ * discards the one that our call has raised in this thread.
  */
 #include "host/quiet.h"
 
@@ -42,7 +42,7 @@ void vb_quiet_end(const struct vb_quiet *quiet, int error)
 	pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);
 }
 
-int vb_quiet_set_length(int fd, size_t length)
+int vb_quiet_ftruncate(int fd, size_t length)
 {
 	struct vb_quiet quiet;
 	int error;

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 struct vb_quiet {
-	sigset_t before; /* the mask */
+	sigset_t before; /* the thread's mask */
 	sigset_t pending;
 };
 
@@ -23,6 +23,6 @@ void vb_quiet_begin(struct vb_quiet *quiet);
 void vb_quiet_end(const struct vb_quiet *quiet, int error);
 
 /* ftruncate() without the signal: 0, or a negative errno. */
-int vb_quiet_set_length(int fd, size_t length);
+int vb_quiet_ftruncate(int fd, size_t length);
 
 #endif

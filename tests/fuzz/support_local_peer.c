@@ -328,10 +328,10 @@ void local_peer_mail(const void *bytes, size_t length, const int *fds, uint32_t 
 		memcpy(message, bytes, sizeof(struct vb_local_peer_segment));
 	for (uint32_t i = 0; i < fd_count; i++)
 		mail.fds[i] = vb_fd_own(fds[i]);
-	vb_local_peers_take_mail(ours.peers, kind, message, &mail);
+	vb_local_peers_on_mail(ours.peers, kind, message, &mail);
 	vb_mail_close_fds(&mail);
 	if (vb_local_peer_is_open(ours.peers, LOCAL_PEER_PEER) && !vb_qp_shm_link(ours.qp))
-		vb_local_peer_connect(ours.peers, LOCAL_PEER_PEER, ours.qp);
+		vb_local_peer_attach_qp(ours.peers, LOCAL_PEER_PEER, ours.qp);
 }
 
 uint32_t local_peer_packet(uint8_t *bytes, uint8_t opcode, uint8_t psn, bool has_right_flow)

@@ -119,7 +119,7 @@ static bool take_mail(struct station *station)
 	if (!vb_mail_receive(station->member->box, bytes, sizeof(bytes), &mail))
 		return false;
 	memcpy(&kind, bytes, sizeof(kind));
-	vb_local_peers_take_mail(station->peers, kind, bytes, &mail);
+	vb_local_peers_on_mail(station->peers, kind, bytes, &mail);
 	vb_mail_close_fds(&mail);
 	return true;
 }

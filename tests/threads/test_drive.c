@@ -519,29 +519,29 @@ TEST(the_helper_sleeps_on_while_a_program_polls)
 }
 
 /*
- * Polls once, as a thread whose last poll was long ago or just now. Returns whether that pushes an
- * alarm that is due.
+ * Polls once, as a thread whose last poll was long ago or just now. Returns whether that postpones
+ * an alarm that is due.
  */
-static bool pushes_alarm(bool has_polled)
+static bool postpones_alarm(bool has_polled)
 {
 	atomic_store(&adapter->polled_ns, has_polled ? vb_clock_now() : 0);
-	atomic_store(&adapter->alarm.push_ns, 0);
+	atomic_store(&adapter->alarm.postpone_ns, 0);
 	vb_adapter_poll(adapter, NULL);
-	return atomic_load(&adapter->alarm.push_ns);
+	return atomic_load(&adapter->alarm.postpone_ns);
 }
 
 /*
  * A thread that polls now and then does most of the work only every few polls: its polls cannot be
  * relied on.
  */
-TEST(only_a_thread_that_polls_on_pushes_the_alarm)
+TEST(only_a_thread_that_polls_on_postpones_the_alarm)
 {
 	bool is_so = false;
 
 	adapter_begin(on_event, &adapter, &pd);
 	sleep_ms(50); /* the helper thread has nothing to do now */
 	for (uint32_t i = 0; i < 3 && !is_so; i++) /* but it may look, four times a second */
-		is_so = !pushes_alarm(false) && pushes_alarm(true);
+		is_so = !postpones_alarm(false) && postpones_alarm(true);
 	EXPECT(is_so);
 	adapter_end(adapter, pd);
 }

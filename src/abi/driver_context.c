@@ -65,7 +65,7 @@ static int open_shared(struct ibv_device *device, const struct stat *file,
 
 	if (!opened)
 		return ENOMEM;
-	opened->device = vb_abi_device_describe(device);
+	opened->device = vb_abi_device_description(device);
 	opened->verbs = device;
 	opened->context_count = 1;
 	opened->process = getpid();

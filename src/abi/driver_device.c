@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The devices as programs list them, and their attributes. */
+/* The list of devices that programs get, and the queries for their attributes. */
 #include "abi/refuse_priv.h"
 
 #include "abi/returns.h"
@@ -13,27 +13,33 @@
 #include <string.h>
 #include <time.h>
 
-/* From an unassigned IEEE range; neither 0 nor 0xffffff, which have a meaning to some programs. */
+/*
+ * Locally administered, so assigned to no vendor; neither 0 nor 0xffffff, which have a meaning to
+ * some programs.
+ */
 #define VENDOR_ID 0x02f5d0
 #define VENDOR_PART_ID 1
+/* Physical states of a port, by the numbers and names that sysfs also shows. */
+#define PHYS_STATE_DISABLED 3
+#define PHYS_STATE_LINK_UP 5
 #define CAPABILITIES                                                                            \
 	(IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_CURR_QP_STATE_MOD |   \
 	 IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN | \
 	 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |        \
 	 IBV_DEVICE_XRC | IBV_DEVICE_MEM_MGT_EXTENSIONS)
 
-struct listed {
+struct listed_device {
 	struct vb_abi_device device;
 	struct vb_device description;
 	int index;
-	struct listed *next;
+	struct listed_device *next;
 };
 
-/* Every device ever listed. They stay, so that programs may compare pointers. */
+/* Every device ever listed. They are never freed, so that programs may compare pointers. */
+static struct listed_device *all_listed_devices;
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct listed *all_listed;
 
-/* Read once; also sets the destination of the log. */
+/* Loaded once, by load_config(), which also sets the log's destination. */
 static struct vb_config config;
 static pthread_once_t config_once = PTHREAD_ONCE_INIT;
 
@@ -47,10 +53,10 @@ static void unlock_list(void)
 	pthread_mutex_unlock(&list_lock);
 }
 
-/* A forked child also lists devices. */
 static void load_config(void)
 {
 	vb_config_load(&config);
+	/* A forked child also lists devices: the lock must not be held when it begins. */
 	pthread_atfork(lock_list, unlock_list, unlock_list);
 }
 
@@ -60,14 +66,14 @@ const struct vb_config *vb_abi_config(void)
 	return &config;
 }
 
-static struct listed *listed_of(const struct ibv_device *device)
+static struct listed_device *listed_device_of(const struct ibv_device *device)
 {
-	return (struct listed *)(uintptr_t)device;
+	return (struct listed_device *)(uintptr_t)device;
 }
 
-static struct listed *find_listed(const struct vb_device *description)
+static struct listed_device *find_listed_device(const struct vb_device *description)
 {
-	struct listed *listed = all_listed;
+	struct listed_device *listed = all_listed_devices;
 
 	while (listed && (listed->description.ifindex != description->ifindex ||
 			  strcmp(listed->description.name, description->name)))
@@ -75,9 +81,9 @@ static struct listed *find_listed(const struct vb_device *description)
 	return listed;
 }
 
-static struct listed *add_listed(const struct vb_device *description)
+static struct listed_device *add_listed_device(const struct vb_device *description)
 {
-	struct listed *listed = vb_heap_alloc(1, sizeof(*listed));
+	struct listed_device *listed = vb_heap_alloc(1, sizeof(*listed));
 	struct ibv_device *verbs;
 
 	if (!listed)
@@ -92,18 +98,18 @@ static struct listed *add_listed(const struct vb_device *description)
 		 listed->index);
 	snprintf(verbs->ibdev_path, sizeof(verbs->ibdev_path), "/sys/class/infiniband/%s",
 		 description->name);
-	listed->next = all_listed;
-	all_listed = listed;
+	listed->next = all_listed_devices;
+	all_listed_devices = listed;
 	return listed;
 }
 
 static int fill_list(const struct vb_device *devices, uint32_t count, struct ibv_device **list)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		struct listed *listed = find_listed(&devices[i]);
+		struct listed_device *listed = find_listed_device(&devices[i]);
 
 		if (!listed)
-			listed = add_listed(&devices[i]);
+			listed = add_listed_device(&devices[i]);
 		if (!listed)
 			return ENOMEM;
 		listed->description = devices[i];
@@ -151,20 +157,20 @@ void vb_abi_device_list_free(struct ibv_device **list)
 
 int vb_abi_device_index(const struct ibv_device *device)
 {
-	return listed_of(device)->index;
+	return listed_device_of(device)->index;
 }
 
 __be64 vb_abi_device_guid(const struct ibv_device *device)
 {
-	return htobe64(listed_of(device)->description.guid);
+	return htobe64(listed_device_of(device)->description.guid);
 }
 
-struct vb_device vb_abi_device_describe(const struct ibv_device *device)
+struct vb_device vb_abi_device_description(const struct ibv_device *device)
 {
 	struct vb_device description;
 
 	pthread_mutex_lock(&list_lock);
-	description = listed_of(device)->description;
+	description = listed_device_of(device)->description;
 	pthread_mutex_unlock(&list_lock);
 	return description;
 }
@@ -274,7 +280,7 @@ int vb_abi_query_port(struct ibv_context *context, uint32_t port, struct ibv_por
 		.qkey_viol_cntr = (uint32_t)counters->counts[VB_COUNTER_QKEY_VIOLATIONS],
 		.pkey_tbl_len = 1,
 		.max_vl_num = 1,
-		.phys_state = is_active ? 5 : 3,
+		.phys_state = is_active ? PHYS_STATE_LINK_UP : PHYS_STATE_DISABLED,
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 		.flags = IBV_QPF_GRH_REQUIRED,
 	};

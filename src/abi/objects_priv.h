@@ -234,7 +234,7 @@ static inline struct vb_abi_srq *vb_abi_srq_of(struct ibv_srq *srq)
 }
 
 /* The device as it was when last listed. */
-struct vb_device vb_abi_device_describe(const struct ibv_device *device);
+struct vb_device vb_abi_device_description(const struct ibv_device *device);
 const struct vb_config *vb_abi_config(void);
 
 void vb_abi_dm_init(struct ibv_dm *dm); /* sets its copy functions */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs and their multicast groups. The engine checks whether attributes fit the state and
- * the type of service; this file checks only what holds for all.
+ * Queue pairs and their multicast groups. This file checks the objects and masks; the engine checks
+ * whether attributes fit the state and the type of the QP.
  */
 #include "abi/driver_priv.h"
 #include "abi/events_priv.h"
@@ -11,15 +11,15 @@
 #include "abi/returns.h"
 
 enum {
-	/* All others are for raw packets: segmentation, RSS. */
+	/* The attributes that are missing here are for raw packets: segmentation, RSS. */
 	KNOWN_INIT_ATTR = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 			  IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-	/* Rate limits are for raw packets. */
+	/* All bits below that of the rate limit, which is for raw packets. */
 	KNOWN_ATTR = IBV_QP_RATE_LIMIT - 1,
 };
 
-/* Checks the domain and the queues that a QP of this type needs. */
-static int check_parents(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
+/* Checks the PD or XRC domain, and the CQs, that a QP of this type needs. */
+static int check_objects(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
 	if (attr->qp_type == IBV_QPT_XRC_RECV) {
 		if (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD && attr->xrcd)
@@ -48,7 +48,7 @@ static int check_init_attr(const struct ibv_context *context,
 	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
-		return check_parents(context, attr);
+		return check_objects(context, attr);
 	case IBV_QPT_DRIVER:
 		return vb_abi_refuse(EOPNOTSUPP, "ibv_create_qp: there are no QPs of type %d",
 				     (int)attr->qp_type);
@@ -56,7 +56,7 @@ static int check_init_attr(const struct ibv_context *context,
 	return vb_abi_refuse(EINVAL, "ibv_create_qp: there is no type %d", (int)attr->qp_type);
 }
 
-static struct ibv_qp *finish_qp(struct ibv_qp *qp, struct ibv_context *context)
+static struct ibv_qp *init_common_fields(struct ibv_qp *qp, struct ibv_context *context)
 {
 	qp->context = context;
 	qp->events_completed = 0;
@@ -81,7 +81,7 @@ struct ibv_qp *vb_abi_op_create_qp_ex(struct ibv_context *context, struct ibv_qp
 	qp->srq = attr->srq;
 	qp->qp_type = attr->qp_type;
 	qp->state = IBV_QPS_RESET;
-	return finish_qp(qp, context);
+	return init_common_fields(qp, context);
 }
 
 VB_ABI_VERSION(ibv_create_qp, "ibv_create_qp@@@IBVERBS_1.1");
@@ -132,7 +132,7 @@ struct ibv_qp *vb_abi_op_open_qp(struct ibv_context *context, struct ibv_qp_open
 	qp->recv_cq = NULL;
 	qp->srq = NULL;
 	qp->qp_type = attr->qp_type;
-	return finish_qp(qp, context);
+	return init_common_fields(qp, context);
 }
 
 VB_ABI_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
@@ -230,7 +230,10 @@ VB_ABI_EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, 
 	return vb_abi_return_errno(error ? error : vb_abi_qp_detach(qp, gid, lid));
 }
 
-/* Enhanced connection establishment lets two adapters of one vendor learn about each other. */
+/*
+ * Enhanced connection establishment lets two adapters of one vendor learn about each other. We have
+ * nothing to negotiate.
+ */
 VB_ABI_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)ece;

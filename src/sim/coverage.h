@@ -14,7 +14,10 @@
 #define VB_COVERAGE_STATUSES 24 /* all of enum vb_status are smaller */
 #define VB_COVERAGE_EVENTS 32 /* all of enum vb_event_kind are smaller */
 
-/* Errors and disturbances that a program causes on purpose. */
+/*
+ * Errors in requests, which are the flaws proper. After them, from SHORT_RECEIVE on, come other
+ * things that a world counts: errors in receives, disturbances, and rare events.
+ */
 #define VB_FLAWS(X)                                                \
 	X(NONE, "none")                                            \
 	X(WRONG_RKEY, "wrong_rkey")                                \

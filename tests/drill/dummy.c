@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The other end of wire.c: an ordinary verbs program, so it runs with our library and with the
- * distribution's alike. It does nothing by itself: each connection on its TCP port gives orders
- * (support_order.h), and everything they made is destroyed when the connection ends.
+ * A verbs program that the drill (wire.c) controls over TCP. The drill sends prepared packets and
+ * checks the answers; the dummy is what it drills. It runs with our library or with the
+ * distribution's. It does nothing by itself: each connection on its TCP port gives orders
+ * (support_order.h), and everything made for a connection is destroyed when it ends.
  *
  * 	dummy <device> <own address> <drill's address> <TCP port>
  */
@@ -25,7 +26,7 @@ static struct ibv_context *context;
 static union ibv_gid own_gid, drill_gid;
 static int gid_index;
 
-/* Of the connection that is being served. */
+/* The objects of the current connection. */
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
@@ -141,7 +142,7 @@ bool actor_post_recv(const struct order_post *post)
 	return !ibv_post_recv(qp, &request, &bad);
 }
 
-/* Sets the destination. The fields are a union: each kind has its own. */
+/* Sets the destination. Each kind of request has its own member of the union. */
 static void set_target(struct ibv_send_wr *request, const struct order_post *post)
 {
 	if (qp->qp_type == IBV_QPT_UD) {
@@ -205,7 +206,7 @@ static void serve(int fd)
 	obey_no_more();
 }
 
-/* --- beginning -------------------------------------------------------------------------------- */
+/* --- startup ---------------------------------------------------------------------------------- */
 
 static void open_device(const char *name)
 {

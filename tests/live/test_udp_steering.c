@@ -7,19 +7,19 @@
 
 #include <unistd.h>
 
-enum { MEMBERS = 4, SHIFT = 22, BTH = 12, NOBODY = 65534 };
+enum { MEMBERS = 4, SHIFT = 22, BTH_LENGTH = 12, NOBODY = 65534 };
 
 struct packet {
-	uint8_t bytes[BTH];
+	uint8_t bytes[BTH_LENGTH];
 	struct iovec iovec;
 };
 
-/* A packet that consists of a BTH for a QPN, with noise in the byte before it. */
+/* A packet that consists of a BTH, with noise in the byte before the QPN. */
 static struct vb_udp_message packet_to(struct packet *packet, const char *address, uint32_t qpn)
 {
-	fill_pattern(packet->bytes, BTH, qpn);
+	fill_pattern(packet->bytes, BTH_LENGTH, qpn);
 	store32(packet->bytes + 4, 0xa5000000u | qpn);
-	packet->iovec = (struct iovec){ packet->bytes, BTH };
+	packet->iovec = (struct iovec){ packet->bytes, BTH_LENGTH };
 	return message_of(address, address, &packet->iovec);
 }
 
@@ -48,7 +48,7 @@ static void close_group(struct vb_udp *members[MEMBERS])
 			vb_udp_close(members[i]);
 }
 
-static void each_gets_its_own(const char *address)
+static void expect_each_link_gets_its_own(const char *address)
 {
 	struct vb_udp *members[MEMBERS];
 	struct packet packet;
@@ -65,12 +65,12 @@ static void each_gets_its_own(const char *address)
 
 TEST(the_qpn_decides_which_of_four_links_gets_a_packet_ipv4)
 {
-	each_gets_its_own("127.0.0.1");
+	expect_each_link_gets_its_own("127.0.0.1");
 }
 
 TEST(the_qpn_decides_which_of_four_links_gets_a_packet_ipv6)
 {
-	each_gets_its_own("::1");
+	expect_each_link_gets_its_own("::1");
 }
 
 TEST(packets_for_qps_0_and_1_go_where_they_are_told_to)
@@ -105,7 +105,7 @@ TEST(a_batch_goes_whole_to_where_its_first_packet_goes)
 	iovecs[1] = second.iovec;
 	batch.iovecs = iovecs;
 	batch.iovec_count = 2;
-	batch.segment_length = BTH;
+	batch.segment_length = BTH_LENGTH;
 	send_one(members[0], batch);
 	receive_all(members[3], got, 2);
 	EXPECT_EQ(qpn_of(got[0]), 3u << SHIFT);
@@ -114,7 +114,7 @@ TEST(a_batch_goes_whole_to_where_its_first_packet_goes)
 	close_group(members);
 }
 
-TEST(the_last_link_moves_into_the_place_of_a_closed_one)
+TEST(the_last_link_moves_to_the_index_of_a_closed_one)
 {
 	struct vb_udp *members[MEMBERS];
 	struct packet packet;
@@ -127,7 +127,7 @@ TEST(the_last_link_moves_into_the_place_of_a_closed_one)
 	close_group(members);
 }
 
-TEST(a_packet_for_a_place_without_a_socket_goes_to_some_member)
+TEST(a_packet_for_an_index_without_a_socket_goes_to_some_member)
 {
 	struct vb_udp *members[MEMBERS];
 	struct packet packet;
@@ -199,7 +199,7 @@ TEST(the_qpn_decides_which_of_four_processes_gets_a_packet)
 		struct member member = { vb_udp_port(udp), i, ready[1], 100 };
 
 		processes[i] = start_process(receive_own, &member);
-		/* Waiting makes their order the order of opening. */
+		/* Waits, so that the links are opened in this order. */
 		EXPECT_EQ(read(ready[0], &byte, 1), 1);
 	}
 	MUST(vb_udp_steer(udp, SHIFT, MEMBERS - 1, 0));

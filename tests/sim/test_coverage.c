@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * 200 worlds obey every rule, and everything that the simulator promises to try really happens in
- * them.
+ * In 200 simulated worlds no rule is violated, and the most important things that the simulator
+ * promises to try happen at least once.
  */
 #include "harness.h"
 
@@ -23,17 +23,21 @@ static void run_world(uint64_t seed, struct vb_coverage *coverage)
 	vb_world_destroy(world);
 }
 
+/* Of the operations below, UC has the first 4, and UD the first 2. */
+enum { UC_OPERATIONS = 4, UD_OPERATIONS = 2 };
+
 static void expect_operations(const struct vb_coverage *coverage)
 {
-	static const enum vb_wr_opcode all[] = { VB_WR_SEND,	    VB_WR_SEND_IMM, VB_WR_WRITE,
-						 VB_WR_WRITE_IMM,   VB_WR_READ,	    VB_WR_FETCH_ADD,
-						 VB_WR_COMPARE_SWAP };
+	static const enum vb_wr_opcode common[] = { VB_WR_SEND,	       VB_WR_SEND_IMM,
+						    VB_WR_WRITE,       VB_WR_WRITE_IMM,
+						    VB_WR_READ,	       VB_WR_FETCH_ADD,
+						    VB_WR_COMPARE_SWAP };
 
-	for (uint32_t i = 0; i < 7; i++) {
-		EXPECT(coverage->requests[VB_QP_RC][all[i]] > 0);
-		EXPECT(coverage->requests[VB_QP_XRC_SEND][all[i]] > 0);
-		EXPECT(i >= 4 || coverage->requests[VB_QP_UC][all[i]] > 0);
-		EXPECT(i >= 2 || coverage->requests[VB_QP_UD][all[i]] > 0);
+	for (uint32_t i = 0; i < sizeof(common) / sizeof(common[0]); i++) {
+		EXPECT(coverage->requests[VB_QP_RC][common[i]] > 0);
+		EXPECT(coverage->requests[VB_QP_XRC_SEND][common[i]] > 0);
+		EXPECT(i >= UC_OPERATIONS || coverage->requests[VB_QP_UC][common[i]] > 0);
+		EXPECT(i >= UD_OPERATIONS || coverage->requests[VB_QP_UD][common[i]] > 0);
 	}
 	EXPECT(coverage->requests[VB_QP_RC][VB_WR_ATOMIC_WRITE] > 0);
 	EXPECT(coverage->requests[VB_QP_RC][VB_WR_BIND_MW] > 0);
@@ -96,7 +100,7 @@ static void expect_actions(const struct vb_coverage *coverage)
 	EXPECT(coverage->counts[VB_COUNTER_DIRECT_PARTS] > 1000);
 }
 
-TEST(two_hundred_worlds_hold_every_rule_and_try_everything)
+TEST(in_200_worlds_no_rule_is_violated_and_what_matters_most_is_tried)
 {
 	struct vb_coverage coverage = { 0 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Missing memory and access to it; see support_dma.h. Memory is never given back: each test is a
+ * Unmapped memory and access to it; see support_dma.h. Memory is never given back: each test is a
  * process.
  */
 #include "support_dma.h"
@@ -26,14 +26,14 @@
 #define UNDER_THREAD_SANITIZER 0
 #endif
 
-void install(void)
+void install_dma(void)
 {
 	if (UNDER_THREAD_SANITIZER)
 		SKIP("the thread sanitizer's own locks are lost when an access does not return");
 	MUST(vb_dma_install());
 }
 
-uint8_t *map(size_t length, int protection)
+uint8_t *map_pages(size_t length, int protection)
 {
 	void *at =
 		mmap(NULL, length, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -42,21 +42,21 @@ uint8_t *map(size_t length, int protection)
 	return at;
 }
 
-vb_dma_addr address(const void *at)
+vb_dma_addr dma_address(const void *at)
 {
 	return (uintptr_t)at;
 }
 
-uint8_t *missing(void)
+uint8_t *unmapped_address(void)
 {
 	/* This is far below everything, so that no later mapping is placed there. */
 	uint8_t *at = (uint8_t *)(uintptr_t)0x20000000;
 
-	EXPECT(!vb_dma_is_mapped(address(at), 1, false));
+	EXPECT(!vb_dma_is_mapped(dma_address(at), 1, false));
 	return at;
 }
 
-uint8_t *truncated(void)
+uint8_t *map_truncated_file(void)
 {
 	int file = memfd_create("truncated", 0);
 	uint8_t *at;
@@ -70,12 +70,12 @@ uint8_t *truncated(void)
 	return at;
 }
 
-bool try_access(enum access access, const uint8_t *to)
+bool try_access(enum access access, const void *target)
 {
-	uint8_t ours[LONG] = { 0 };
+	uint8_t ours[LONG_LENGTH] = { 0 };
 	uint32_t crc = 7;
 	uint64_t old = 7;
-	vb_dma_addr at = address(to);
+	vb_dma_addr at = dma_address(target);
 
 	switch (access) {
 	case READ_1:
@@ -83,17 +83,17 @@ bool try_access(enum access access, const uint8_t *to)
 	case READ_8:
 		return vb_dma_read(ours, at, 8);
 	case READ_LONG:
-		return vb_dma_read(ours, at, LONG);
+		return vb_dma_read(ours, at, LONG_LENGTH);
 	case CRC_8:
 		return vb_dma_crc32(&crc, at, 8) || crc != 7;
 	case CRC_LONG:
-		return vb_dma_crc32(&crc, at, LONG) || crc != 7;
+		return vb_dma_crc32(&crc, at, LONG_LENGTH) || crc != 7;
 	case WRITE_1:
 		return vb_dma_write(at, ours, 1);
 	case WRITE_8:
 		return vb_dma_write(at, ours, 8);
 	case WRITE_LONG:
-		return vb_dma_write(at, ours, LONG);
+		return vb_dma_write(at, ours, LONG_LENGTH);
 	case STORE_8:
 		return vb_dma_atomic_store(at, ours);
 	case COMPARE_SWAP:
@@ -106,21 +106,21 @@ bool try_access(enum access access, const uint8_t *to)
 	return true;
 }
 
-void expect_no_access(const uint8_t *to)
+void expect_no_access(const void *target)
 {
 	for (enum access access = 0; access < ACCESS_COUNT; access++)
-		if (try_access(access, to))
+		if (try_access(access, target))
 			FAIL("access %d to missing memory succeeded", (int)access);
 }
 
-void expect_every_access(const uint8_t *to)
+void expect_every_access(const void *target)
 {
 	for (enum access access = 0; access < ACCESS_COUNT; access++)
-		if (!try_access(access, to))
+		if (!try_access(access, target))
 			FAIL("access %d to present memory failed", (int)access);
 }
 
-int signal_that_ends(void (*run)(void *), void *argument)
+int run_in_child(void (*run)(void *), void *argument)
 {
 	struct rlimit no_core = { 0, 0 };
 	int status;
@@ -138,12 +138,12 @@ int signal_that_ends(void (*run)(void *), void *argument)
 }
 
 /* The program's own fault. */
-void touch(void *at)
+void write_byte(void *at)
 {
 	*(volatile uint8_t *)at = 1;
 }
 
-void copy(void *at)
+void read_long(void *at)
 {
 	(void)try_access(READ_LONG, at);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory that is missing, every kind of access to it, and children that may crash. */
+/* Unmapped memory, every kind of access to it, and child processes that may crash. */
 #ifndef VB_TESTS_SUPPORT_DMA_H
 #define VB_TESTS_SUPPORT_DMA_H
 
@@ -23,19 +23,19 @@
 
 #define MUST(call) EXPECT_EQ(call, VB_OK)
 
-enum { PAGE = 4096, LONG = 1000 };
+enum { PAGE = 4096, LONG_LENGTH = 1000 };
 
 /* Calls vb_dma_install(), or ends a test that the thread sanitizer cannot run. */
-void install(void);
+void install_dma(void);
 
-uint8_t *map(size_t length, int protection);
-vb_dma_addr address(const void *at);
+uint8_t *map_pages(size_t length, int protection);
+vb_dma_addr dma_address(const void *at);
 
 /* An address where nothing is mapped. */
-uint8_t *missing(void);
+uint8_t *unmapped_address(void);
 
 /* One page of a file that no longer has any bytes. */
-uint8_t *truncated(void);
+uint8_t *map_truncated_file(void);
 
 enum access {
 	READ_1,
@@ -52,16 +52,24 @@ enum access {
 	ACCESS_COUNT,
 };
 
-/* Returns true if the access succeeded, or failed but changed what it should have left alone. */
-bool try_access(enum access access, const uint8_t *to);
-void expect_no_access(const uint8_t *to);
-void expect_every_access(const uint8_t *to);
+/*
+ * False if the access failed and changed nothing. So if nothing is mapped there, true means that
+ * the access is wrong.
+ */
+bool try_access(enum access access, const void *target);
+void expect_no_access(const void *target);
+void expect_every_access(const void *target);
 
-/* Runs a function in a child. Returns the signal that ended the child, or 0 if it ended well. */
-int signal_that_ends(void (*run)(void *), void *argument);
+/*
+ * Runs a function in a child process. Returns the signal that ended the child; otherwise 0, or
+ * minus its exit status.
+ */
+int run_in_child(void (*run)(void *), void *argument);
 
-/* A copy, and the program's own access, for such a child. */
-void copy(void *at);
-void touch(void *at);
+/*
+ * For run_in_child(): a copy by the adapter, and an access as the program itself would make it.
+ */
+void read_long(void *at);
+void write_byte(void *at);
 
 #endif

@@ -30,7 +30,7 @@ enum {
 
 TEST(copies_of_present_memory_are_right_for_every_length_and_alignment)
 {
-	uint8_t *at = map(PAGE, PROT_READ | PROT_WRITE);
+	uint8_t *at = map_pages(PAGE, PROT_READ | PROT_WRITE);
 	uint8_t pattern[200], seen[200];
 
 	MUST(vb_dma_install());
@@ -39,12 +39,12 @@ TEST(copies_of_present_memory_are_right_for_every_length_and_alignment)
 	for (size_t length = 0; length <= 150; length++) {
 		for (size_t offset = 1; offset <= 16; offset++) {
 			memset(at, 0, 256);
-			EXPECT(vb_dma_write(address(at + offset), pattern, length));
+			EXPECT(vb_dma_write(dma_address(at + offset), pattern, length));
 			EXPECT_MEM(at + offset, pattern, length);
 			EXPECT_EQ(at[offset - 1], 0);
 			EXPECT_EQ(at[offset + length], 0);
 			memset(seen, 0, sizeof(seen));
-			EXPECT(vb_dma_read(seen + 1, address(at + offset), length));
+			EXPECT(vb_dma_read(seen + 1, dma_address(at + offset), length));
 			EXPECT_MEM(seen + 1, pattern, length);
 			EXPECT_EQ(seen[0], 0);
 			EXPECT_EQ(seen[1 + length], 0);
@@ -56,7 +56,7 @@ TEST(long_copies_are_right_for_every_alignment)
 {
 	static const size_t lengths[] = { 1000, 2047, 2048, 2049, 2056, 4088, 4096, 4100, 8192 };
 	static uint8_t pattern[8192 + 16];
-	uint8_t *at = map(4 * PAGE, PROT_READ | PROT_WRITE);
+	uint8_t *at = map_pages(4 * PAGE, PROT_READ | PROT_WRITE);
 
 	MUST(vb_dma_install());
 	for (size_t i = 0; i < sizeof(pattern); i++)
@@ -64,7 +64,7 @@ TEST(long_copies_are_right_for_every_alignment)
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		for (size_t offset = 1; offset <= 16; offset++) {
 			memset(at, 0, 4 * PAGE);
-			EXPECT(vb_dma_write(address(at + offset), pattern + offset % 3,
+			EXPECT(vb_dma_write(dma_address(at + offset), pattern + offset % 3,
 					    lengths[i]));
 			EXPECT_MEM(at + offset, pattern + offset % 3, lengths[i]);
 			EXPECT_EQ(at[offset - 1], 0);
@@ -75,26 +75,26 @@ TEST(long_copies_are_right_for_every_alignment)
 
 TEST(atomics_and_crc_of_present_memory_are_right)
 {
-	uint64_t *at = (uint64_t *)(void *)map(PAGE, PROT_READ | PROT_WRITE);
+	uint64_t *at = (uint64_t *)(void *)map_pages(PAGE, PROT_READ | PROT_WRITE);
 	uint64_t old, word = 0x0102030405060708;
 	uint32_t crc = 5;
 
 	MUST(vb_dma_install());
-	EXPECT(vb_dma_atomic_store(address(at), (const uint8_t *)&word));
-	EXPECT(vb_dma_fetch_add(address(at), 1, &old));
+	EXPECT(vb_dma_atomic_store(dma_address(at), (const uint8_t *)&word));
+	EXPECT(vb_dma_fetch_add(dma_address(at), 1, &old));
 	EXPECT_EQ(old, word);
-	EXPECT(vb_dma_compare_swap(address(at), word, 9, &old));
+	EXPECT(vb_dma_compare_swap(dma_address(at), word, 9, &old));
 	EXPECT_EQ(old, word + 1);
-	EXPECT(vb_dma_compare_swap(address(at), word + 1, 9, &old));
+	EXPECT(vb_dma_compare_swap(dma_address(at), word + 1, 9, &old));
 	EXPECT_EQ(*at, 9);
-	EXPECT(vb_dma_crc32(&crc, address(at), 100));
+	EXPECT(vb_dma_crc32(&crc, dma_address(at), 100));
 	EXPECT_EQ(crc, vb_crc32(5, at, 100));
 }
 
 TEST(access_to_unmapped_memory_fails)
 {
-	install();
-	expect_no_access(missing());
+	install_dma();
+	expect_no_access(unmapped_address());
 	expect_no_access((uint8_t *)8);
 }
 
@@ -102,37 +102,37 @@ TEST(access_to_an_address_that_no_page_can_have_fails)
 {
 	if (UNDER_SANITIZER)
 		SKIP("sanitizers refuse such an address themselves");
-	install();
+	install_dma();
 	expect_no_access((uint8_t *)0x8000000000000000);
 	expect_no_access((uint8_t *)0xffffffffffffff00);
 }
 
 TEST(access_to_protected_memory_fails_where_protected)
 {
-	uint8_t *readable = map(PAGE, PROT_READ);
+	uint8_t *readable = map_pages(PAGE, PROT_READ);
 
-	install();
-	expect_no_access(map(PAGE, PROT_NONE));
+	install_dma();
+	expect_no_access(map_pages(PAGE, PROT_NONE));
 	for (enum access access = 0; access < ACCESS_COUNT; access++)
 		EXPECT_EQ(try_access(access, readable), access < WRITE_1);
 }
 
 TEST(access_to_a_truncated_file_fails)
 {
-	install();
-	expect_no_access(truncated());
+	install_dma();
+	expect_no_access(map_truncated_file());
 }
 
 TEST(a_copy_fails_exactly_when_one_of_its_bytes_is_missing)
 {
-	uint8_t *middle = map(3 * PAGE, PROT_NONE) + PAGE;
+	uint8_t *middle = map_pages(3 * PAGE, PROT_NONE) + PAGE;
 	uint8_t ours[200] = { 0 };
 	uint32_t crc = 0;
 
-	install();
+	install_dma();
 	EXPECT_EQ(mprotect(middle, PAGE, PROT_READ | PROT_WRITE), 0);
 	for (size_t length = 1; length <= 150; length++) {
-		vb_dma_addr first = address(middle), last = address(middle + PAGE - length);
+		vb_dma_addr first = dma_address(middle), last = dma_address(middle + PAGE - length);
 
 		EXPECT(vb_dma_read(ours, first, length) && vb_dma_read(ours, last, length));
 		EXPECT(vb_dma_write(first, ours, length) && vb_dma_write(last, ours, length));
@@ -149,14 +149,14 @@ TEST(a_copy_fails_exactly_when_one_of_its_bytes_is_missing)
 TEST(a_long_write_fails_exactly_when_one_of_its_bytes_is_missing)
 {
 	enum { LONG_PAGES = 3, STEP = 8 };
-	uint8_t *middle = map((LONG_PAGES + 2) * PAGE, PROT_NONE) + PAGE;
+	uint8_t *middle = map_pages((LONG_PAGES + 2) * PAGE, PROT_NONE) + PAGE;
 	static uint8_t ours[LONG_PAGES * PAGE];
 
-	install();
+	install_dma();
 	EXPECT_EQ(mprotect(middle, LONG_PAGES * PAGE, PROT_READ | PROT_WRITE), 0);
 	for (size_t length = 1024; length <= sizeof(ours); length += 1016) {
-		vb_dma_addr first = address(middle);
-		vb_dma_addr last = address(middle + LONG_PAGES * PAGE - length);
+		vb_dma_addr first = dma_address(middle);
+		vb_dma_addr last = dma_address(middle + LONG_PAGES * PAGE - length);
 
 		EXPECT(vb_dma_write(first, ours, length) && vb_dma_write(last, ours, length));
 		EXPECT(!vb_dma_write(first - STEP, ours, length));
@@ -167,9 +167,9 @@ TEST(a_long_write_fails_exactly_when_one_of_its_bytes_is_missing)
 
 TEST(memory_that_comes_back_is_copied_again)
 {
-	uint8_t *at = map(PAGE, PROT_NONE);
+	uint8_t *at = map_pages(PAGE, PROT_NONE);
 
-	install();
+	install_dma();
 	for (int i = 0; i < 100; i++) {
 		expect_no_access(at);
 		EXPECT_EQ(mprotect(at, PAGE, PROT_READ | PROT_WRITE), 0);
@@ -181,12 +181,12 @@ TEST(memory_that_comes_back_is_copied_again)
 TEST(a_failed_copy_leaves_errno_mask_and_rounding_alone)
 {
 	sigset_t usr1, seen;
-	uint8_t *at = missing();
+	uint8_t *at = unmapped_address();
 	volatile double one = 1, three = 3, third;
 
 	if (UNDER_SANITIZER)
 		SKIP("sanitizers must hear of a jump, and that kind restores no rounding");
-	install();
+	install_dma();
 	sigemptyset(&usr1);
 	sigaddset(&usr1, SIGUSR1);
 	EXPECT_EQ(pthread_sigmask(SIG_SETMASK, &usr1, NULL), 0);
@@ -205,11 +205,11 @@ TEST(without_installation_a_fault_is_a_crash)
 {
 	signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler may be set */
 	signal(SIGBUS, SIG_DFL);
-	EXPECT_EQ(signal_that_ends(copy, missing()), SIGSEGV);
-	EXPECT_EQ(signal_that_ends(copy, truncated()), SIGBUS);
-	install();
-	EXPECT_EQ(signal_that_ends(copy, missing()), 0);
-	EXPECT_EQ(signal_that_ends(copy, truncated()), 0);
+	EXPECT_EQ(run_in_child(read_long, unmapped_address()), SIGSEGV);
+	EXPECT_EQ(run_in_child(read_long, map_truncated_file()), SIGBUS);
+	install_dma();
+	EXPECT_EQ(run_in_child(read_long, unmapped_address()), 0);
+	EXPECT_EQ(run_in_child(read_long, map_truncated_file()), 0);
 }
 
 /* --- many threads ----------------------------------------------------------------------------- */
@@ -243,10 +243,10 @@ static void map_again(uint8_t *at)
 static void race_copies_with(void (*come_and_go)(uint8_t *at))
 {
 	/* This is far below everything, so that no other mapping is placed there meanwhile. */
-	struct race race = { .at = missing() + 16 * PAGE };
+	struct race race = { .at = unmapped_address() + 16 * PAGE };
 	pthread_t threads[THREADS];
 
-	install();
+	install_dma();
 	map_again(race.at);
 	for (int i = 0; i < THREADS; i++)
 		EXPECT_EQ(pthread_create(&threads[i], NULL, copy_until_over, &race), 0);
@@ -314,9 +314,9 @@ TEST(threads_that_install_and_fault_at_once_survive)
 {
 	pthread_t threads[16];
 
-	install();
+	install_dma();
 	for (int i = 0; i < 16; i++)
-		EXPECT_EQ(pthread_create(&threads[i], NULL, fault_often, missing()), 0);
+		EXPECT_EQ(pthread_create(&threads[i], NULL, fault_often, unmapped_address()), 0);
 	for (int i = 0; i < 1000; i++)
 		MUST(vb_dma_install());
 	for (int i = 0; i < 16; i++)
@@ -369,7 +369,7 @@ TEST(the_last_byte_of_a_write_is_seen_last)
 
 	if (UNDER_SANITIZER)
 		SKIP("it races as the C standard sees it; and sanitizers get other copies");
-	install();
+	install_dma();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		pthread_t thread;
 
@@ -380,7 +380,7 @@ TEST(the_last_byte_of_a_write_is_seen_last)
 		EXPECT_EQ(pthread_create(&thread, NULL, watch_last_byte, &watched), 0);
 		for (unsigned round = 1; round <= watched.rounds; round++) {
 			memset(message, (int)(1 + round % 251), sizeof(message));
-			EXPECT(vb_dma_write(address(watched.area + watched.offset), message,
+			EXPECT(vb_dma_write(dma_address(watched.area + watched.offset), message,
 					    watched.length));
 			for (unsigned spins = 0; watched.seen != round;)
 				if (++spins % 500 == 0)
@@ -396,32 +396,32 @@ TEST(the_last_byte_of_a_write_is_seen_last)
 
 TEST(mapped_memory_is_told_from_holes)
 {
-	uint8_t *at = map(4 * PAGE, PROT_READ | PROT_WRITE);
+	uint8_t *at = map_pages(4 * PAGE, PROT_READ | PROT_WRITE);
 
-	EXPECT(vb_dma_is_mapped(address(at), 4 * PAGE, true));
-	EXPECT(vb_dma_is_mapped(address(&at), sizeof(at), true));
-	EXPECT(vb_dma_is_mapped(address(at) + 1, 1, false));
+	EXPECT(vb_dma_is_mapped(dma_address(at), 4 * PAGE, true));
+	EXPECT(vb_dma_is_mapped(dma_address(&at), sizeof(at), true));
+	EXPECT(vb_dma_is_mapped(dma_address(at) + 1, 1, false));
 	EXPECT_EQ(munmap(at + 2 * PAGE, PAGE), 0);
-	EXPECT(vb_dma_is_mapped(address(at), 2 * PAGE, true));
-	EXPECT(!vb_dma_is_mapped(address(at), 2 * PAGE + 1, true));
-	EXPECT(!vb_dma_is_mapped(address(at), 4 * PAGE, false));
-	EXPECT(!vb_dma_is_mapped(address(at) + 2 * PAGE, 1, false));
-	EXPECT(!vb_dma_is_mapped(address(at) + 3 * PAGE - 1, 2, false));
-	EXPECT(vb_dma_is_mapped(address(at) + 3 * PAGE, PAGE, false));
+	EXPECT(vb_dma_is_mapped(dma_address(at), 2 * PAGE, true));
+	EXPECT(!vb_dma_is_mapped(dma_address(at), 2 * PAGE + 1, true));
+	EXPECT(!vb_dma_is_mapped(dma_address(at), 4 * PAGE, false));
+	EXPECT(!vb_dma_is_mapped(dma_address(at) + 2 * PAGE, 1, false));
+	EXPECT(!vb_dma_is_mapped(dma_address(at) + 3 * PAGE - 1, 2, false));
+	EXPECT(vb_dma_is_mapped(dma_address(at) + 3 * PAGE, PAGE, false));
 }
 
 TEST(mapped_memory_is_told_by_its_protection)
 {
-	uint8_t *at = map(3 * PAGE, PROT_READ | PROT_WRITE);
+	uint8_t *at = map_pages(3 * PAGE, PROT_READ | PROT_WRITE);
 
 	EXPECT_EQ(mprotect(at + PAGE, PAGE, PROT_READ), 0);
-	EXPECT(vb_dma_is_mapped(address(at), 3 * PAGE, false)); /* three mappings by now */
-	EXPECT(!vb_dma_is_mapped(address(at), 3 * PAGE, true));
-	EXPECT(vb_dma_is_mapped(address(at), PAGE, true));
+	EXPECT(vb_dma_is_mapped(dma_address(at), 3 * PAGE, false)); /* three mappings by now */
+	EXPECT(!vb_dma_is_mapped(dma_address(at), 3 * PAGE, true));
+	EXPECT(vb_dma_is_mapped(dma_address(at), PAGE, true));
 	EXPECT_EQ(mprotect(at + PAGE, PAGE, PROT_NONE), 0);
-	EXPECT(!vb_dma_is_mapped(address(at), 3 * PAGE, false));
-	EXPECT(vb_dma_is_mapped(address("text"), 4, false));
-	EXPECT(!vb_dma_is_mapped(address(&vb_dma_is_mapped), 1, true));
+	EXPECT(!vb_dma_is_mapped(dma_address(at), 3 * PAGE, false));
+	EXPECT(vb_dma_is_mapped(dma_address("text"), 4, false));
+	EXPECT(!vb_dma_is_mapped(dma_address(&vb_dma_is_mapped), 1, true));
 }
 
 TEST(ranges_that_cannot_be_are_not_mapped)
@@ -431,19 +431,19 @@ TEST(ranges_that_cannot_be_are_not_mapped)
 	EXPECT(vb_dma_is_mapped(0, 0, true));
 	EXPECT(!vb_dma_is_mapped(0, 1, false));
 	EXPECT(!vb_dma_is_mapped(0, SIZE_MAX, false));
-	EXPECT(!vb_dma_is_mapped(address(&variable), SIZE_MAX, false));
+	EXPECT(!vb_dma_is_mapped(dma_address(&variable), SIZE_MAX, false));
 	EXPECT(!vb_dma_is_mapped(UINT64_MAX, 1, false));
 }
 
 TEST(a_large_range_is_checked_without_being_touched)
 {
 	size_t length = (size_t)64 << 30;
-	uint8_t *at = map(length, PROT_READ | PROT_WRITE);
+	uint8_t *at = map_pages(length, PROT_READ | PROT_WRITE);
 	unsigned char is_resident[2];
 
-	EXPECT(vb_dma_is_mapped(address(at), length, true));
+	EXPECT(vb_dma_is_mapped(dma_address(at), length, true));
 	EXPECT_EQ(mincore(at, 2 * PAGE, is_resident), 0);
 	EXPECT(!(is_resident[0] & 1) && !(is_resident[1] & 1));
 	EXPECT_EQ(munmap(at + length / 2, PAGE), 0);
-	EXPECT(!vb_dma_is_mapped(address(at), length, true));
+	EXPECT(!vb_dma_is_mapped(dma_address(at), length, true));
 }

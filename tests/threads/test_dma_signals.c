@@ -95,13 +95,13 @@ static bool is_delivered(uint8_t *at, int number)
 
 	own.is_expected = 1;
 	if (!sigsetjmp(own.back, 1))
-		touch(at);
+		write_byte(at);
 	return own.count == count + 1 && own.signal == number;
 }
 
 static void expect_own_faults_and_copies(void)
 {
-	uint8_t *gone = missing(), *short_file = truncated();
+	uint8_t *gone = unmapped_address(), *short_file = map_truncated_file();
 
 	for (int i = 0; i < 3; i++) {
 		EXPECT(is_delivered(gone, SIGSEGV));
@@ -115,13 +115,13 @@ TEST(a_handler_that_was_there_before_us_gets_its_own_faults)
 {
 	handle(SIGSEGV, jump_back, 0);
 	handle(SIGBUS, jump_back, 0);
-	install();
+	install_dma();
 	expect_own_faults_and_copies();
 }
 
 TEST(a_handler_that_comes_later_gets_its_own_faults)
 {
-	install();
+	install_dma();
 	handle(SIGSEGV, jump_back, 0);
 	handle(SIGBUS, jump_back, SA_NODEFER);
 	expect_own_faults_and_copies();
@@ -129,7 +129,7 @@ TEST(a_handler_that_comes_later_gets_its_own_faults)
 
 TEST(a_handler_set_by_signal_gets_its_own_faults)
 {
-	install();
+	install_dma();
 	EXPECT(signal(SIGSEGV, jump_back_simple) != SIG_ERR);
 	EXPECT(bsd_signal(SIGBUS, jump_back_simple) != SIG_ERR);
 	expect_own_faults_and_copies();
@@ -143,7 +143,7 @@ TEST(a_handler_set_behind_our_back_is_found_when_an_adapter_is_opened)
 {
 	struct sigaction action = { .sa_sigaction = jump_back, .sa_flags = SA_SIGINFO };
 
-	install();
+	install_dma();
 	EXPECT_EQ(__sigaction(SIGSEGV, &action, NULL), 0);
 	EXPECT_EQ(__sigaction(SIGBUS, &action, NULL), 0);
 	MUST(vb_dma_install());
@@ -152,10 +152,10 @@ TEST(a_handler_set_behind_our_back_is_found_when_an_adapter_is_opened)
 
 TEST(a_handler_sees_fault_stack_and_mask_as_without_us)
 {
-	uint8_t *gone = missing(), *stack = map(1 << 16, PROT_READ | PROT_WRITE);
+	uint8_t *gone = unmapped_address(), *stack = map_pages(1 << 16, PROT_READ | PROT_WRITE);
 	stack_t alternate = { .ss_sp = stack, .ss_size = 1 << 16 };
 
-	install();
+	install_dma();
 	EXPECT_EQ(sigaltstack(&alternate, NULL), 0);
 	handle(SIGSEGV, jump_back, SA_ONSTACK);
 	EXPECT(is_delivered(gone + 5, SIGSEGV));
@@ -176,11 +176,11 @@ TEST(a_handler_sees_fault_stack_and_mask_as_without_us)
 
 TEST(a_handler_may_mend_the_memory_and_return)
 {
-	uint8_t *at = map(2 * PAGE, PROT_NONE);
+	uint8_t *at = map_pages(2 * PAGE, PROT_NONE);
 
-	install();
+	install_dma();
 	handle(SIGSEGV, mend, 0);
-	touch(at + 9);
+	write_byte(at + 9);
 	EXPECT_EQ(at[9], 1);
 	EXPECT_EQ(own.count, 1);
 	expect_every_access(at);
@@ -191,14 +191,14 @@ TEST(a_handler_may_mend_the_memory_and_return)
 TEST(a_copy_in_the_programs_own_handler_survives)
 {
 	sigset_t seen;
-	uint8_t *gone = missing();
+	uint8_t *gone = unmapped_address();
 
-	install();
+	install_dma();
 	expect_no_access(gone);
 	handle(SIGSEGV, jump_back, 0);
 	own.is_expected = 1;
 	if (!sigsetjmp(own.back, 0)) /* leaves the handler, but not its mask */
-		touch(gone);
+		write_byte(gone);
 	vb_dma_begin(0);
 	expect_no_access(gone);
 	vb_dma_end();
@@ -209,18 +209,18 @@ TEST(a_copy_in_the_programs_own_handler_survives)
 TEST(a_handler_for_once_is_called_once)
 {
 	struct sigaction seen;
-	uint8_t *gone = missing();
+	uint8_t *gone = unmapped_address();
 
-	install();
+	install_dma();
 	handle(SIGSEGV, jump_back, (int)SA_RESETHAND);
 	EXPECT(is_delivered(gone, SIGSEGV));
 	EXPECT_EQ(sigaction(SIGSEGV, NULL, &seen), 0);
 	EXPECT(seen.sa_handler == SIG_DFL);
 	expect_no_access(gone);
-	EXPECT_EQ(signal_that_ends(touch, gone), SIGSEGV);
+	EXPECT_EQ(run_in_child(write_byte, gone), SIGSEGV);
 	EXPECT(__sysv_signal(SIGSEGV, jump_back_simple) == SIG_DFL);
 	EXPECT(is_delivered(gone, SIGSEGV));
-	EXPECT_EQ(signal_that_ends(touch, gone), SIGSEGV);
+	EXPECT_EQ(run_in_child(write_byte, gone), SIGSEGV);
 }
 
 TEST(the_program_reads_back_the_actions_it_set)
@@ -228,7 +228,7 @@ TEST(the_program_reads_back_the_actions_it_set)
 	struct sigaction set = { .sa_sigaction = note, .sa_flags = SA_SIGINFO | SA_NODEFER }, seen;
 
 	signal(SIGBUS, SIG_DFL);
-	install();
+	install_dma();
 	sigaddset(&set.sa_mask, SIGHUP);
 	EXPECT_EQ(sigaction(SIGSEGV, &set, NULL), 0);
 	EXPECT_EQ(sigaction(SIGSEGV, NULL, &seen), 0);
@@ -275,13 +275,13 @@ TEST(a_copy_survives_that_a_handler_interrupts_it_and_copies)
 {
 	enum { PRESENT = 4 << 20 };
 	static uint8_t ours[2 * PRESENT];
-	uint8_t *at = map(2 * PRESENT, PROT_READ | PROT_WRITE);
+	uint8_t *at = map_pages(2 * PRESENT, PROT_READ | PROT_WRITE);
 	pthread_t self = pthread_self(), thread;
 
 	if (UNDER_SANITIZER)
 		SKIP("a jump in a sanitizer's build takes a lock that the interrupted one may have");
-	install();
-	missing_in_handler = missing();
+	install_dma();
+	missing_in_handler = unmapped_address();
 	EXPECT_EQ(mprotect(at + PRESENT, PAGE, PROT_NONE), 0);
 	signal(SIGUSR1, copy_in_handler);
 	atomic_store(&is_interrupting, true);
@@ -293,7 +293,7 @@ TEST(a_copy_survives_that_a_handler_interrupts_it_and_copies)
 	while (own.count < 50) {
 		atomic_fetch_add(&rounds, 1);
 		expect_no_access(missing_in_handler);
-		EXPECT(!vb_dma_read(ours, address(at), sizeof(ours)));
+		EXPECT(!vb_dma_read(ours, dma_address(at), sizeof(ours)));
 	}
 	atomic_store(&is_interrupting, false);
 	EXPECT_EQ(pthread_join(thread, NULL), 0);
@@ -305,20 +305,20 @@ TEST(a_crash_is_still_a_crash)
 {
 	signal(SIGSEGV, SIG_DFL);
 	signal(SIGBUS, SIG_DFL);
-	install();
-	EXPECT_EQ(signal_that_ends(touch, missing()), SIGSEGV);
-	EXPECT_EQ(signal_that_ends(touch, truncated()), SIGBUS);
-	expect_no_access(missing());
+	install_dma();
+	EXPECT_EQ(run_in_child(write_byte, unmapped_address()), SIGSEGV);
+	EXPECT_EQ(run_in_child(write_byte, map_truncated_file()), SIGBUS);
+	expect_no_access(unmapped_address());
 }
 
 TEST(a_fault_that_is_ignored_is_a_crash)
 {
-	install();
+	install_dma();
 	signal(SIGSEGV, SIG_IGN);
 	signal(SIGBUS, SIG_IGN);
-	EXPECT_EQ(signal_that_ends(touch, missing()), SIGSEGV);
-	EXPECT_EQ(signal_that_ends(touch, truncated()), SIGBUS);
-	expect_no_access(missing());
+	EXPECT_EQ(run_in_child(write_byte, unmapped_address()), SIGSEGV);
+	EXPECT_EQ(run_in_child(write_byte, map_truncated_file()), SIGBUS);
+	expect_no_access(unmapped_address());
 }
 
 static void raise_segv(void *argument)
@@ -335,20 +335,20 @@ static void kill_by_bus(void *argument)
 
 TEST(a_signal_that_a_process_sends_does_what_the_program_wants)
 {
-	install();
+	install_dma();
 	signal(SIGSEGV, SIG_DFL);
 	signal(SIGBUS, SIG_DFL);
-	EXPECT_EQ(signal_that_ends(raise_segv, NULL), SIGSEGV);
-	EXPECT_EQ(signal_that_ends(kill_by_bus, NULL), SIGBUS);
+	EXPECT_EQ(run_in_child(raise_segv, NULL), SIGSEGV);
+	EXPECT_EQ(run_in_child(kill_by_bus, NULL), SIGBUS);
 	signal(SIGSEGV, SIG_IGN);
 	signal(SIGBUS, SIG_IGN);
-	EXPECT_EQ(signal_that_ends(raise_segv, NULL), 0);
-	EXPECT_EQ(signal_that_ends(kill_by_bus, NULL), 0);
+	EXPECT_EQ(run_in_child(raise_segv, NULL), 0);
+	EXPECT_EQ(run_in_child(kill_by_bus, NULL), 0);
 	handle(SIGSEGV, note, 0);
 	raise(SIGSEGV);
 	EXPECT_EQ(own.count, 1);
 	EXPECT_EQ(own.code, SI_TKILL);
-	expect_no_access(missing());
+	expect_no_access(unmapped_address());
 }
 
 static void handle_and_fault(void *at)
@@ -360,14 +360,14 @@ static void handle_and_fault(void *at)
 
 TEST(a_forked_child_survives_and_has_handlers_of_its_own)
 {
-	uint8_t *gone = missing();
+	uint8_t *gone = unmapped_address();
 	struct sigaction seen;
 	pid_t child;
 
-	install();
+	install_dma();
 	handle(SIGSEGV, jump_back, 0);
-	EXPECT_EQ(signal_that_ends(copy, gone), 0);
-	EXPECT_EQ(signal_that_ends(handle_and_fault, gone), 0);
+	EXPECT_EQ(run_in_child(read_long, gone), 0);
+	EXPECT_EQ(run_in_child(handle_and_fault, gone), 0);
 	child = vfork();
 	if (child == 0) {
 		signal(SIGSEGV, SIG_DFL);
@@ -406,11 +406,11 @@ TEST(a_thread_that_began_with_all_signals_blocked_survives)
 {
 	sigset_t all;
 
-	install();
+	install_dma();
 	sigfillset(&all);
 	EXPECT_EQ(pthread_sigmask(SIG_SETMASK, &all, NULL), 0);
-	in_thread(copy_in_thread, missing());
-	in_thread(copy_in_thread, truncated());
+	in_thread(copy_in_thread, unmapped_address());
+	in_thread(copy_in_thread, map_truncated_file());
 }
 
 static uint64_t mask_now(void)
@@ -440,9 +440,9 @@ static void expect_copies_to_leave_the_mask(uint8_t *at, const sigset_t *mask)
 TEST(the_mask_is_what_it_was_after_copies)
 {
 	sigset_t all, none, segv, bus;
-	uint8_t *gone = missing();
+	uint8_t *gone = unmapped_address();
 
-	install();
+	install_dma();
 	sigfillset(&all);
 	sigemptyset(&none);
 	sigemptyset(&segv);
@@ -466,16 +466,16 @@ static void block_and_touch(void *at)
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	vb_dma_begin(0);
 	expect_no_access(at);
-	touch(at);
+	write_byte(at);
 }
 
 TEST(a_fault_of_its_own_ends_a_program_that_blocks_it)
 {
-	install();
+	install_dma();
 	handle(SIGSEGV, note, 0);
 	handle(SIGBUS, note, 0);
-	EXPECT_EQ(signal_that_ends(block_and_touch, missing()), SIGSEGV);
-	EXPECT_EQ(signal_that_ends(block_and_touch, truncated()), SIGBUS);
+	EXPECT_EQ(run_in_child(block_and_touch, unmapped_address()), SIGSEGV);
+	EXPECT_EQ(run_in_child(block_and_touch, map_truncated_file()), SIGBUS);
 }
 
 static void send_to_process(int number)
@@ -492,7 +492,7 @@ static void send_to_thread(int number)
 static void expect_pending(int number, void (*send)(int number), bool is_sent_before)
 {
 	struct timespec at_once = { 0, 0 };
-	uint8_t *gone = number == SIGSEGV ? missing() : truncated();
+	uint8_t *gone = number == SIGSEGV ? unmapped_address() : map_truncated_file();
 	sigset_t set;
 	siginfo_t info;
 
@@ -524,7 +524,7 @@ static void expect_pending(int number, void (*send)(int number), bool is_sent_be
 
 TEST(a_signal_that_is_sent_while_the_program_blocks_it_stays_pending)
 {
-	install();
+	install_dma();
 	handle(SIGSEGV, note, 0);
 	handle(SIGBUS, note, 0);
 	for (int i = 0; i < 8; i++)
@@ -534,13 +534,13 @@ TEST(a_signal_that_is_sent_while_the_program_blocks_it_stays_pending)
 
 TEST(a_signal_that_is_sent_while_nobody_blocks_it_comes_at_once)
 {
-	install();
+	install_dma();
 	handle(SIGSEGV, note, 0);
 	vb_dma_begin(0);
-	expect_no_access(missing());
+	expect_no_access(unmapped_address());
 	raise(SIGSEGV);
 	EXPECT_EQ(own.count, 1);
-	expect_no_access(missing());
+	expect_no_access(unmapped_address());
 	vb_dma_end();
 	EXPECT_EQ(own.count, 1);
 }

@@ -102,7 +102,7 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 	if (attr->comp_mask)
 		return vb_abi_refuse(EINVAL,
 				     "ibv_start_poll: CQ %" PRIu32
-				     ": comp_mask 0x%x, there is nothing",
+				     ": comp_mask 0x%x: no bit is supported",
 				     cq->handle, attr->comp_mask);
 	if (!vb_adapter_ensure_usable(adapter))
 		return EIO;
@@ -254,7 +254,8 @@ int vb_abi_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_
 		return EIO;
 	if (attr->wc_flags & ~FLAGS_KNOWN)
 		return vb_abi_refuse(EOPNOTSUPP,
-				     "ibv_create_cq_ex: wc_flags 0x%" PRIx64 ", at most 0x%" PRIx64,
+				     "ibv_create_cq_ex: wc_flags 0x%" PRIx64
+				     ": bits outside 0x%" PRIx64,
 				     attr->wc_flags, FLAGS_KNOWN);
 	cq = vb_abi_allocate(attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? attr->parent_domain
 									: NULL,

@@ -114,8 +114,8 @@ int vb_abi_mr_register_dm(struct ibv_pd *pd, struct ibv_dm *dm, const struct vb_
 int vb_abi_mr_register_null(struct ibv_pd *pd, struct ibv_mr **mr_out);
 /*
  * flags are of enum ibv_rereg_mr_flags; the parts of pd and range that they do not name stay as
- * they are. Sets lkey and rkey. After an error the old registration must be gone or intact:
- * *is_intact reports which.
+ * they are. Sets lkey and rkey. After an error, *is_intact_out tells whether the old registration
+ * is still valid; so far it always is.
  */
 int vb_abi_mr_reregister(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 			 const struct vb_abi_range *range, bool *is_intact_out);

@@ -116,7 +116,7 @@ int vb_abi_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 		return EIO;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
 		return vb_abi_refuse(EOPNOTSUPP,
-				     "ibv_create_qp_ex: create_flags 0x%x, there are none",
+				     "ibv_create_qp_ex: create_flags 0x%x: no flag is supported",
 				     attr->create_flags);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && !vb_abi_wr_supports(attr))
 		return vb_abi_refuse(EOPNOTSUPP,
@@ -145,7 +145,7 @@ int vb_abi_qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 	report_capacity(qp->qp, &attr->cap);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
 		qp->has_send_ops = true;
-		vb_abi_wr_init(&qp->extended);
+		vb_abi_wr_set_functions(&qp->extended);
 	}
 	*qp_out = &qp->verbs;
 	return 0;

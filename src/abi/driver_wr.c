@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ibv_wr_*: several calls build a request between ibv_wr_start(), which takes the send queue's
- * lock, and ibv_wr_complete() or ibv_wr_abort(), which release it. Each operation's call ends the
- * request before it; the first error is kept and makes ibv_wr_complete() withdraw all requests.
+ * ibv_wr_*: the calls between ibv_wr_start(), which takes the send queue's lock, and
+ * ibv_wr_complete() or ibv_wr_abort(), which release it, build a list of requests. Each call that
+ * names an operation posts the request before it and begins a new one. The first error is kept and
+ * makes ibv_wr_complete() withdraw all requests.
  */
 #include "abi/wr_priv.h"
 
@@ -22,8 +23,8 @@ static void fail(struct vb_abi_qp *qp, int error)
 		qp->error = error;
 }
 
-/* Completes the request under construction. */
-static void finish_request(struct vb_abi_qp *qp)
+/* Posts the request under construction, unless there was an error. */
+static void post_pending(struct vb_abi_qp *qp)
 {
 	vb_err err;
 
@@ -41,7 +42,7 @@ static struct vb_send_request *begin_request(struct ibv_qp_ex *qp, enum vb_wr_op
 {
 	struct vb_abi_qp *own = abi_qp_of(qp);
 
-	finish_request(own);
+	post_pending(own);
 	own->has_request = true;
 	own->request = (struct vb_send_request){
 		.wr_id = qp->wr_id,
@@ -63,13 +64,13 @@ static void wr_start(struct ibv_qp_ex *qp)
 	struct vb_abi_qp *own = abi_qp_of(qp);
 
 	if (!vb_adapter_ensure_usable(vb_abi_context_of(qp->qp_base.context)->adapter)) {
-		own->is_refused = true;
+		own->is_start_refused = true;
 		own->error = EIO;
 		own->has_request = false;
 		return;
 	}
 	vb_lock_take(&own->send_lock);
-	own->is_refused = false;
+	own->is_start_refused = false;
 	own->error = 0;
 	own->has_request = false;
 }
@@ -80,9 +81,9 @@ static int wr_complete(struct ibv_qp_ex *qp)
 	bool has_posted;
 	int error;
 
-	if (own->is_refused)
+	if (own->is_start_refused)
 		return EIO;
-	finish_request(own);
+	post_pending(own);
 	error = own->error;
 	if (error)
 		vb_qp_discard_staged(own->qp);
@@ -97,7 +98,7 @@ static void wr_abort(struct ibv_qp_ex *qp)
 {
 	struct vb_abi_qp *own = abi_qp_of(qp);
 
-	if (own->is_refused)
+	if (own->is_start_refused)
 		return;
 	own->has_request = false;
 	vb_qp_discard_staged(own->qp);
@@ -188,7 +189,7 @@ static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
 	};
 }
 
-/* --- their parts --- */
+/* --- buffers and addresses of a request --- */
 
 static void wr_set_sge_list(struct ibv_qp_ex *qp, size_t count, const struct ibv_sge *sges)
 {
@@ -209,7 +210,7 @@ static void wr_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t address, ui
 	wr_set_sge_list(qp, 1, &(struct ibv_sge){ address, length, lkey });
 }
 
-/* Copies now: the program may reuse its buffer immediately. */
+/* Copies at once, because the program may reuse its buffer when this returns. */
 static void wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t count,
 				    const struct ibv_data_buf *buffers)
 {
@@ -256,8 +257,8 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t remote_srqn)
 bool vb_abi_wr_supports(const struct ibv_qp_init_attr_ex *attr)
 {
 	const uint64_t sends = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
-	const uint64_t writes = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-				IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
+	const uint64_t connected = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+				   IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
 	const uint64_t reliable = IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 				  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
 				  IBV_QP_EX_WITH_SEND_WITH_INV;
@@ -265,13 +266,13 @@ bool vb_abi_wr_supports(const struct ibv_qp_init_attr_ex *attr)
 
 	switch (attr->qp_type) {
 	case IBV_QPT_RC:
-		known = sends | writes | reliable | IBV_QP_EX_WITH_ATOMIC_WRITE;
+		known = sends | connected | reliable | IBV_QP_EX_WITH_ATOMIC_WRITE;
 		break;
-	case IBV_QPT_XRC_SEND:
-		known = sends | writes | reliable;
+	case IBV_QPT_XRC_SEND: /* ATOMIC WRITE exists only for RC: see wire/opcode.c */
+		known = sends | connected | reliable;
 		break;
 	case IBV_QPT_UC:
-		known = sends | writes;
+		known = sends | connected;
 		break;
 	case IBV_QPT_UD:
 		known = sends;
@@ -282,7 +283,7 @@ bool vb_abi_wr_supports(const struct ibv_qp_init_attr_ex *attr)
 	return !(attr->send_ops_flags & ~known);
 }
 
-void vb_abi_wr_init(struct ibv_qp_ex *qp)
+void vb_abi_wr_set_functions(struct ibv_qp_ex *qp)
 {
 	qp->wr_start = wr_start;
 	qp->wr_complete = wr_complete;

@@ -19,10 +19,11 @@ static int check_attr(const struct ibv_context *context, const struct ibv_cq_ini
 				     IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 
 	if (attr->comp_mask & ~known)
-		return vb_abi_refuse(EOPNOTSUPP, "ibv_create_cq_ex: comp_mask 0x%x, at most 0x%x",
+		return vb_abi_refuse(EOPNOTSUPP,
+				     "ibv_create_cq_ex: comp_mask 0x%x: bits outside 0x%x",
 				     attr->comp_mask, known);
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & ~known_flags))
-		return vb_abi_refuse(EOPNOTSUPP, "ibv_create_cq_ex: flags 0x%x, at most 0x%x",
+		return vb_abi_refuse(EOPNOTSUPP, "ibv_create_cq_ex: flags 0x%x: bits outside 0x%x",
 				     attr->flags, known_flags);
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) &&
 	    (!attr->parent_domain || attr->parent_domain->context != context))
@@ -98,7 +99,8 @@ int vb_abi_op_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 {
 	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
 		return vb_abi_return_errno(vb_abi_refuse(
-			EOPNOTSUPP, "ibv_modify_cq: CQ %" PRIu32 ": attr_mask 0x%x, at most 0x%x",
+			EOPNOTSUPP,
+			"ibv_modify_cq: CQ %" PRIu32 ": attr_mask 0x%x: bits outside 0x%x",
 			cq->handle, attr->attr_mask, IBV_CQ_ATTR_MODERATE));
 	return vb_abi_return_errno(vb_abi_cq_modify(cq, attr));
 }

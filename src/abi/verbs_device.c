@@ -89,7 +89,7 @@ int vb_abi_op_query_device_ex(struct ibv_context *context,
 
 	if (input && input->comp_mask)
 		return vb_abi_return_errno(vb_abi_refuse(
-			EINVAL, "ibv_query_device_ex: %s: comp_mask 0x%x, there is nothing",
+			EINVAL, "ibv_query_device_ex: %s: comp_mask 0x%x: no bit is supported",
 			vb_abi_device_name(context), input->comp_mask));
 	if (attr_size < sizeof(attr.orig_attr))
 		return vb_abi_return_errno(vb_abi_refuse(

@@ -49,7 +49,7 @@ static int check_parent_domain(struct ibv_context *context,
 
 	if (attr->comp_mask & ~known)
 		return vb_abi_refuse(EOPNOTSUPP,
-				     "ibv_alloc_parent_domain: comp_mask 0x%x, at most 0x%x",
+				     "ibv_alloc_parent_domain: comp_mask 0x%x: bits outside 0x%x",
 				     attr->comp_mask, known);
 	if (!attr->pd || attr->pd->context != context)
 		return vb_abi_refuse(EINVAL, "ibv_alloc_parent_domain: %s",
@@ -85,9 +85,9 @@ struct ibv_td *vb_abi_op_alloc_td(struct ibv_context *context, struct ibv_td_ini
 	int error;
 
 	if (attr->comp_mask)
-		return vb_abi_return_null(
-			vb_abi_refuse(EOPNOTSUPP, "ibv_alloc_td: comp_mask 0x%x, there is nothing",
-				      attr->comp_mask));
+		return vb_abi_return_null(vb_abi_refuse(
+			EOPNOTSUPP, "ibv_alloc_td: comp_mask 0x%x: no bit is supported",
+			attr->comp_mask));
 	error = vb_abi_td_alloc(context, &td);
 	if (error)
 		return vb_abi_return_null(error);
@@ -107,7 +107,8 @@ struct ibv_xrcd *vb_abi_op_open_xrcd(struct ibv_context *context, struct ibv_xrc
 	int error = 0;
 
 	if (attr->comp_mask & ~required)
-		error = vb_abi_refuse(EOPNOTSUPP, "ibv_open_xrcd: comp_mask 0x%x, at most 0x%x",
+		error = vb_abi_refuse(EOPNOTSUPP,
+				      "ibv_open_xrcd: comp_mask 0x%x: bits outside 0x%x",
 				      attr->comp_mask, required);
 	else if (attr->comp_mask != required)
 		error = vb_abi_refuse(EINVAL, "ibv_open_xrcd: comp_mask 0x%x, needs 0x%x",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memory regions, windows and device memory. Access flags are checked here, so that every kind of
- * region has the same rules; flags of the optional range are requests that may be ignored.
+ * region has the same rules; flags in IBV_ACCESS_OPTIONAL_RANGE are accepted and ignored.
  */
 #include "abi/driver_priv.h"
 #include "abi/export_priv.h"
@@ -15,19 +15,19 @@
 #undef ibv_reg_mr_iova
 
 enum {
-	KNOWN_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-		       IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
-		       IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB,
+	MANDATORY_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+			   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND |
+			   IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB,
 };
 
-/* A region that lets peers write must also allow local writes. */
+/* Refuses unknown flags, and remote writes or atomics without local writes. */
 static int check_access(unsigned int access)
 {
-	const unsigned int known = (unsigned int)(KNOWN_ACCESS | IBV_ACCESS_OPTIONAL_RANGE);
+	const unsigned int accepted = (unsigned int)(MANDATORY_ACCESS | IBV_ACCESS_OPTIONAL_RANGE);
 
-	if (access & ~known)
-		return vb_abi_refuse(EOPNOTSUPP, "a region with access 0x%x, at most 0x%x", access,
-				     known);
+	if (access & ~accepted)
+		return vb_abi_refuse(EOPNOTSUPP, "a region with access 0x%x: bits outside 0x%x",
+				     access, accepted);
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
 		return vb_abi_refuse(
@@ -42,8 +42,8 @@ static int check_range(const struct vb_abi_range *range)
 	if ((uintptr_t)range->address + range->length < (uintptr_t)range->address ||
 	    range->iova + range->length < range->iova)
 		return vb_abi_refuse(EINVAL,
-				     "a region of %zu bytes at %p, for others at 0x%" PRIx64
-				     ": beyond the end of all addresses",
+				     "a region of %zu bytes at %p, IOVA 0x%" PRIx64
+				     ": it wraps around the end of the address space",
 				     range->length, range->address, range->iova);
 	return check_access(range->access);
 }
@@ -55,7 +55,8 @@ static struct vb_abi_range make_range(void *address, size_t length, uint64_t iov
 }
 
 /* Sets the public fields that all kinds of regions have. */
-static struct ibv_mr *finish_mr(struct ibv_mr *mr, struct ibv_pd *pd, void *address, size_t length)
+static struct ibv_mr *fill_public_mr(struct ibv_mr *mr, struct ibv_pd *pd, void *address,
+				     size_t length)
 {
 	mr->context = pd->context;
 	mr->pd = pd;
@@ -69,12 +70,12 @@ static struct ibv_mr *register_memory(struct ibv_pd *pd, struct vb_abi_range ran
 	struct ibv_mr *mr;
 	int error = check_range(&range);
 
-	range.access &= KNOWN_ACCESS;
+	range.access &= MANDATORY_ACCESS; /* optional flags are ignored */
 	if (!error)
 		error = vb_abi_mr_register(pd, &range, &mr);
 	if (error)
 		return vb_abi_return_null(error);
-	return finish_mr(mr, pd, range.address, range.length);
+	return fill_public_mr(mr, pd, range.address, range.length);
 }
 
 VB_ABI_VERSION(ibv_reg_mr, "ibv_reg_mr@@@IBVERBS_1.1");
@@ -103,12 +104,12 @@ VB_ABI_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offse
 	struct ibv_mr *mr;
 	int error = check_range(&range);
 
-	range.access &= KNOWN_ACCESS;
+	range.access &= MANDATORY_ACCESS;
 	if (!error)
 		error = vb_abi_mr_register_dmabuf(pd, fd, &range, &mr);
 	if (error)
 		return vb_abi_return_null(error);
-	return finish_mr(mr, pd, range.address, length);
+	return fill_public_mr(mr, pd, range.address, length);
 }
 
 struct ibv_mr *vb_abi_op_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm_offset,
@@ -124,12 +125,12 @@ struct ibv_mr *vb_abi_op_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_
 			EINVAL,
 			"ibv_reg_dm_mr: access 0x%x: device memory needs IBV_ACCESS_ZERO_BASED",
 			access);
-	range.access &= KNOWN_ACCESS;
+	range.access &= MANDATORY_ACCESS;
 	if (!error)
 		error = vb_abi_mr_register_dm(pd, dm, &range, &mr);
 	if (error)
 		return vb_abi_return_null(error);
-	return finish_mr(mr, pd, NULL, length);
+	return fill_public_mr(mr, pd, NULL, length);
 }
 
 struct ibv_mr *vb_abi_op_alloc_null_mr(struct ibv_pd *pd)
@@ -139,7 +140,7 @@ struct ibv_mr *vb_abi_op_alloc_null_mr(struct ibv_pd *pd)
 
 	if (error)
 		return vb_abi_return_null(error);
-	return finish_mr(mr, pd, NULL, SIZE_MAX);
+	return fill_public_mr(mr, pd, NULL, SIZE_MAX);
 }
 
 VB_ABI_EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
@@ -150,7 +151,7 @@ VB_ABI_EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle
 	if (error)
 		return vb_abi_return_null(error);
 	mr->handle = mr_handle;
-	return finish_mr(mr, pd, NULL, mr->length);
+	return fill_public_mr(mr, pd, NULL, mr->length);
 }
 
 VB_ABI_EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
@@ -161,21 +162,24 @@ VB_ABI_EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
 static int check_reregister(int flags, const struct ibv_pd *pd, const struct vb_abi_range *range)
 {
 	if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED))
-		return vb_abi_refuse(EINVAL, "ibv_rereg_mr: flags 0x%x, 1 to 0x%x", flags,
-				     IBV_REREG_MR_FLAGS_SUPPORTED);
+		return vb_abi_refuse(EINVAL, "ibv_rereg_mr: flags 0x%x: none, or bits outside 0x%x",
+				     flags, IBV_REREG_MR_FLAGS_SUPPORTED);
 	if ((flags & IBV_REREG_MR_CHANGE_PD) && !pd)
 		return vb_abi_refuse(EINVAL, "ibv_rereg_mr: IBV_REREG_MR_CHANGE_PD without a PD");
 	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!range->address || !range->length))
 		return vb_abi_refuse(
 			EINVAL,
-			"ibv_rereg_mr: IBV_REREG_MR_CHANGE_TRANSLATION with %zu bytes at %p: nothing there",
+			"ibv_rereg_mr: IBV_REREG_MR_CHANGE_TRANSLATION with %zu bytes at %p: it needs an address and a length",
 			range->length, range->address);
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
 		return check_access(range->access);
 	return 0;
 }
 
-/* Returns no errno number but the state of the region after the error; errno holds the reason. */
+/*
+ * On error, returns not an errno but an IBV_REREG_MR_ERR_* value, which tells whether the region is
+ * still valid; errno holds the reason.
+ */
 VB_ABI_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
 			       size_t length, int access)
 {
@@ -183,7 +187,7 @@ VB_ABI_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, 
 	bool is_intact = true;
 	int error = check_reregister(flags, pd, &range);
 
-	range.access &= KNOWN_ACCESS;
+	range.access &= MANDATORY_ACCESS;
 	if (!error)
 		error = vb_abi_mr_reregister(mr, flags, pd, &range, &is_intact);
 	if (error) {
@@ -210,11 +214,13 @@ VB_ABI_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 int vb_abi_op_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 			struct ibv_sge *sg_list, uint32_t num_sges)
 {
-	if (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH || !num_sges)
-		return vb_abi_return_errno(vb_abi_refuse(
-			EINVAL,
-			"ibv_advise_mr: flags 0x%x, at most 0x%x; %" PRIu32 " SGEs, at least 1",
-			flags, IBV_ADVISE_MR_FLAG_FLUSH, num_sges));
+	if (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH)
+		return vb_abi_return_errno(
+			vb_abi_refuse(EINVAL, "ibv_advise_mr: flags 0x%x: bits outside 0x%x", flags,
+				      IBV_ADVISE_MR_FLAG_FLUSH));
+	if (!num_sges)
+		return vb_abi_return_errno(
+			vb_abi_refuse(EINVAL, "ibv_advise_mr: 0 SGEs, at least 1"));
 	return vb_abi_return_errno(vb_abi_mr_advise(pd, advice, flags, sg_list, num_sges));
 }
 
@@ -251,9 +257,9 @@ struct ibv_dm *vb_abi_op_alloc_dm(struct ibv_context *context, struct ibv_alloc_
 	int error;
 
 	if (attr->comp_mask)
-		return vb_abi_return_null(
-			vb_abi_refuse(EOPNOTSUPP, "ibv_alloc_dm: comp_mask 0x%x, there is nothing",
-				      attr->comp_mask));
+		return vb_abi_return_null(vb_abi_refuse(
+			EOPNOTSUPP, "ibv_alloc_dm: comp_mask 0x%x: no bit is supported",
+			attr->comp_mask));
 	error = vb_abi_dm_alloc(context, attr, &dm);
 	if (error)
 		return vb_abi_return_null(error);

@@ -79,7 +79,7 @@ VB_ABI_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_n
 
 	if (flags)
 		return vb_abi_return_errno(vb_abi_refuse(
-			EOPNOTSUPP, "ibv_query_gid_ex: %s: flags 0x%x, there are none",
+			EOPNOTSUPP, "ibv_query_gid_ex: %s: flags 0x%x: no flag is supported",
 			vb_abi_device_name(context), flags));
 	if (entry_size < sizeof(found))
 		return vb_abi_return_errno(vb_abi_refuse(
@@ -119,7 +119,7 @@ VB_ABI_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
 
 	if (flags)
 		return -vb_abi_refuse(EOPNOTSUPP,
-				      "ibv_query_gid_table: %s: flags 0x%x, there are none",
+				      "ibv_query_gid_table: %s: flags 0x%x: no flag is supported",
 				      vb_abi_device_name(context), flags);
 	if (!max_entries || entry_size < sizeof(*entries))
 		return -vb_abi_refuse(

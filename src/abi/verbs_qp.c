@@ -39,7 +39,8 @@ static int check_init_attr(const struct ibv_context *context,
 			   const struct ibv_qp_init_attr_ex *attr)
 {
 	if (attr->comp_mask & ~(uint32_t)KNOWN_INIT_ATTR)
-		return vb_abi_refuse(EOPNOTSUPP, "ibv_create_qp_ex: comp_mask 0x%x, at most 0x%x",
+		return vb_abi_refuse(EOPNOTSUPP,
+				     "ibv_create_qp_ex: comp_mask 0x%x: bits outside 0x%x",
 				     attr->comp_mask, KNOWN_INIT_ATTR);
 	switch (attr->qp_type) {
 	case IBV_QPT_RC:
@@ -113,7 +114,7 @@ struct ibv_qp *vb_abi_op_open_qp(struct ibv_context *context, struct ibv_qp_open
 	int error = 0;
 
 	if (attr->comp_mask >= IBV_QP_OPEN_ATTR_RESERVED)
-		error = vb_abi_refuse(EOPNOTSUPP, "ibv_open_qp: comp_mask 0x%x, at most 0x%x",
+		error = vb_abi_refuse(EOPNOTSUPP, "ibv_open_qp: comp_mask 0x%x: bits outside 0x%x",
 				      attr->comp_mask, IBV_QP_OPEN_ATTR_RESERVED - 1);
 	else if ((attr->comp_mask & required) != required || attr->qp_type != IBV_QPT_XRC_RECV ||
 		 !attr->xrcd)
@@ -144,8 +145,8 @@ static int check_mask(const char *verb, const struct ibv_qp *qp, int mask)
 {
 	if (!(mask & ~KNOWN_ATTR))
 		return 0;
-	return vb_abi_refuse(EOPNOTSUPP, "%s: QP 0x%06x: mask 0x%x, at most 0x%x", verb, qp->qp_num,
-			     mask, KNOWN_ATTR);
+	return vb_abi_refuse(EOPNOTSUPP, "%s: QP 0x%06x: mask 0x%x: bits outside 0x%x", verb,
+			     qp->qp_num, mask, KNOWN_ATTR);
 }
 
 VB_ABI_VERSION(ibv_modify_qp, "ibv_modify_qp@@@IBVERBS_1.1");

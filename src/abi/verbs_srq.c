@@ -17,7 +17,8 @@ static int check_attr(const struct ibv_context *context, const struct ibv_srq_in
 	const uint32_t for_xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 
 	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED)
-		return vb_abi_refuse(EOPNOTSUPP, "ibv_create_srq_ex: comp_mask 0x%x, at most 0x%x",
+		return vb_abi_refuse(EOPNOTSUPP,
+				     "ibv_create_srq_ex: comp_mask 0x%x: bits outside 0x%x",
 				     attr->comp_mask, IBV_SRQ_INIT_ATTR_RESERVED - 1);
 	if (type_of(attr) > IBV_SRQT_XRC)
 		return vb_abi_refuse(EOPNOTSUPP, "ibv_create_srq_ex: type %d, basic (0) or XRC (1)",
@@ -72,9 +73,9 @@ VB_ABI_EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_a
 				 int srq_attr_mask)
 {
 	if (srq_attr_mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
-		return vb_abi_return_errno(
-			vb_abi_refuse(EINVAL, "ibv_modify_srq: SRQ 0x%06x: mask 0x%x, at most 0x%x",
-				      srq->handle, srq_attr_mask, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT));
+		return vb_abi_return_errno(vb_abi_refuse(
+			EINVAL, "ibv_modify_srq: SRQ 0x%06x: mask 0x%x: bits outside 0x%x",
+			srq->handle, srq_attr_mask, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT));
 	return vb_abi_return_errno(vb_abi_srq_modify(srq, srq_attr, srq_attr_mask));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The extended posting interface: ibv_wr_start(), one call for each operation and its parts,
- * ibv_wr_complete().
+ * The extended posting interface: ibv_wr_start(), calls that name operations and calls that set
+ * their buffers and addresses, ibv_wr_complete().
  */
 #ifndef VB_ABI_WR_PRIV_H
 #define VB_ABI_WR_PRIV_H
@@ -12,7 +12,7 @@
 /* True if the operations that attr->send_ops_flags request exist for this QP type. */
 bool vb_abi_wr_supports(const struct ibv_qp_init_attr_ex *attr);
 
-/* Sets the functions. */
-void vb_abi_wr_init(struct ibv_qp_ex *qp);
+/* Sets the ibv_wr_* functions of the QP. */
+void vb_abi_wr_set_functions(struct ibv_qp_ex *qp);
 
 #endif

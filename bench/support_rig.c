@@ -208,8 +208,8 @@ void rig_drive(struct rig *rig)
 
 	carry(rig, now_ns, A);
 	carry(rig, now_ns, B);
-	vb_nic_expire(rig->node[A].nic, now_ns);
-	vb_nic_expire(rig->node[B].nic, now_ns);
+	vb_nic_fire_timers(rig->node[A].nic, now_ns);
+	vb_nic_fire_timers(rig->node[B].nic, now_ns);
 }
 
 void rig_check_clean(const struct rig *rig)

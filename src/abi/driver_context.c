@@ -124,7 +124,7 @@ static uint32_t count_left(struct vb_abi_opened *opened)
 	uint32_t left;
 
 	vb_adapter_enter(opened->adapter);
-	left = vb_nic_object_count(vb_adapter_nic(opened->adapter)) - 1;
+	left = vb_nic_root_object_count(vb_adapter_nic(opened->adapter)) - 1;
 	if (!left)
 		vb_pd_destroy(opened->spare_pd);
 	vb_adapter_leave(opened->adapter);

@@ -173,7 +173,7 @@ static void expire(void *owner, uint64_t now_ns)
 {
 	(void)owner;
 	vb_cma_lock();
-	vb_cm_expire(machine, now_ns);
+	vb_cm_fire_timers(machine, now_ns);
 	vb_cma_deliver();
 	vb_cma_unlock();
 }

@@ -29,8 +29,8 @@
 #define SOURCE_PORTS 4u
 #define RECEIVE_BUFFER (4u << 20)
 /* Per QP. What all QPs together have in flight is bounded by the receive buffer. */
-#define FLIGHT_PACKETS 256u
-#define FLIGHT_WINDOW (256u << 10)
+#define WINDOW_PACKETS 256u
+#define WINDOW_BYTES (256u << 10)
 
 static vb_err make_tables(struct vb_adapter *adapter, struct vb_nic_config *config)
 {
@@ -100,8 +100,8 @@ static vb_err make_engine(struct vb_adapter *adapter, struct vb_nic_config *conf
 	config->srq_depth_max = adapter->init.config->srq_depth;
 	config->reads_max = adapter->init.config->reads;
 	config->port_mtu = device->path_mtu;
-	config->flight_packets_max = FLIGHT_PACKETS;
-	config->flight_window_max = FLIGHT_WINDOW;
+	config->window_packets_max = WINDOW_PACKETS;
+	config->window_bytes_max = WINDOW_BYTES;
 	config->source_port_count = SOURCE_PORTS;
 	memcpy(config->source_ports, adapter->source_ports, sizeof(config->source_ports));
 	config->batch_segments_max = vb_udp_segments_max(adapter->udp);

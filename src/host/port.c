@@ -334,7 +334,7 @@ bool vb_port_send(struct vb_port *port, uint64_t now_ns)
 static void expire_timers(struct vb_port *port, uint64_t now_ns)
 {
 	if (vb_nic_deadline(port->nic) <= now_ns)
-		vb_nic_expire(port->nic, now_ns);
+		vb_nic_fire_timers(port->nic, now_ns);
 }
 
 /* --- QP 1 --- */

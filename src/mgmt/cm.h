@@ -195,7 +195,7 @@ bool vb_cm_take_mad(struct vb_cm *cm, struct vb_cm_mad *mad);
 
 /* VB_NEVER (base/timer.h) if no timer runs. */
 uint64_t vb_cm_deadline(struct vb_cm *cm);
-void vb_cm_expire(struct vb_cm *cm, uint64_t now_ns);
+void vb_cm_fire_timers(struct vb_cm *cm, uint64_t now_ns);
 
 struct vb_cm_counters {
 	uint64_t received[VB_MAD_KIND_COUNT]; /* by kind - VB_MAD_REQ */

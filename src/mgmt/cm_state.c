@@ -211,7 +211,7 @@ static void on_timer(struct vb_cm_connection *connection, uint64_t now_ns)
 	vb_cm_send_request_again(connection);
 }
 
-void vb_cm_expire(struct vb_cm *cm, uint64_t now_ns)
+void vb_cm_fire_timers(struct vb_cm *cm, uint64_t now_ns)
 {
 	struct vb_timer *timer;
 

@@ -37,7 +37,7 @@ vb_err vb_cq_create(struct vb_nic *nic, uint32_t depth, void *owner_context, str
 	vb_list_init(&cq->overrun);
 	vb_timer_init(&cq->timer, VB_TIMER_CQ);
 	vb_event_source_init(&cq->source, VB_SOURCE_CQ, owner_context);
-	nic->object_count++;
+	nic->root_object_count++;
 	*cq_out = cq;
 	return VB_OK;
 free_entries:
@@ -57,7 +57,7 @@ vb_err vb_cq_destroy(struct vb_cq *cq)
 	nic->timer_count--;
 	vb_list_remove(&cq->overrun);
 	vb_event_source_fini(&cq->source);
-	nic->object_count--;
+	nic->root_object_count--;
 	vb_heap_free(cq->entries);
 	vb_heap_free(cq);
 	return VB_OK;

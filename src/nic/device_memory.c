@@ -60,7 +60,7 @@ vb_err vb_dm_create(struct vb_nic *nic, uint64_t length, uint32_t log_align, str
 	dm->address = at;
 	dm->length = length;
 	vb_list_append(before, &dm->node);
-	nic->object_count++;
+	nic->root_object_count++;
 	*dm_out = dm;
 	return VB_OK;
 }
@@ -70,7 +70,7 @@ vb_err vb_dm_destroy(struct vb_dm *dm)
 	if (dm->region_count)
 		return VB_EBUSY;
 	vb_list_remove(&dm->node);
-	dm->nic->object_count--;
+	dm->nic->root_object_count--;
 	vb_heap_free(dm);
 	return VB_OK;
 }

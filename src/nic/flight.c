@@ -30,16 +30,16 @@ static uint32_t window_of(const struct vb_qp *qp)
 {
 	const struct vb_nic_config *config = &qp->nic->config;
 
-	if (!config->flight_window_max)
-		return config->flight_packets_max;
-	return min32(config->flight_packets_max,
-		     max32(config->flight_window_max >> qp->mtu_shift, 1));
+	if (!config->window_bytes_max)
+		return config->window_packets_max;
+	return min32(config->window_packets_max,
+		     max32(config->window_bytes_max >> qp->mtu_shift, 1));
 }
 
 void vb_flight_enter(struct vb_qp *qp)
 {
 	vb_flight_leave(qp);
-	qp->flight_packets_max = window_of(qp);
+	qp->window_packets_max = window_of(qp);
 	/*
 	 * Without a timeout the QP never learns that its packets were lost, and they would count as
 	 * in flight for ever.

@@ -17,7 +17,7 @@
 #define CQ_DEPTH_DEFAULT 4194303u
 #define SRQ_DEPTH_DEFAULT 65536u
 #define READS_DEFAULT 128u
-#define FLIGHT_PACKETS_DEFAULT 1024u
+#define WINDOW_PACKETS_DEFAULT 1024u
 #define PORT_MTU_DEFAULT 4096u
 #define HOP_LIMIT_DEFAULT 64
 
@@ -83,7 +83,7 @@ static void init_config(struct vb_nic *nic, const struct vb_nic_config *config)
 		own->qpn_first = 2;
 	if (!own->qpn_count)
 		own->qpn_count = VB_QPN_MULTICAST.v - own->qpn_first;
-	own->flight_packets_max = or_default(own->flight_packets_max, FLIGHT_PACKETS_DEFAULT);
+	own->window_packets_max = or_default(own->window_packets_max, WINDOW_PACKETS_DEFAULT);
 	own->port_mtu = or_default(own->port_mtu, PORT_MTU_DEFAULT);
 	init_limits(nic);
 }
@@ -143,7 +143,7 @@ free_nic:
 
 vb_err vb_nic_destroy(struct vb_nic *nic)
 {
-	if (nic->object_count)
+	if (nic->root_object_count)
 		return VB_EBUSY;
 	vb_timers_fini(&nic->timers);
 	vb_heap_free(nic->srq_rows);
@@ -154,9 +154,9 @@ vb_err vb_nic_destroy(struct vb_nic *nic)
 	return VB_OK;
 }
 
-uint32_t vb_nic_object_count(const struct vb_nic *nic)
+uint32_t vb_nic_root_object_count(const struct vb_nic *nic)
 {
-	return nic->object_count;
+	return nic->root_object_count;
 }
 
 struct vb_nic_limits vb_nic_limits(const struct vb_nic *nic)
@@ -346,7 +346,7 @@ void vb_nic_stop_batching(struct vb_nic *nic)
 	nic->config.batch_segments_max = 1;
 }
 
-void vb_nic_expire(struct vb_nic *nic, uint64_t now_ns)
+void vb_nic_fire_timers(struct vb_nic *nic, uint64_t now_ns)
 {
 	struct vb_timer *timer;
 

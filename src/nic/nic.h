@@ -19,8 +19,10 @@
 struct vb_nic;
 
 enum vb_icrc_mode {
-	VB_ICRC_STRICT, /* right for the frame's ip_id */
-	VB_ICRC_SOLVED, /* right for some ip_id */
+	/* The ICRC covers the IPv4 ID. A received ICRC must be right for the frame's ip_id … */
+	VB_ICRC_STRICT,
+	/* … or for any: a socket does not report the ID. */
+	VB_ICRC_SOLVED,
 	VB_ICRC_OFF, /* not computed on transmit, not checked on receive */
 };
 
@@ -39,7 +41,7 @@ struct vb_nic_config {
 	struct vb_qp_row *qp_rows;
 	uint32_t qp_row_count;
 
-	uint64_t seed; /* for keys and the first QPN: they are unguessable if the seed is */
+	uint64_t seed; /* for keys and the first QPN, which are as hard to guess as the seed */
 	/* First of the range that QPNs are taken from, without 0, 1 and 0xffffff. */
 	uint32_t qpn_first;
 	uint32_t qpn_count; /* length of that range; 0: everything from qpn_first on */
@@ -54,22 +56,30 @@ struct vb_nic_config {
 	enum vb_icrc_mode icrc_mode;
 	/* Most slots that may form a batch (see vb_slot.continues); 0 or 1: no batches. */
 	uint32_t batch_segments_max;
-	/* Bits of the destination QPN that a batch has in common: its path may depend on them. */
+	/*
+	 * The packets of a batch agree in these bits of the destination QPN, because the receiving
+	 * host may choose a socket by them.
+	 */
 	uint32_t batch_qpn_mask;
 	uint32_t port_mtu; /* largest payload of a packet, and so of a UD message; 0: 4096 */
-	/* Unacknowledged request packets that a QP may have in flight; 0: a default. */
-	uint32_t flight_packets_max;
-	uint32_t flight_window_max; /* approximate limit on their payload bytes; 0: no bound */
-	/* The same for all RC QPs to one receiver together, approximately; 0: no bound. */
+	/* Unacknowledged request packets that one QP may have in flight; 0: a default. */
+	uint32_t window_packets_max;
+	uint32_t window_bytes_max; /* approximate limit on their payload bytes; 0: no bound */
+	/*
+	 * Approximate limit on the bytes that all RC QPs together have in flight to one receiver;
+	 * 0: no bound.
+	 */
 	uint32_t flight_bytes_max;
 
-	/* 4096 bytes of 0 in application memory: what a null region reads as. */
+	/*
+	 * 4096 bytes of 0 in application memory: the contents that a null region appears to have.
+	 */
 	vb_dma_addr zero_page;
 	/* Memory on the adapter, handed out by vb_dm_create(); may be 0. */
 	vb_dma_addr device_memory;
 	uint64_t device_memory_length;
 
-	/* Limits, 0 for the default. A program that asks for more gets VB_EINVAL. */
+	/* Limits, 0 for the default. Asking for more is VB_EINVAL. */
 	uint32_t qp_depth_max;
 	uint32_t cq_depth_max;
 	uint32_t srq_depth_max;
@@ -94,7 +104,8 @@ struct vb_nic_limits {
  */
 VB_MUST_USE vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out);
 vb_err vb_nic_destroy(struct vb_nic *nic);
-uint32_t vb_nic_object_count(const struct vb_nic *nic); /* PDs, CQs, XRC domains, device memories */
+/* PDs, CQs, XRC domains and device memories. All other objects belong to one of these. */
+uint32_t vb_nic_root_object_count(const struct vb_nic *nic);
 
 struct vb_nic_limits vb_nic_limits(const struct vb_nic *nic);
 
@@ -115,8 +126,8 @@ bool vb_nic_has_gid(const struct vb_nic *nic, const struct vb_gid *gid);
 uint16_t vb_nic_pkey(const struct vb_nic *nic, uint32_t index); /* 0 beyond the table */
 
 /*
- * Takes in frames in this order. Each is executed, answered later, or counted under one drop
- * reason.
+ * Processes the frames in the order of the array. Each is accepted, or counted under one drop
+ * reason. The answers come out of vb_nic_transmit().
  */
 void vb_nic_receive(struct vb_nic *nic, uint64_t now_ns, const struct vb_frame *frames,
 		    uint32_t count);
@@ -126,47 +137,53 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 			 uint32_t capacity);
 
 /*
- * Builds the packet of a short SEND that was just posted, and perhaps an ACK behind it, if the
- * engine has no other work. Returns how many slots are filled. 0: the caller needs a doorbell and
- * vb_nic_transmit().
+ * If the engine has no other work: builds the packet of a short SEND that was just posted, and an
+ * ACK behind it if one is due. Returns how many slots are filled. 0: the caller needs a doorbell
+ * and vb_nic_transmit().
  */
 uint32_t vb_qp_send_now(struct vb_qp *qp, uint64_t now_ns, struct vb_slot slots[2]);
 
 /*
- * The link can no longer send batches. From now on each slot is a datagram of its own, with an ICRC
- * to match.
+ * For a link that can no longer send batches. From now on each slot is a datagram of its own, with
+ * an ICRC to match.
  */
 void vb_nic_stop_batching(struct vb_nic *nic);
 
 /*
- * The link gives the datagrams or batches of one flow, or of up to VB_NUMBERED_FLOWS_MAX flows,
- * consecutive IPv4 IDs, which the ICRC covers. The next slot of this flow gets `next_ip_id` if it
- * does not continue a batch, and so on. NULL for the flow ends this. The flow label does not
- * matter.
+ * Tells the engine which IPv4 IDs the link will use, because the ICRC covers them. From now on the
+ * slots of `flow` that begin a datagram or a batch get `next_ip_id`, `next_ip_id` + 1 and so on.
+ * There is room for VB_NUMBERED_FLOWS_MAX flows, and `index` names the place; NULL empties it. Flow
+ * labels are not compared.
  */
 #define VB_NUMBERED_FLOWS_MAX VB_SOURCE_PORTS_MAX
 void vb_nic_number_flow(struct vb_nic *nic, uint32_t index, const struct vb_flow *flow,
 			uint16_t next_ip_id);
 
 /* Fires the timers that are due. Needed when now_ns >= vb_nic_deadline(), harmless otherwise. */
-void vb_nic_expire(struct vb_nic *nic, uint64_t now_ns);
+void vb_nic_fire_timers(struct vb_nic *nic, uint64_t now_ns);
 
-/* The engine does nothing by itself before this time; VB_NEVER if nothing is under way. */
+/*
+ * The engine does nothing by itself before this time; VB_NEVER if nothing is under way. Not const,
+ * because it may reorder the timers.
+ */
 uint64_t vb_nic_deadline(struct vb_nic *nic);
 
 /*
- * True if vb_nic_transmit() might have something to do, also after a call that changes or ends an
- * object. That is: packets, doorbells not looked at yet, or completions that the next call raises
- * once the link is done with the spans. Such completions are those of UC and UD requests, and of
- * QPs that end because their CQ overran.
+ * True if vb_nic_transmit() should be called; calls that change or destroy an object can also make
+ * it so. There are packets to send, unread doorbells, or completions that can only be raised when
+ * the link no longer uses the payload: those of UC and UD requests, and of QPs that fail because
+ * their CQ overran.
  */
 bool vb_nic_has_work(const struct vb_nic *nic);
 
-/* True if only a few ACKs are to be sent, which are not urgent. */
+/* True if there is something to send, but only a few ACKs, which may wait. */
 bool vb_nic_owes_only_acks(const struct vb_nic *nic);
 
 bool vb_nic_has_events(const struct vb_nic *nic);
-/* Takes out up to `capacity` events, oldest object first; returns how many. */
+/*
+ * Takes out up to `capacity` events; returns how many. Objects come in the order in which their
+ * first pending event arose, the events of one object in the order of enum vb_event_kind.
+ */
 uint32_t vb_nic_take_events(struct vb_nic *nic, struct vb_event *events, uint32_t capacity);
 
 const struct vb_counters *vb_nic_counters(const struct vb_nic *nic);

@@ -89,7 +89,7 @@ struct vb_nic {
 	uint32_t domain_next; /* protection domains and XRC domains */
 	uint32_t qp_count;
 	uint32_t key_count;
-	uint32_t object_count; /* objects that must be destroyed before the adapter */
+	uint32_t root_object_count; /* objects that must be destroyed before the adapter */
 
 	struct vb_list_node groups; /* multicast groups */
 	struct vb_multicast_dedup *dedup; /* exists as long as there is a group */

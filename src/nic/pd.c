@@ -12,7 +12,7 @@ vb_err vb_pd_create(struct vb_nic *nic, struct vb_pd **pd_out)
 		return VB_ENOMEM;
 	pd->nic = nic;
 	pd->number = ++nic->domain_next; /* 0 belongs to no PD: unbound windows have it */
-	nic->object_count++;
+	nic->root_object_count++;
 	*pd_out = pd;
 	return VB_OK;
 }
@@ -21,7 +21,7 @@ vb_err vb_pd_destroy(struct vb_pd *pd)
 {
 	if (pd->child_count)
 		return VB_EBUSY;
-	pd->nic->object_count--;
+	pd->nic->root_object_count--;
 	vb_heap_free(pd);
 	return VB_OK;
 }
@@ -35,7 +35,7 @@ vb_err vb_xrcd_create(struct vb_nic *nic, struct vb_xrcd **xrcd_out)
 	xrcd->nic = nic;
 	xrcd->number = ++nic->domain_next;
 	vb_list_init(&xrcd->srqs);
-	nic->object_count++;
+	nic->root_object_count++;
 	*xrcd_out = xrcd;
 	return VB_OK;
 }
@@ -44,7 +44,7 @@ vb_err vb_xrcd_destroy(struct vb_xrcd *xrcd)
 {
 	if (xrcd->user_count)
 		return VB_EBUSY;
-	xrcd->nic->object_count--;
+	xrcd->nic->root_object_count--;
 	vb_heap_free(xrcd);
 	return VB_OK;
 }

@@ -44,7 +44,7 @@ struct vb_requester {
 	uint32_t next_ssn;
 	uint32_t reads_out; /* READs and atomics sent but not complete */
 	uint32_t read_psns_out; /* their PSNs beyond that of the request itself */
-	/* How many packets fewer than flight_packets_max may be in flight: see rc_timers.c. */
+	/* How many packets fewer than window_packets_max may be in flight: see rc_timers.c. */
 	uint32_t window_reduction;
 	uint32_t end_byte; /* end of the payload of the last request that was begun, modulo 2^32 */
 	uint32_t packets_since_ack_request; /* packets since the last one that asked for an ACK */
@@ -157,7 +157,7 @@ struct vb_qp {
 	struct vb_list_node waiting; /* in flight->waiting */
 	uint32_t flight_bytes; /* its share of flight->bytes */
 	uint32_t packet_bytes; /* how much each packet counts */
-	uint32_t flight_packets_max; /* limit of the QP by itself, in full packets */
+	uint32_t window_packets_max; /* limit of the QP by itself, in full packets */
 	struct vb_peer_memory *peer_memory; /* its peer memory access, or NULL */
 	struct vb_peer_memory_initiator initiator; /* the QP as the initiator of that access */
 

@@ -49,7 +49,7 @@ void vb_rc_seek(struct vb_qp *qp, vb_psn psn); /* sets the next packet to send *
 /* Completes a request that could not be sent, once those before it are done. */
 void vb_rc_conclude_failure(struct vb_qp *qp);
 /* Full packets that may be in flight now; at least 1. */
-uint32_t vb_rc_flight_max(const struct vb_qp *qp);
+uint32_t vb_rc_window(const struct vb_qp *qp);
 bool vb_rc_is_drained(const struct vb_qp *qp);
 /* SQD: raises the event once when nothing is under way any more. */
 void vb_rc_report_drained(struct vb_qp *qp);

@@ -93,9 +93,9 @@ static bool waits_for_credits(const struct vb_requester *requester, const struct
 	return requester->is_probing && vb_psn_diff(requester->unacked, wqe->first_psn) <= 0;
 }
 
-uint32_t vb_rc_flight_max(const struct vb_qp *qp)
+uint32_t vb_rc_window(const struct vb_qp *qp)
 {
-	return qp->flight_packets_max - qp->requester.window_reduction;
+	return qp->window_packets_max - qp->requester.window_reduction;
 }
 
 static uint32_t packets_in_flight(const struct vb_requester *requester)
@@ -134,10 +134,10 @@ static bool is_window_full(const struct vb_qp *qp, const struct vb_wqe *next)
 {
 	uint32_t packets = packets_in_flight(&qp->requester);
 
-	if (packets < vb_rc_flight_max(qp))
+	if (packets < vb_rc_window(qp))
 		return false;
-	return packets >= qp->nic->config.flight_packets_max || qp->requester.window_reduction ||
-	       bytes_in_flight(qp, next) >= qp->nic->config.flight_window_max;
+	return packets >= qp->nic->config.window_packets_max || qp->requester.window_reduction ||
+	       bytes_in_flight(qp, next) >= qp->nic->config.window_bytes_max;
 }
 
 static enum hold why_new_is_held(const struct vb_qp *qp, const struct vb_wqe *wqe)
@@ -308,7 +308,7 @@ static bool wants_ack(const struct vb_qp *qp, const struct vb_wqe *wqe)
 		return false; /* its response is the acknowledgement */
 	if (index + 1 == wqe->packet_count)
 		return true;
-	window = vb_rc_flight_max(qp);
+	window = vb_rc_window(qp);
 	return (requester->packets_since_ack_request + 1) * 4 >= window ||
 	       packets_in_flight(requester) + 1 >= window || vb_flight_is_nearly_full(qp) ||
 	       (index == 0 && is_beyond_credits(requester, wqe));

@@ -116,7 +116,7 @@ void vb_rc_on_timer(struct vb_qp *qp)
 		return;
 	}
 	vb_nic_count(qp->nic, VB_COUNTER_LOCAL_ACK_TIMEOUT_ERR);
-	requester->window_reduction += vb_rc_flight_max(qp) / 2;
+	requester->window_reduction += vb_rc_window(qp) / 2;
 	/* A gap seen from now on concerns packets sent after this. */
 	requester->has_recovered = false;
 	vb_rc_retry(qp, requester->unacked);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * UD: one packet for each message, addressed by the request, with the 40 bytes of GRH before the
- * data.
+ * UD: one packet for each message, addressed by the send request. In the receive buffer, 40 bytes
+ * of GRH come before the data; they are made from the IP header.
  */
 #include "nic/rc_priv.h"
 #include "nic/unreliable_priv.h"
 
-#define QKEY_OF_QP_BIT 0x80000000u /* IBA 10.2.5 */
+#define QKEY_FROM_QP 0x80000000u /* IBA 10.2.5: with this bit, the Q_Key of the QP is sent */
 
 static void fill_packet(const struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_packet *packet)
 {
@@ -19,7 +19,7 @@ static void fill_packet(const struct vb_qp *qp, const struct vb_wqe *wqe, struct
 	packet->bth.solicited = wqe->flags & VB_SEND_SOLICITED;
 	packet->imm = wqe->imm;
 	packet->payload_length = wqe->length;
-	packet->deth.qkey = wqe->ud.qkey & QKEY_OF_QP_BIT ? qp->attr.qkey : wqe->ud.qkey;
+	packet->deth.qkey = wqe->ud.qkey & QKEY_FROM_QP ? qp->attr.qkey : wqe->ud.qkey;
 	packet->deth.source = qp->number;
 }
 
@@ -64,7 +64,10 @@ bool vb_ud_emit(struct vb_qp *qp, struct vb_slot *slot)
 	return true;
 }
 
-/* The receive's own buffers are invalid: the receive fails, and so does the QP. */
+/*
+ * The buffers of the posted receive are invalid: it completes with an error, and the QP enters the
+ * error state.
+ */
 static void fail_receive(struct vb_qp *qp)
 {
 	vb_nic_drop(qp->nic, VB_DROP_REFUSED);
@@ -107,8 +110,8 @@ void vb_ud_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 		return;
 	}
 	/*
-	 * A message that does not fit, or exceeds what any path carries, is dropped. The receive
-	 * stays for the next message.
+	 * A message that does not fit, or is longer than the largest path MTU, is dropped. The
+	 * receive stays for the next message.
 	 */
 	if (packet->payload_length > VB_PAYLOAD_MAX ||
 	    packet->payload_length + VB_GRH_SIZE > qp->responder.receive.length) {

@@ -20,7 +20,7 @@ void vb_unreliable_complete_sent(struct vb_qp *qp);
  */
 bool vb_unreliable_fail(struct vb_qp *qp, enum vb_status status);
 
-/* ud.c */
+/* ud.c. vb_ud_emit() returns false if it put nothing in the slot, also if the request failed. */
 bool vb_ud_emit(struct vb_qp *qp, struct vb_slot *slot);
 void vb_ud_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 		      const struct vb_packet *packet);

@@ -129,8 +129,8 @@ struct vb_node_options {
 	uint32_t memory_length;
 	enum vb_icrc_mode icrc_mode;
 	uint32_t batch_segments_max;
-	uint32_t flight_packets_max;
-	uint32_t flight_window_max;
+	uint32_t window_packets_max;
+	uint32_t window_bytes_max;
 	uint32_t flight_bytes_max;
 	bool has_strange_iovas; /* regions whose iova is not their address */
 };

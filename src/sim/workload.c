@@ -19,8 +19,8 @@ static uint32_t pick_node_count(struct vb_prng *prng)
 struct vb_world_options vb_workload_draw(uint64_t seed)
 {
 	static const uint32_t batches[] = { 0, 4, 16 };
-	static const uint32_t flights[] = { 0, 0, 4, 16, 64 };
-	static const uint32_t windows[] = { 0, 0, 3000, 32768 };
+	static const uint32_t window_packets[] = { 0, 0, 4, 16, 64 };
+	static const uint32_t window_bytes[] = { 0, 0, 3000, 32768 };
 	static const uint32_t flight_bytes[] = { 0, 1, 8192, 65536 };
 	static const uint32_t depths[] = { 0, 0, 0, 1, 5, 60 };
 	static const uint32_t rates[] = { 0, 80, 800 };
@@ -38,10 +38,10 @@ struct vb_world_options vb_workload_draw(uint64_t seed)
 	options.picoseconds_per_byte = size < 85 ? rates[vb_prng_below(&prng, 3)] : 80;
 	options.icrc_mode = vb_dice_chance(&prng, 1, 7) ? VB_ICRC_SOLVED : VB_ICRC_STRICT;
 	options.batch_segments_max = batches[vb_prng_below(&prng, 3)];
-	options.flight_packets_max = flights[vb_prng_below(&prng, 5)];
+	options.window_packets_max = window_packets[vb_prng_below(&prng, 5)];
 	options.flight_bytes_max = flight_bytes[vb_prng_below(&prng, 4)];
 	options.has_strange_iovas = vb_dice_chance(&prng, 1, 2);
-	options.flight_window_max = windows[vb_prng_below(&prng, 4)];
+	options.window_bytes_max = window_bytes[vb_prng_below(&prng, 4)];
 	options.shm_link_depth = depths[vb_prng_below(&prng, 6)];
 	return options;
 }

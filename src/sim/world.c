@@ -38,8 +38,8 @@ static struct vb_node *make_node(struct vb_world *world, uint32_t index, uint32_
 		.memory_length = options->memory_length,
 		.icrc_mode = options->icrc_mode,
 		.batch_segments_max = options->batch_segments_max,
-		.flight_packets_max = options->flight_packets_max,
-		.flight_window_max = options->flight_window_max,
+		.window_packets_max = options->window_packets_max,
+		.window_bytes_max = options->window_bytes_max,
 		.flight_bytes_max = options->flight_bytes_max,
 		.has_strange_iovas = options->has_strange_iovas,
 	};
@@ -409,7 +409,7 @@ bool vb_world_step(struct vb_world *world)
 	if (timer_ns <= item_ns) {
 		if (!advance(world, timer_ns))
 			return false;
-		vb_nic_expire(node->nic, world->now_ns);
+		vb_nic_fire_timers(node->nic, world->now_ns);
 		vb_world_drive(world, node);
 	} else {
 		vb_agenda_take(&world->agenda, &item);

@@ -45,8 +45,8 @@ struct vb_world_options {
 	uint32_t picoseconds_per_byte;
 	enum vb_icrc_mode icrc_mode;
 	uint32_t batch_segments_max;
-	uint32_t flight_packets_max;
-	uint32_t flight_window_max;
+	uint32_t window_packets_max;
+	uint32_t window_bytes_max;
 	uint32_t flight_bytes_max;
 	bool has_strange_iovas;
 	/* packets that a shared-memory link between machines holds; 0: there are none */

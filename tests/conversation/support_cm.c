@@ -262,8 +262,8 @@ void wait_for(struct talk *talk, int side)
 void pass_ns(struct talk *talk, uint64_t ns)
 {
 	talk->now_ns += ns;
-	vb_cm_expire(talk->cm[CLIENT], talk->now_ns);
-	vb_cm_expire(talk->cm[SERVER], talk->now_ns);
+	vb_cm_fire_timers(talk->cm[CLIENT], talk->now_ns);
+	vb_cm_fire_timers(talk->cm[SERVER], talk->now_ns);
 }
 
 void lose_peer(struct talk *talk, int side)

@@ -20,8 +20,8 @@ static void expire_at(struct pair *p, uint64_t time_ns)
 {
 	if (time_ns > p->now_ns)
 		p->now_ns = time_ns;
-	vb_nic_expire(p->node[A].nic, p->now_ns);
-	vb_nic_expire(p->node[B].nic, p->now_ns);
+	vb_nic_fire_timers(p->node[A].nic, p->now_ns);
+	vb_nic_fire_timers(p->node[B].nic, p->now_ns);
 }
 
 void wait_ns(struct pair *p, uint64_t ns)

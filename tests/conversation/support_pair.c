@@ -88,8 +88,8 @@ static void node_create(struct pair *p, enum side side)
 	config.seed = 7000 + side;
 	config.qpn_first = side == A ? 0x100 : 0x800000;
 	config.icrc_mode = p->setup.icrc_mode;
-	config.flight_packets_max = p->setup.flight_packets_max;
-	config.flight_window_max = p->setup.flight_window_max;
+	config.window_packets_max = p->setup.window_packets_max;
+	config.window_bytes_max = p->setup.window_bytes_max;
 	config.batch_segments_max = p->setup.batch_segments_max;
 	config.batch_qpn_mask = p->setup.batch_qpn_mask;
 	config.flight_bytes_max = p->setup.flight_bytes_max;

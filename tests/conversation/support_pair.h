@@ -66,8 +66,8 @@ struct setup {
 	uint32_t psn[2]; /* the first PSN that each side sends */
 	enum vb_qp_state state[2]; /* how far to bring each QP */
 	uint64_t mr_length; /* of the main region; 0: all of it */
-	uint32_t flight_packets_max; /* 0: the adapter's default */
-	uint32_t flight_window_max; /* 0: no bound */
+	uint32_t window_packets_max; /* 0: the adapter's default */
+	uint32_t window_bytes_max; /* 0: no bound */
 	uint32_t batch_qpn_mask;
 	uint32_t flight_bytes_max;
 	bool has_one_source_port;

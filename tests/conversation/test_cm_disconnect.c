@@ -56,7 +56,7 @@ TEST(a_dreq_that_comes_again_in_timewait_has_the_drep_sent_again)
 	EXPECT_EQ(vb_cm_disconnect(talk->connection[SERVER], &private_data, talk->now_ns), VB_OK);
 	expect_mads(talk, SERVER, "DREP");
 	lose_held(talk);
-	vb_cm_expire(talk->cm[CLIENT], vb_cm_deadline(talk->cm[CLIENT]));
+	vb_cm_fire_timers(talk->cm[CLIENT], vb_cm_deadline(talk->cm[CLIENT]));
 	say(talk, CLIENT, "DREQ");
 	expect_no_events(talk, SERVER);
 	expect_mads(talk, SERVER, "DREP");

@@ -164,7 +164,7 @@ TEST(what_is_sent_again_after_a_timeout_counts_once)
 	post_from(p, qp_to(p, near(p, 0)), PACKETS);
 	EXPECT_EQ(transmit(p), PACKETS);
 	p->now_ns = vb_nic_deadline(p->node[A].nic);
-	vb_nic_expire(p->node[A].nic, p->now_ns);
+	vb_nic_fire_timers(p->node[A].nic, p->now_ns);
 	EXPECT_EQ(transmit(p), PACKETS);
 	EXPECT_EQ(transmit(p), 0);
 }

@@ -282,7 +282,7 @@ TEST(rc_a_late_ack_passes_a_local_operation_that_a_repetition_has_come_to)
 	post(p, A, invalidate_request(3, vb_mw_key(mw)));
 	send_all(p, A);
 	p->now_ns += ACK_TIMEOUT_NS + 1;
-	vb_nic_expire(p->node[A].nic, p->now_ns);
+	vb_nic_fire_timers(p->node[A].nic, p->now_ns);
 	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, &slot, 1), 1);
 	deliver(p);
 	send_all(p, B);

@@ -10,7 +10,7 @@
 TEST(rc_no_more_packets_are_out_than_the_window_allows)
 {
 	struct setup setup = setup_of(VB_QP_RC, 256);
-	setup.flight_packets_max = 4;
+	setup.window_packets_max = 4;
 	struct pair *p = pair_connect(&setup);
 
 	post_write(p, A, 1, 256 * 6);
@@ -34,7 +34,7 @@ TEST(rc_no_more_packets_are_out_than_the_window_allows)
 TEST(rc_each_timeout_halves_how_much_may_be_out_but_one_packet_may_be)
 {
 	struct setup setup = setup_of(VB_QP_RC, 256);
-	setup.flight_packets_max = 8;
+	setup.window_packets_max = 8;
 	setup.retry_count = 7;
 	struct pair *p = pair_connect(&setup);
 
@@ -57,7 +57,7 @@ TEST(rc_each_timeout_halves_how_much_may_be_out_but_one_packet_may_be)
 TEST(rc_after_a_timeout_each_ack_that_moves_on_lets_one_packet_more_be_out)
 {
 	struct setup setup = setup_of(VB_QP_RC, 256);
-	setup.flight_packets_max = 4;
+	setup.window_packets_max = 4;
 	struct pair *p = pair_connect(&setup);
 
 	post_write(p, A, 1, 256 * 20);
@@ -81,7 +81,7 @@ TEST(rc_after_a_timeout_each_ack_that_moves_on_lets_one_packet_more_be_out)
 static uint32_t packets_out_with(uint32_t mtu)
 {
 	struct setup setup = setup_of(VB_QP_RC, mtu);
-	setup.flight_window_max = 1024;
+	setup.window_bytes_max = 1024;
 	struct pair *p = pair_connect(&setup);
 	struct vb_slot *slots = calloc(64, sizeof(*slots));
 	uint32_t count;
@@ -105,8 +105,8 @@ TEST(rc_a_window_of_bytes_is_few_large_packets)
 TEST(rc_a_window_of_bytes_is_many_packets_that_are_not_full)
 {
 	struct setup setup = setup_of(VB_QP_RC, 1024);
-	setup.flight_window_max = 1024;
-	setup.flight_packets_max = 6;
+	setup.window_bytes_max = 1024;
+	setup.window_packets_max = 6;
 	struct pair *p = pair_connect(&setup);
 
 	for (uint64_t wr_id = 1; wr_id <= 9; wr_id++)
@@ -121,8 +121,8 @@ TEST(rc_a_window_of_bytes_is_many_packets_that_are_not_full)
 TEST(rc_small_packets_are_counted_as_well_as_their_bytes)
 {
 	struct setup setup = setup_of(VB_QP_RC, 1024);
-	setup.flight_window_max = 1024;
-	setup.flight_packets_max = 3;
+	setup.window_bytes_max = 1024;
+	setup.window_packets_max = 3;
 	struct pair *p = pair_connect(&setup);
 
 	for (uint64_t wr_id = 1; wr_id <= 5; wr_id++)
@@ -134,7 +134,7 @@ TEST(rc_small_packets_are_counted_as_well_as_their_bytes)
 TEST(rc_after_a_timeout_small_packets_count_as_full_ones)
 {
 	struct setup setup = setup_of(VB_QP_RC, 1024);
-	setup.flight_window_max = 2048;
+	setup.window_bytes_max = 2048;
 	struct pair *p = pair_connect(&setup);
 
 	for (uint64_t wr_id = 1; wr_id <= 5; wr_id++)
@@ -153,7 +153,7 @@ TEST(rc_a_window_of_bytes_is_at_least_one_packet)
 TEST(rc_a_long_message_asks_for_acks_on_its_way)
 {
 	struct setup setup = setup_of(VB_QP_RC, 256);
-	setup.flight_packets_max = 8;
+	setup.window_packets_max = 8;
 	struct pair *p = pair_connect(&setup);
 
 	post_write(p, A, 1, 256 * 5);
@@ -165,7 +165,7 @@ TEST(rc_a_long_message_asks_for_acks_on_its_way)
 TEST(rc_messages_beyond_the_window_all_arrive)
 {
 	struct setup setup = setup_of(VB_QP_RC, 256);
-	setup.flight_packets_max = 3;
+	setup.window_packets_max = 3;
 	struct pair *p = pair_connect(&setup);
 
 	post_write(p, A, 1, 0x8000);

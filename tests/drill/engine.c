@@ -131,7 +131,7 @@ static bool pass_time(uint64_t end_ns)
 	bool is_over = deadline_ns > end_ns;
 
 	now_ns = is_over ? end_ns : deadline_ns > now_ns ? deadline_ns : now_ns;
-	vb_nic_expire(nic, now_ns);
+	vb_nic_fire_timers(nic, now_ns);
 	drive();
 	return !is_over;
 }

@@ -381,7 +381,7 @@ static void wait(uint32_t style)
 	rig.now_ns += style & 0x7f;
 	if (style & 0x80 && deadline != VB_NEVER && deadline > rig.now_ns)
 		rig.now_ns = deadline;
-	vb_nic_expire(rig.nic, rig.now_ns);
+	vb_nic_fire_timers(rig.nic, rig.now_ns);
 	REQUIRE(vb_nic_deadline(rig.nic) > rig.now_ns);
 }
 

@@ -389,7 +389,7 @@ static void wait(uint32_t style)
 	model.now_ns += style;
 	if (style & 1 && deadline != VB_NEVER && deadline > model.now_ns)
 		model.now_ns = deadline;
-	vb_nic_expire(model.nic, model.now_ns);
+	vb_nic_fire_timers(model.nic, model.now_ns);
 }
 
 static void step(struct input *input)

@@ -422,7 +422,7 @@ void local_peer_transmit(void)
 					&ours.slots[i]);
 	} while (count);
 	vb_local_peers_flush(ours.peers);
-	vb_nic_expire(ours.nic, ours.now_ns += 100000000);
+	vb_nic_fire_timers(ours.nic, ours.now_ns += 100000000);
 	(void)vb_local_peers_ask_for_segments(ours.peers);
 	poll_all();
 }

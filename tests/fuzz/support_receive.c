@@ -194,7 +194,7 @@ void rig_create(bool has_icrc)
 		.icrc_mode = has_icrc ? VB_ICRC_STRICT : VB_ICRC_OFF,
 		.batch_segments_max = 4,
 		.port_mtu = 1024,
-		.flight_packets_max = 16,
+		.window_packets_max = 16,
 		.zero_page = (uintptr_t)zero_page,
 		.device_memory = (uintptr_t)device_memory,
 		.device_memory_length = DEVICE_LENGTH,

@@ -168,7 +168,7 @@ bool engine_port_turn(struct engine_port *port, uint64_t now_ns)
 	bool has_moved = take_in(port, now_ns);
 
 	if (vb_nic_deadline(port->nic) <= now_ns) {
-		vb_nic_expire(port->nic, now_ns);
+		vb_nic_fire_timers(port->nic, now_ns);
 		has_moved = true;
 	}
 	while (vb_nic_has_work(port->nic) && send_out(port, now_ns))

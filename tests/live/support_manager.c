@@ -76,7 +76,7 @@ static void on_expire(void *owner, uint64_t now_ns)
 	struct manager *manager = owner;
 
 	pthread_mutex_lock(&manager->lock);
-	vb_cm_expire(manager->cm, now_ns);
+	vb_cm_fire_timers(manager->cm, now_ns);
 	collect_events(manager);
 	pthread_mutex_unlock(&manager->lock);
 }

@@ -43,7 +43,7 @@ struct setup {
 	bool is_segmenting;
 	enum vb_icrc_mode icrc_mode;
 	uint32_t receive_buffer_length;
-	uint32_t flight_packets_max;
+	uint32_t window_packets_max;
 };
 
 /* What the sides exchange before they talk. */
@@ -120,7 +120,7 @@ static void create_engine(struct node *node)
 		.source_port_count = vb_udp_source_count(node->udp),
 		.icrc_mode = node->setup->icrc_mode,
 		.batch_segments_max = vb_udp_segments_max(node->udp),
-		.flight_packets_max = node->setup->flight_packets_max,
+		.window_packets_max = node->setup->window_packets_max,
 	};
 	struct vb_udp_address address = address_of(node->setup->address[node->side]);
 	struct vb_gid gid;
@@ -433,7 +433,7 @@ TEST(two_processes_talk_with_the_stock_receive_buffer)
 		.address = { "127.0.0.1", "127.0.0.2" },
 		.is_segmenting = true,
 		.receive_buffer_length = 212992 / 2,
-		.flight_packets_max = 16,
+		.window_packets_max = 16,
 	});
 }
 

@@ -277,7 +277,7 @@ static void wake(struct cm_world *world, uint32_t index)
 	if (!process->cm || world->now_ns < process->wake_ns)
 		return;
 	process->wake_ns = UINT64_MAX;
-	vb_cm_expire(process->cm, world->now_ns);
+	vb_cm_fire_timers(process->cm, world->now_ns);
 	if (vb_cm_deadline(process->cm) <= world->now_ns)
 		cm_violate(world, "a deadline that does not pass");
 }

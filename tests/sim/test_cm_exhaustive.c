@@ -164,8 +164,8 @@ static bool step(struct run *run)
 	if (deadline_ns == VB_NEVER)
 		return false;
 	run->now_ns = deadline_ns;
-	vb_cm_expire(run->cm[CLIENT], run->now_ns);
-	vb_cm_expire(run->cm[SERVER], run->now_ns);
+	vb_cm_fire_timers(run->cm[CLIENT], run->now_ns);
+	vb_cm_fire_timers(run->cm[SERVER], run->now_ns);
 	return true;
 }
 

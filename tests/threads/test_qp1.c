@@ -93,7 +93,7 @@ static void on_expire(void *owner, uint64_t now_ns)
 {
 	(void)owner;
 	pthread_mutex_lock(&user.lock);
-	vb_cm_expire(user.cm, now_ns);
+	vb_cm_fire_timers(user.cm, now_ns);
 	take_events();
 	pthread_mutex_unlock(&user.lock);
 }

@@ -220,7 +220,7 @@ static void *own(void *argument)
 
 		for (enum side side = A; side <= B; side++) {
 			has_moved |= carry(rig, side, now_ns);
-			vb_nic_expire(rig->nodes[side].nic, now_ns);
+			vb_nic_fire_timers(rig->nodes[side].nic, now_ns);
 			ring_bells(rig, side);
 		}
 		if (atomic_exchange_explicit(&rig->is_to_fail, false, memory_order_acquire)) {

@@ -435,7 +435,7 @@ bool vb_conversion_withdraw(enum vb_conversion_reason reason, uint64_t address, 
 
 bool vb_conversion_hook_in(vb_conversion_hook *hook)
 {
-	vb_conversion_hook **place = dlsym(RTLD_DEFAULT, "vb_shim_memory");
+	vb_conversion_hook **place = dlsym(RTLD_DEFAULT, "vb_shim_conversion_hook");
 
 	if (place)
 		__atomic_store_n(place, hook, __ATOMIC_RELEASE);

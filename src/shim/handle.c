@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Making and recognising descriptors of the tree, with bare system calls: the functions with these
- * names may be our own.
+ * Making and recognising descriptors of the tree. This uses system calls, because open(), fstat()
+ * and others are functions of this library.
  */
 #include "shim/handle.h"
 
@@ -18,12 +18,16 @@
 #include <unistd.h>
 
 #define NAME_PREFIX "verbatim:"
-#define NAME_MAX_OF_KERNEL 249
+#define MEMFD_NAME_MAX 249
 #define LINK_PREFIX "/memfd:" NAME_PREFIX
 #define LINK_SUFFIX " (deleted)"
-#define RIGHTS 0444 /* deleted files with these rights are hardly ever anything else */
+/*
+ * The mode of our memfds. Few other files without links have it, so fstat() rules out nearly all
+ * other descriptors.
+ */
+#define RIGHTS 0444
 
-static _Atomic bool exist;
+static _Atomic bool has_opened_any;
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
@@ -47,8 +51,8 @@ static int check_flags(enum vb_tree_kind kind, int flags)
 }
 
 /*
- * If the file size limit (RLIMIT_FSIZE) is too small, the open fails, but the program is not killed
- * by it.
+ * If the file size limit (RLIMIT_FSIZE) is too small, the open fails with EFBIG. Without vb_quiet,
+ * SIGXFSZ would kill the program.
  */
 static int write_text(int fd, const char *text, size_t length)
 {
@@ -63,7 +67,7 @@ static int write_text(int fd, const char *text, size_t length)
 	return error || written == (long)length ? error : EFBIG;
 }
 
-static int fill(int fd, const char *text, size_t length)
+static int fill_and_seal(int fd, const char *text, size_t length)
 {
 	int error = write_text(fd, text, length);
 
@@ -76,9 +80,9 @@ static int fill(int fd, const char *text, size_t length)
 	return 0;
 }
 
-static int open_text(const char *path, const char *text, size_t length, int flags)
+static int make_memfd(const char *path, const char *text, size_t length, int flags)
 {
-	char name[NAME_MAX_OF_KERNEL + 1];
+	char name[MEMFD_NAME_MAX + 1];
 	int error, fd;
 
 	if (snprintf(name, sizeof(name), NAME_PREFIX "%s", path) >= (int)sizeof(name)) {
@@ -89,13 +93,13 @@ static int open_text(const char *path, const char *text, size_t length, int flag
 			  MFD_ALLOW_SEALING | (flags & O_CLOEXEC ? MFD_CLOEXEC : 0));
 	if (fd < 0)
 		return -1;
-	error = fill(fd, text, length);
+	error = fill_and_seal(fd, text, length);
 	if (error) {
 		syscall(SYS_close, fd);
 		errno = error;
 		return -1;
 	}
-	atomic_store_explicit(&exist, true, memory_order_release);
+	atomic_store_explicit(&has_opened_any, true, memory_order_release);
 	return fd;
 }
 
@@ -115,14 +119,14 @@ int vb_handle_open(const struct vb_route *route, int flags)
 		errno = -length;
 		return -1;
 	}
-	return open_text(route->path, text, (size_t)length, flags);
+	return make_memfd(route->path, text, (size_t)length, flags);
 }
 
 /* --- recognising ------------------------------------------------------------------------------ */
 
-bool vb_handle_has_any(void)
+bool vb_handle_has_opened_any(void)
 {
-	return atomic_load_explicit(&exist, memory_order_acquire);
+	return atomic_load_explicit(&has_opened_any, memory_order_acquire);
 }
 
 static bool may_be_ours(int fd)
@@ -149,11 +153,11 @@ static bool parse_link(const char *link, size_t length, char path[PATH_MAX])
 
 bool vb_handle_path(int fd, char path[PATH_MAX])
 {
-	char name[64], link[NAME_MAX_OF_KERNEL + 64];
+	char name[64], link[MEMFD_NAME_MAX + 64];
 	int errno_before = errno;
 	long length = -1;
 
-	if (fd < 0 || !vb_handle_has_any())
+	if (fd < 0 || !vb_handle_has_opened_any())
 		return false;
 	if (may_be_ours(fd)) {
 		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);

@@ -2,7 +2,8 @@
 /*
  * Descriptors for nodes of the tree. Each is an anonymous file of the kernel (memfd) with the
  * node's path in its name: a real descriptor, which can be read, polled, duplicated, inherited and
- * closed like any other, and which identifies its node. The descriptor of a file holds its contents
+ * closed like any other, and which identifies its node in this process and its forked children.
+ * The descriptor of a file holds its contents
  * as they were at the open; that of a folder is empty, and only the functions of this library make
  * a folder of it. That of a device is also empty: commands that a program writes to it fail, since
  * no driver in the kernel would understand them. Nothing has to be remembered, and nothing stays
@@ -17,10 +18,10 @@
 int vb_handle_open(const struct vb_route *route, int flags);
 
 /*
- * True if this process has ever opened such a descriptor. Until then none of its descriptors needs
- * a closer look.
+ * True if this program has ever opened such a descriptor. Until then none of its descriptors is
+ * taken for one, not even one that it inherited through exec.
  */
-bool vb_handle_has_any(void);
+bool vb_handle_has_opened_any(void);
 /* False if the descriptor does not belong to the tree. Leaves errno unchanged. */
 bool vb_handle_path(int fd, char path[PATH_MAX]);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The functions that query permissions and extended attributes. Files can be read; devices can also
- * be written.
+ * access() and its relatives, and the functions that query extended attributes by path, for paths
+ * that may lead into the tree (shim/tree.h). Files of the tree can only be read; its devices can
+ * also be written.
  */
 #include "shim/next.h"
 #include "shim/route.h"
@@ -21,22 +22,22 @@ static int check_access(const struct vb_tree_node *node, int mode)
 	return 0;
 }
 
-/* For paths that need a closer look. */
-static int access_route(int folder_fd, const char *path, int mode, int flags)
+/* For paths that may lead into the tree. */
+static int access_by_route(int folder_fd, const char *path, int mode, int flags)
 {
 	struct vb_route route;
-	int result = -1;
+	int result = -1, error;
 
 	vb_route_init(&route, folder_fd, path, !(flags & AT_SYMLINK_NOFOLLOW));
 	switch (route.end) {
-	case VB_ROUTE_PAST:
+	case VB_ROUTE_ELSEWHERE:
 		result = vb_next()->faccessat(folder_fd, path, mode, flags);
 		break;
 	case VB_ROUTE_NODE:
-		route.error = check_access(&route.node, mode);
-		result = route.error ? -1 : 0;
-		if (route.error)
-			errno = route.error;
+		error = check_access(&route.node, mode);
+		result = error ? -1 : 0;
+		if (error)
+			errno = error;
 		break;
 	case VB_ROUTE_OUT:
 		result = vb_next()->faccessat(AT_FDCWD, route.path, mode, flags);
@@ -51,42 +52,44 @@ static int access_route(int folder_fd, const char *path, int mode, int flags)
 
 VB_EXPORT int access(const char *path, int mode)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->access(path, mode);
-	return access_route(AT_FDCWD, path, mode, 0);
+	return access_by_route(AT_FDCWD, path, mode, 0);
 }
 
 VB_EXPORT int faccessat(int folder_fd, const char *path, int mode, int flags)
 {
-	if (vb_route_is_past(folder_fd, path))
+	if (vb_route_is_elsewhere(folder_fd, path))
 		return vb_next()->faccessat(folder_fd, path, mode, flags);
-	return access_route(folder_fd, path, mode, flags);
+	return access_by_route(folder_fd, path, mode, flags);
 }
 
 VB_EXPORT int euidaccess(const char *path, int mode)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->euidaccess(path, mode);
-	return access_route(AT_FDCWD, path, mode, AT_EACCESS);
+	return access_by_route(AT_FDCWD, path, mode, AT_EACCESS);
 }
 
 VB_EXPORT int eaccess(const char *path, int mode)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->eaccess(path, mode);
-	return access_route(AT_FDCWD, path, mode, AT_EACCESS);
+	return access_by_route(AT_FDCWD, path, mode, AT_EACCESS);
 }
 
 /* --- extended attributes ---------------------------------------------------------------------- */
 
 /*
- * The path to query instead; NULL with errno for nodes, which have no attributes, and for errors.
+ * The path to pass on, which may be that of the route. NULL with errno on errors, and for nodes of
+ * the tree, which have no attributes.
  */
-static const char *find_attributed(struct vb_route *route, const char *path, bool follows_last_link)
+static const char *resolve_for_xattr(struct vb_route *route, const char *path,
+				     bool follows_last_link)
 {
 	vb_route_init(route, AT_FDCWD, path, follows_last_link);
-	vb_route_fini(route);
-	if (route->end == VB_ROUTE_PAST)
+	vb_route_fini(route); /* the end and the path stay valid */
+	if (route->end == VB_ROUTE_ELSEWHERE)
 		return path;
 	if (route->end == VB_ROUTE_OUT)
 		return route->path;
@@ -98,9 +101,9 @@ VB_EXPORT ssize_t getxattr(const char *path, const char *name, void *value, size
 {
 	struct vb_route route;
 
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->getxattr(path, name, value, size);
-	path = find_attributed(&route, path, true);
+	path = resolve_for_xattr(&route, path, true);
 	return path ? vb_next()->getxattr(path, name, value, size) : -1;
 }
 
@@ -108,9 +111,9 @@ VB_EXPORT ssize_t lgetxattr(const char *path, const char *name, void *value, siz
 {
 	struct vb_route route;
 
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->lgetxattr(path, name, value, size);
-	path = find_attributed(&route, path, false);
+	path = resolve_for_xattr(&route, path, false);
 	return path ? vb_next()->lgetxattr(path, name, value, size) : -1;
 }
 
@@ -118,9 +121,9 @@ VB_EXPORT ssize_t listxattr(const char *path, char *list, size_t size)
 {
 	struct vb_route route;
 
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->listxattr(path, list, size);
-	path = find_attributed(&route, path, true);
+	path = resolve_for_xattr(&route, path, true);
 	return path ? vb_next()->listxattr(path, list, size) : -1;
 }
 
@@ -128,8 +131,8 @@ VB_EXPORT ssize_t llistxattr(const char *path, char *list, size_t size)
 {
 	struct vb_route route;
 
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->llistxattr(path, list, size);
-	path = find_attributed(&route, path, false);
+	path = resolve_for_xattr(&route, path, false);
 	return path ? vb_next()->llistxattr(path, list, size) : -1;
 }

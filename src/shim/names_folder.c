@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The functions that list folders. The C library hides the contents of a DIR, so streams of the
- * tree are separate objects: a mark in their first bytes, where the C library's has a descriptor
- * and a lock, distinguishes them. All functions that take a DIR are here; no other function may
- * look into one.
+ * tree are separate objects. They are told apart by a mark in their first eight bytes, where a
+ * stream of the C library has its descriptor and its lock. All functions that take a DIR are here,
+ * so no function of the C library ever sees a stream of ours.
  */
 #include "shim/handle.h"
 #include "shim/next.h"
@@ -13,7 +13,7 @@
 
 _Static_assert(sizeof(struct dirent) == sizeof(struct dirent64), "one function fills both");
 
-#define MARK 0xfeed76657262ffffull /* far too large for a descriptor */
+#define MARK 0xfeed76657262ffffull /* its low 32 bits are far too large for a descriptor */
 
 struct folder {
 	uint64_t mark;
@@ -44,7 +44,7 @@ static struct folder *folder_of(DIR *stream)
 
 /* --- opening and closing ---------------------------------------------------------------------- */
 
-/* The stream takes over the descriptor, unless this fails. */
+/* On success the stream owns the descriptor. */
 static DIR *make_stream(int fd, const char *path)
 {
 	struct folder *folder = calloc(1, sizeof(*folder));
@@ -84,7 +84,7 @@ static DIR *open_folder(int folder_fd, const char *path)
 
 VB_EXPORT DIR *opendir(const char *path)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->opendir(path);
 	return open_folder(AT_FDCWD, path);
 }
@@ -93,7 +93,7 @@ VB_EXPORT DIR *fdopendir(int fd)
 {
 	char path[PATH_MAX];
 
-	if (vb_handle_has_any() && vb_handle_path(fd, path))
+	if (vb_handle_has_opened_any() && vb_handle_path(fd, path))
 		return make_stream(fd, path);
 	return vb_next()->fdopendir(fd);
 }
@@ -121,7 +121,7 @@ VB_EXPORT int dirfd(DIR *stream)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static uint64_t inode_below(const struct folder *folder, const char *name)
+static uint64_t inode_of_child(const struct folder *folder, const char *name)
 {
 	char path[PATH_MAX + VB_TREE_NAME_MAX];
 
@@ -152,13 +152,13 @@ static bool read_entry(struct folder *folder, struct dirent64 *entry)
 	if (position < 2) {
 		folder->position++;
 		fill_entry(folder, entry, position ? ".." : ".", VB_TREE_FOLDER,
-			   position ? 1 : vb_tree_inode(route->path));
+			   position ? 1 /* any but 0 */ : vb_tree_inode(route->path));
 		return true;
 	}
 	if (!vb_tree_child(&route->tree, &route->node, position - 2, &child, name))
 		return false;
 	folder->position++;
-	fill_entry(folder, entry, name, vb_tree_kind(&child), inode_below(folder, name));
+	fill_entry(folder, entry, name, vb_tree_kind(&child), inode_of_child(folder, name));
 	return true;
 }
 
@@ -227,10 +227,10 @@ VB_EXPORT void seekdir(DIR *stream, long position)
 		vb_next()->seekdir(stream, position);
 }
 
-/* --- scandir, which works entirely inside the C library --- */
+/* --- scandir: the C library's would not call our readdir() --- */
 
-typedef int chooser(const struct dirent64 *);
-typedef int comparison(const struct dirent64 **, const struct dirent64 **);
+typedef int filter_function(const struct dirent64 *);
+typedef int comparison_function(const struct dirent64 **, const struct dirent64 **);
 
 static void free_entries(struct dirent64 **list, int count)
 {
@@ -253,7 +253,8 @@ static bool add_entry(struct dirent64 ***list, int count, const struct dirent64 
 	return longer[count];
 }
 
-static int scan(DIR *stream, struct dirent64 ***list_out, chooser *chooses, comparison *compare)
+static int scan(DIR *stream, struct dirent64 ***list_out, filter_function *filter,
+		comparison_function *compare)
 {
 	/* An empty list must also be freeable. */
 	struct dirent64 **list = malloc(sizeof(*list));
@@ -263,7 +264,7 @@ static int scan(DIR *stream, struct dirent64 ***list_out, chooser *chooses, comp
 	if (!list)
 		return -1;
 	while ((entry = readdir64(stream))) {
-		if (chooses && !chooses(entry))
+		if (filter && !filter(entry))
 			continue;
 		if (!add_entry(&list, count, entry)) {
 			free_entries(list, count);
@@ -278,15 +279,15 @@ static int scan(DIR *stream, struct dirent64 ***list_out, chooser *chooses, comp
 	return count;
 }
 
-static int scan_at(int folder_fd, const char *path, struct dirent64 ***list_out, chooser *chooses,
-		   comparison *compare)
+static int scan_at(int folder_fd, const char *path, struct dirent64 ***list_out,
+		   filter_function *filter, comparison_function *compare)
 {
 	DIR *stream = open_folder(folder_fd, path);
 	int count, error;
 
 	if (!stream)
 		return -1;
-	count = scan(stream, list_out, chooses, compare);
+	count = scan(stream, list_out, filter, compare);
 	error = errno;
 	closedir(stream);
 	errno = error;
@@ -294,37 +295,37 @@ static int scan_at(int folder_fd, const char *path, struct dirent64 ***list_out,
 }
 
 VB_EXPORT int scandirat64(int folder_fd, const char *path, struct dirent64 ***list_out,
-			  chooser *chooses, comparison *compare)
+			  filter_function *filter, comparison_function *compare)
 {
-	if (vb_route_is_past(folder_fd, path))
-		return vb_next()->scandirat64(folder_fd, path, list_out, chooses, compare);
-	return scan_at(folder_fd, path, list_out, chooses, compare);
+	if (vb_route_is_elsewhere(folder_fd, path))
+		return vb_next()->scandirat64(folder_fd, path, list_out, filter, compare);
+	return scan_at(folder_fd, path, list_out, filter, compare);
 }
 
-VB_EXPORT int scandir64(const char *path, struct dirent64 ***list_out, chooser *chooses,
-			comparison *compare)
+VB_EXPORT int scandir64(const char *path, struct dirent64 ***list_out, filter_function *filter,
+			comparison_function *compare)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
-		return vb_next()->scandir64(path, list_out, chooses, compare);
-	return scan_at(AT_FDCWD, path, list_out, chooses, compare);
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
+		return vb_next()->scandir64(path, list_out, filter, compare);
+	return scan_at(AT_FDCWD, path, list_out, filter, compare);
 }
 
 VB_EXPORT int scandirat(int folder_fd, const char *path, struct dirent ***list_out,
-			int (*chooses)(const struct dirent *),
+			int (*filter)(const struct dirent *),
 			int (*compare)(const struct dirent **, const struct dirent **))
 {
-	if (vb_route_is_past(folder_fd, path))
-		return vb_next()->scandirat(folder_fd, path, list_out, chooses, compare);
+	if (vb_route_is_elsewhere(folder_fd, path))
+		return vb_next()->scandirat(folder_fd, path, list_out, filter, compare);
 	return scan_at(folder_fd, path, (struct dirent64 ***)(void *)list_out,
-		       (chooser *)(void *)chooses, (comparison *)(void *)compare);
+		       (filter_function *)(void *)filter, (comparison_function *)(void *)compare);
 }
 
 VB_EXPORT int scandir(const char *path, struct dirent ***list_out,
-		      int (*chooses)(const struct dirent *),
+		      int (*filter)(const struct dirent *),
 		      int (*compare)(const struct dirent **, const struct dirent **))
 {
-	if (vb_route_is_past(AT_FDCWD, path))
-		return vb_next()->scandir(path, list_out, chooses, compare);
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
+		return vb_next()->scandir(path, list_out, filter, compare);
 	return scan_at(AT_FDCWD, path, (struct dirent64 ***)(void *)list_out,
-		       (chooser *)(void *)chooses, (comparison *)(void *)compare);
+		       (filter_function *)(void *)filter, (comparison_function *)(void *)compare);
 }

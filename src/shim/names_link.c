@@ -25,7 +25,7 @@ static ssize_t read_link(const struct vb_tree_node *node, char *target, size_t s
 	return (ssize_t)(length < size ? length : size);
 }
 
-/* For paths that need a closer look. */
+/* For paths that may lead into the tree. */
 static ssize_t readlink_route(int folder_fd, const char *path, char *target, size_t size)
 {
 	struct vb_route route;
@@ -33,7 +33,7 @@ static ssize_t readlink_route(int folder_fd, const char *path, char *target, siz
 
 	vb_route_init(&route, folder_fd, path, false);
 	switch (route.end) {
-	case VB_ROUTE_PAST:
+	case VB_ROUTE_ELSEWHERE:
 		length = vb_next()->readlinkat(folder_fd, path, target, size);
 		break;
 	case VB_ROUTE_NODE:
@@ -52,14 +52,14 @@ static ssize_t readlink_route(int folder_fd, const char *path, char *target, siz
 
 VB_EXPORT ssize_t readlink(const char *path, char *target, size_t size)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->readlink(path, target, size);
 	return readlink_route(AT_FDCWD, path, target, size);
 }
 
 VB_EXPORT ssize_t readlinkat(int folder_fd, const char *path, char *target, size_t size)
 {
-	if (vb_route_is_past(folder_fd, path))
+	if (vb_route_is_elsewhere(folder_fd, path))
 		return vb_next()->readlinkat(folder_fd, path, target, size);
 	return readlink_route(folder_fd, path, target, size);
 }
@@ -82,7 +82,7 @@ VB_EXPORT ssize_t __readlinkat_chk(int folder_fd, const char *path, char *target
 
 /* --- realpath --------------------------------------------------------------------------------- */
 
-/* For paths that need a closer look. */
+/* For paths that may lead into the tree. */
 static char *realpath_route(const char *path, char *resolved)
 {
 	struct vb_route route;
@@ -90,7 +90,7 @@ static char *realpath_route(const char *path, char *resolved)
 
 	vb_route_init(&route, AT_FDCWD, path, true);
 	switch (route.end) {
-	case VB_ROUTE_PAST:
+	case VB_ROUTE_ELSEWHERE:
 		result = vb_next()->realpath(path, resolved);
 		break;
 	case VB_ROUTE_NODE:
@@ -109,14 +109,14 @@ static char *realpath_route(const char *path, char *resolved)
 
 VB_EXPORT char *realpath(const char *path, char *resolved)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->realpath(path, resolved);
 	return realpath_route(path, resolved);
 }
 
 VB_EXPORT char *canonicalize_file_name(const char *path)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->canonicalize_file_name(path);
 	return realpath_route(path, NULL);
 }

@@ -12,7 +12,7 @@ static bool has_mode(int flags)
 	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
-/* For paths that need a closer look. */
+/* For paths that may lead into the tree. */
 static int open_route(int folder_fd, const char *path, int flags, mode_t mode)
 {
 	bool follows = !(flags & O_NOFOLLOW) && !((flags & O_CREAT) && (flags & O_EXCL));
@@ -21,7 +21,7 @@ static int open_route(int folder_fd, const char *path, int flags, mode_t mode)
 
 	vb_route_init(&route, folder_fd, path, follows);
 	switch (route.end) {
-	case VB_ROUTE_PAST:
+	case VB_ROUTE_ELSEWHERE:
 		fd = vb_next()->openat(folder_fd, path, flags, mode);
 		break;
 	case VB_ROUTE_NODE:
@@ -52,7 +52,7 @@ VB_EXPORT int open(const char *path, int flags, ...)
 	va_start(args, flags);
 	mode = read_mode(flags, args);
 	va_end(args);
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->open(path, flags, mode);
 	return open_route(AT_FDCWD, path, flags, mode);
 }
@@ -65,7 +65,7 @@ VB_EXPORT int open64(const char *path, int flags, ...)
 	va_start(args, flags);
 	mode = read_mode(flags, args);
 	va_end(args);
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->open64(path, flags, mode);
 	return open_route(AT_FDCWD, path, flags, mode);
 }
@@ -78,7 +78,7 @@ VB_EXPORT int openat(int folder_fd, const char *path, int flags, ...)
 	va_start(args, flags);
 	mode = read_mode(flags, args);
 	va_end(args);
-	if (vb_route_is_past(folder_fd, path))
+	if (vb_route_is_elsewhere(folder_fd, path))
 		return vb_next()->openat(folder_fd, path, flags, mode);
 	return open_route(folder_fd, path, flags, mode);
 }
@@ -91,21 +91,21 @@ VB_EXPORT int openat64(int folder_fd, const char *path, int flags, ...)
 	va_start(args, flags);
 	mode = read_mode(flags, args);
 	va_end(args);
-	if (vb_route_is_past(folder_fd, path))
+	if (vb_route_is_elsewhere(folder_fd, path))
 		return vb_next()->openat64(folder_fd, path, flags, mode);
 	return open_route(folder_fd, path, flags, mode);
 }
 
 VB_EXPORT int creat(const char *path, mode_t mode)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->creat(path, mode);
 	return open_route(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
 }
 
 VB_EXPORT int creat64(const char *path, mode_t mode)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->creat64(path, mode);
 	return open_route(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
 }

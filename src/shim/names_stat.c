@@ -74,7 +74,7 @@ static void describe(const struct vb_route *route, struct stat *status)
 		status->st_rdev = makedev((unsigned)(number >> 32), (unsigned)number);
 }
 
-/* For paths that need a closer look. */
+/* For paths that may lead into the tree. */
 static int stat_route(int folder_fd, const char *path, struct stat *status, int flags)
 {
 	struct vb_route route;
@@ -82,7 +82,7 @@ static int stat_route(int folder_fd, const char *path, struct stat *status, int 
 
 	vb_route_init(&route, folder_fd, path, !(flags & AT_SYMLINK_NOFOLLOW));
 	switch (route.end) {
-	case VB_ROUTE_PAST:
+	case VB_ROUTE_ELSEWHERE:
 		result = vb_next()->fstatat(folder_fd, path, status, flags);
 		break;
 	case VB_ROUTE_NODE:
@@ -129,42 +129,42 @@ static struct stat *as_stat(struct stat64 *status)
 
 VB_EXPORT int stat(const char *path, struct stat *status)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->stat(path, status);
 	return stat_route(AT_FDCWD, path, status, 0);
 }
 
 VB_EXPORT int stat64(const char *path, struct stat64 *status)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->stat64(path, status);
 	return stat_route(AT_FDCWD, path, as_stat(status), 0);
 }
 
 VB_EXPORT int lstat(const char *path, struct stat *status)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->lstat(path, status);
 	return stat_route(AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
 }
 
 VB_EXPORT int lstat64(const char *path, struct stat64 *status)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->lstat64(path, status);
 	return stat_route(AT_FDCWD, path, as_stat(status), AT_SYMLINK_NOFOLLOW);
 }
 
 VB_EXPORT int fstat(int fd, struct stat *status)
 {
-	if (vb_handle_has_any() && stat_handle(fd, status))
+	if (vb_handle_has_opened_any() && stat_handle(fd, status))
 		return 0;
 	return vb_next()->fstat(fd, status);
 }
 
 VB_EXPORT int fstat64(int fd, struct stat64 *status)
 {
-	if (vb_handle_has_any() && stat_handle(fd, as_stat(status)))
+	if (vb_handle_has_opened_any() && stat_handle(fd, as_stat(status)))
 		return 0;
 	return vb_next()->fstat64(fd, status);
 }
@@ -172,14 +172,14 @@ VB_EXPORT int fstat64(int fd, struct stat64 *status)
 static bool is_about_descriptor(int fd, const char *path, int flags)
 {
 	return (flags & AT_EMPTY_PATH) && !vb_next_is_null(path) && !*path && fd >= 0 &&
-	       vb_handle_has_any();
+	       vb_handle_has_opened_any();
 }
 
 VB_EXPORT int fstatat(int folder_fd, const char *path, struct stat *status, int flags)
 {
 	if (is_about_descriptor(folder_fd, path, flags) && stat_handle(folder_fd, status))
 		return 0;
-	if (vb_route_is_past(folder_fd, path))
+	if (vb_route_is_elsewhere(folder_fd, path))
 		return vb_next()->fstatat(folder_fd, path, status, flags);
 	return stat_route(folder_fd, path, status, flags);
 }
@@ -188,7 +188,7 @@ VB_EXPORT int fstatat64(int folder_fd, const char *path, struct stat64 *status, 
 {
 	if (is_about_descriptor(folder_fd, path, flags) && stat_handle(folder_fd, as_stat(status)))
 		return 0;
-	if (vb_route_is_past(folder_fd, path))
+	if (vb_route_is_elsewhere(folder_fd, path))
 		return vb_next()->fstatat64(folder_fd, path, status, flags);
 	return stat_route(folder_fd, path, as_stat(status), flags);
 }
@@ -271,7 +271,7 @@ static void extend(const struct stat *status, struct statx *extended)
 	};
 }
 
-/* For paths that need a closer look. */
+/* For paths that may lead into the tree. */
 static int statx_route(int folder_fd, const char *path, int flags, unsigned mask,
 		       struct statx *extended)
 {
@@ -281,7 +281,7 @@ static int statx_route(int folder_fd, const char *path, int flags, unsigned mask
 
 	vb_route_init(&route, folder_fd, path, !(flags & AT_SYMLINK_NOFOLLOW));
 	switch (route.end) {
-	case VB_ROUTE_PAST:
+	case VB_ROUTE_ELSEWHERE:
 		result = vb_next()->statx(folder_fd, path, flags, mask, extended);
 		break;
 	case VB_ROUTE_NODE:
@@ -309,7 +309,7 @@ VB_EXPORT int statx(int folder_fd, const char *path, int flags, unsigned mask,
 		extend(&status, extended);
 		return 0;
 	}
-	if (vb_route_is_past(folder_fd, path))
+	if (vb_route_is_elsewhere(folder_fd, path))
 		return vb_next()->statx(folder_fd, path, flags, mask, extended);
 	return statx_route(folder_fd, path, flags, mask, extended);
 }
@@ -322,7 +322,7 @@ static const char *find_ground(struct vb_route *route, const char *path)
 	vb_route_init(route, AT_FDCWD, path, true);
 	vb_route_fini(route);
 	switch (route->end) {
-	case VB_ROUTE_PAST:
+	case VB_ROUTE_ELSEWHERE:
 		return path;
 	case VB_ROUTE_NODE:
 		return vb_tree_ground(route->path);
@@ -339,7 +339,7 @@ VB_EXPORT int statfs(const char *path, struct statfs *system)
 {
 	struct vb_route route;
 
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->statfs(path, system);
 	path = find_ground(&route, path);
 	return path ? vb_next()->statfs(path, system) : -1;
@@ -349,7 +349,7 @@ VB_EXPORT int statfs64(const char *path, struct statfs64 *system)
 {
 	struct vb_route route;
 
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->statfs64(path, system);
 	path = find_ground(&route, path);
 	return path ? vb_next()->statfs64(path, system) : -1;
@@ -359,7 +359,7 @@ VB_EXPORT int statvfs(const char *path, struct statvfs *system)
 {
 	struct vb_route route;
 
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->statvfs(path, system);
 	path = find_ground(&route, path);
 	return path ? vb_next()->statvfs(path, system) : -1;
@@ -369,7 +369,7 @@ VB_EXPORT int statvfs64(const char *path, struct statvfs64 *system)
 {
 	struct vb_route route;
 
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->statvfs64(path, system);
 	path = find_ground(&route, path);
 	return path ? vb_next()->statvfs64(path, system) : -1;

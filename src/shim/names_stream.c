@@ -41,14 +41,14 @@ static FILE *open_stream(const char *path, const char *mode)
 
 VB_EXPORT FILE *fopen(const char *path, const char *mode)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->fopen(path, mode);
 	return open_stream(path, mode);
 }
 
 VB_EXPORT FILE *fopen64(const char *path, const char *mode)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->fopen64(path, mode);
 	return open_stream(path, mode);
 }
@@ -75,14 +75,14 @@ static FILE *reopen_stream(const char *path, const char *mode, FILE *stream)
 
 VB_EXPORT FILE *freopen(const char *path, const char *mode, FILE *stream)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->freopen(path, mode, stream);
 	return reopen_stream(path, mode, stream);
 }
 
 VB_EXPORT FILE *freopen64(const char *path, const char *mode, FILE *stream)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return vb_next()->freopen64(path, mode, stream);
 	return reopen_stream(path, mode, stream);
 }

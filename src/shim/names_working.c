@@ -30,7 +30,7 @@ static int leave(int result)
 	return result;
 }
 
-/* For paths that need a closer look. */
+/* For paths that may lead into the tree. */
 static int chdir_route(const char *path)
 {
 	struct vb_route route;
@@ -38,7 +38,7 @@ static int chdir_route(const char *path)
 
 	vb_route_init(&route, AT_FDCWD, path, true);
 	switch (route.end) {
-	case VB_ROUTE_PAST:
+	case VB_ROUTE_ELSEWHERE:
 		result = leave(vb_next()->chdir(path));
 		break;
 	case VB_ROUTE_NODE:
@@ -57,7 +57,7 @@ static int chdir_route(const char *path)
 
 VB_EXPORT int chdir(const char *path)
 {
-	if (vb_route_is_past(AT_FDCWD, path))
+	if (vb_route_is_elsewhere(AT_FDCWD, path))
 		return leave(vb_next()->chdir(path));
 	return chdir_route(path);
 }
@@ -66,7 +66,7 @@ VB_EXPORT int fchdir(int fd)
 {
 	char path[PATH_MAX];
 
-	if (vb_handle_has_any() && vb_handle_path(fd, path))
+	if (vb_handle_has_opened_any() && vb_handle_path(fd, path))
 		return chdir_route(path);
 	return leave(vb_next()->fchdir(fd));
 }

@@ -24,7 +24,7 @@
 static char working_folder[PATH_MAX];
 static _Atomic bool has_working_folder;
 
-/* --- past the tree, at first sight --- */
+/* --- certainly not in the tree --- */
 
 /*
  * True if the path matches the root up to its end, or up to a "//" or "/." that may hide the rest.
@@ -69,13 +69,13 @@ static bool is_past_relative(const char *path)
 	return true;
 }
 
-bool vb_route_is_past(int folder_fd, const char *path)
+bool vb_route_is_elsewhere(int folder_fd, const char *path)
 {
 	if (vb_next_is_null(path) || !*path)
 		return true;
 	if (*path == '/')
 		return is_past_absolute(path);
-	if (folder_fd == AT_FDCWD ? vb_route_working_folder() != NULL : vb_handle_has_any())
+	if (folder_fd == AT_FDCWD ? vb_route_working_folder() != NULL : vb_handle_has_opened_any())
 		return false;
 	return is_past_relative(path);
 }
@@ -230,7 +230,7 @@ static void leave(struct walk *walk)
 	size_t length = strlen(route->path);
 
 	if (!walk->was_inside) {
-		stop(walk, VB_ROUTE_PAST, 0);
+		stop(walk, VB_ROUTE_ELSEWHERE, 0);
 		return;
 	}
 	if (length + strlen(walk->rest) >= PATH_MAX) {
@@ -282,7 +282,7 @@ static bool begin(struct walk *walk, int folder_fd, const char *path)
 {
 	struct vb_route *route = walk->route;
 
-	if (vb_route_is_past(folder_fd, path) || strlen(path) >= PATH_MAX)
+	if (vb_route_is_elsewhere(folder_fd, path) || strlen(path) >= PATH_MAX)
 		return false;
 	strcpy(walk->rest, path);
 	if (*path == '/') {
@@ -308,8 +308,8 @@ void vb_route_init(struct vb_route *route, int folder_fd, const char *path, bool
 	walk.was_inside = false;
 	walk.link_count = 0;
 	route->tree = (struct vb_tree){ 0 };
-	route->end = VB_ROUTE_PAST;
-	if (begin(&walk, folder_fd, path) && route->end == VB_ROUTE_PAST)
+	route->end = VB_ROUTE_ELSEWHERE;
+	if (begin(&walk, folder_fd, path) && route->end == VB_ROUTE_ELSEWHERE)
 		follow_path(&walk, follows_last_link);
 	errno = errno_before;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The destination of a path that a program names. Nearly all paths lead past the tree: their first
- * bytes show that, without system calls, memory or locks. All others are followed as the kernel
- * would, through the links of the tree.
+ * The destination of a path that a program names. Nearly all paths lead elsewhere than into the
+ * tree: their first bytes show that, without system calls, memory or locks. All others are followed
+ * as the kernel would, through the links of the tree.
  */
 #ifndef VB_SHIM_ROUTE_H
 #define VB_SHIM_ROUTE_H
@@ -12,7 +12,7 @@
 #include <limits.h>
 
 enum vb_route_end {
-	VB_ROUTE_PAST, /* not ours: the next function gets what the program passed */
+	VB_ROUTE_ELSEWHERE, /* not ours: the next function gets what the program passed */
 	VB_ROUTE_NODE, /* a node of the tree */
 	VB_ROUTE_OUT, /* through the tree and out again: the next function gets the route's path */
 	VB_ROUTE_ERROR,
@@ -27,10 +27,10 @@ struct vb_route {
 };
 
 /*
- * True if the path certainly leads past the tree. False means that it needs a closer look. A path
+ * True if the path certainly does not lead into the tree. False: vb_route_init() finds out. A path
  * may be NULL.
  */
-bool vb_route_is_past(int folder_fd, const char *path);
+bool vb_route_is_elsewhere(int folder_fd, const char *path);
 
 /* vb_route_fini() must follow, whatever the end is. Leaves errno unchanged. */
 void vb_route_init(struct vb_route *route, int folder_fd, const char *path, bool follows_last_link);

@@ -530,7 +530,7 @@ FAULTS = [
           'else if (false)',
           'verbs/test_conversion_bounds'),
     Fault('conversion-whose-file-outlives-munmap', 'shim/names_memory.c',
-          '(void)notify_adapter(VB_CONVERSION_UNMAPPED, address, length);',
+          '(void)withdraw_conversions(VB_CONVERSION_UNMAPPED, address, length);',
           ';',
           'verbs/test_conversion_bounds'),
     Fault('block-not-cleared', 'host/blocks.c',

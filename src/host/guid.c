@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The host's GUID as this process knows it. */
+/* The CA GUID as this process knows it. */
 #include "host/guid.h"
 
 #include <stdatomic.h>
@@ -7,19 +7,19 @@
 
 #define BY_A_MANUFACTURER (2ull << 56) /* a GUID with this bit was assigned by one; ours is not */
 
-static _Atomic uint64_t host_guid;
+static _Atomic uint64_t ca_guid;
 static _Atomic uint64_t former; /* the GUID that the process had before */
 
 uint64_t vb_guid(void)
 {
-	return atomic_load(&host_guid);
+	return atomic_load(&ca_guid);
 }
 
 void vb_guid_learn(uint64_t guid)
 {
 	uint64_t none = 0;
 
-	(void)atomic_compare_exchange_strong(&host_guid, &none, guid);
+	(void)atomic_compare_exchange_strong(&ca_guid, &none, guid);
 }
 
 vb_err vb_guid_make(void)
@@ -37,7 +37,7 @@ vb_err vb_guid_make(void)
 
 void vb_guid_forget(void)
 {
-	uint64_t guid = atomic_exchange(&host_guid, 0);
+	uint64_t guid = atomic_exchange(&ca_guid, 0);
 
 	if (guid)
 		atomic_store(&former, guid);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A lock made of an abstract name. Binding the name takes the lock; connecting to it waits. No
- * process accepts, so a connection ends with the lock.
+ * A lock made of an abstract socket name. Binding the name takes the lock. A waiting process
+ * connects to it and polls the connection, which no process accepts and which therefore ends when
+ * the holder closes its socket.
  */
 #include "host/name_lock.h"
 
@@ -19,12 +20,13 @@
 
 #define WAITING_MAX 4096
 #define PATIENCE_NS 10000000000u
-#define LOOK_MS 100 /* between looks at the holder */
-#define PAUSE_MS 1
-#define DOUBTS_MAX 10u /* pauses before a holder that cannot be connected to is doubted */
-#define NAMES 8u /* for one lock */
+#define CHECK_MS 100 /* between checks whether the holder is stopped */
+#define PAUSE_MS 1 /* before another try, if the holder cannot be connected to */
+#define PAUSES_PER_CHECK 10u /* at every tenth pause it is looked up who has the name */
+#define NAMES 8u /* that a lock may have: if other users hold the first ones, the next is used */
 
-enum holder { GONE, FELLOW, STRANGER, STOPPED };
+/* What the caller does next, because of the process that holds the name. */
+enum advice { RETRY, USE_NEXT_NAME, GIVE_UP };
 
 static int open_socket(void)
 {
@@ -55,43 +57,44 @@ static void wait_for(int fd, short events, int ms)
 
 /*
  * The holder of the name cannot be connected to: it is gone or just beginning, other users'
- * processes fill its queue, or it is itself a process of another user.
+ * processes fill its queue, or it is itself a process of another user. Pauses, and finds out at
+ * every tenth pause whether it is the last of these.
  */
-static enum holder judge_holder(const struct sockaddr_un *address, const struct vb_mail_user *user,
-				uint32_t *doubts)
+static enum advice judge_holder(const struct sockaddr_un *address, const struct vb_mail_user *user,
+				uint32_t *pauses)
 {
 	struct vb_mail_list list = { 0 };
-	bool is_fellow;
+	bool is_same_user;
 
 	wait_for(-1, 0, PAUSE_MS);
-	if (++*doubts % DOUBTS_MAX)
-		return GONE;
+	if (++*pauses % PAUSES_PER_CHECK)
+		return RETRY;
 	vb_mail_list_fill(&list, user, VB_MAIL_ALL_NAMES);
-	is_fellow = list.has_uids && vb_mail_list_has(&list, address->sun_path + 1);
+	is_same_user = list.has_uids && vb_mail_list_has(&list, address->sun_path + 1);
 	vb_mail_list_clear(&list);
-	return is_fellow ? FELLOW : STRANGER;
+	return is_same_user ? RETRY : USE_NEXT_NAME;
 }
 
 /* Waits until the lock may be free, or it is clear that it will not be. */
-static enum holder wait_for_holder(const struct sockaddr_un *address, socklen_t length,
-				   const struct vb_mail_user *user, uint32_t *doubts)
+static enum advice wait_until_released(const struct sockaddr_un *address, socklen_t length,
+				       const struct vb_mail_user *user, uint32_t *pauses)
 {
 	int fd = open_socket();
-	enum holder who = STRANGER;
+	enum advice advice = USE_NEXT_NAME;
 	struct ucred holder;
 	socklen_t size = sizeof(holder);
 
 	if (fd < 0)
-		return STOPPED;
+		return GIVE_UP;
 	if (vb_sys_connect(fd, address, length) < 0) {
-		who = judge_holder(address, user, doubts);
+		advice = judge_holder(address, user, pauses);
 	} else if (vb_sys_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &size) == 0 &&
 		   holder.uid == user->uid) {
-		wait_for(fd, POLLIN, LOOK_MS);
-		who = vb_process_is_stopped(holder.pid) ? STOPPED : FELLOW;
+		wait_for(fd, POLLIN, CHECK_MS);
+		advice = vb_process_is_stopped(holder.pid) ? GIVE_UP : RETRY;
 	}
 	vb_fd_close(fd);
-	return who;
+	return advice;
 }
 
 static bool take(int fd, const struct sockaddr_un *address, socklen_t length)
@@ -118,19 +121,19 @@ int vb_name_lock_take(const struct vb_mail_name *name, const struct vb_mail_user
 {
 	uint64_t end_ns = vb_clock_now() + PATIENCE_NS;
 	int fd = user->is_overflow ? -1 : open_socket();
-	uint32_t doubts = 0;
+	uint32_t pauses = 0;
 
 	for (uint32_t index = 0; fd >= 0 && index < NAMES && vb_clock_now() < end_ns;) {
 		struct sockaddr_un address = { 0 };
 		socklen_t length = store_address(name, index, &address);
-		enum holder who;
+		enum advice advice;
 
 		if (take(fd, &address, length))
 			return fd;
-		who = wait_for_holder(&address, length, user, &doubts);
-		if (who == STOPPED)
+		advice = wait_until_released(&address, length, user, &pauses);
+		if (advice == GIVE_UP)
 			break;
-		index += who == STRANGER;
+		index += advice == USE_NEXT_NAME;
 	}
 	vb_fd_close(fd);
 	return -1;
@@ -138,6 +141,5 @@ int vb_name_lock_take(const struct vb_mail_name *name, const struct vb_mail_user
 
 void vb_name_lock_release(int lock)
 {
-	if (lock >= 0)
-		vb_fd_close(lock);
+	vb_fd_close(lock);
 }

@@ -36,7 +36,7 @@ static vb_err make_tables(struct vb_adapter *adapter, struct vb_nic_config *conf
 {
 	size_t keys = KEY_ROWS * sizeof(struct vb_key_row);
 	size_t qps = QP_ROWS * sizeof(struct vb_qp_row);
-	uint8_t *tables = vb_blocks_take(keys + qps + 2 * ZERO_PAGE + DEVICE_MEMORY);
+	uint8_t *tables = vb_blocks_alloc(keys + qps + 2 * ZERO_PAGE + DEVICE_MEMORY);
 
 	if (!tables)
 		return VB_ENOMEM;
@@ -237,7 +237,7 @@ static void end_parts(struct vb_adapter *adapter)
 		vb_local_peers_destroy(adapter->peers);
 	if (adapter->nic)
 		vb_nic_destroy(adapter->nic);
-	vb_blocks_give(adapter->tables);
+	vb_blocks_free(adapter->tables);
 	vb_fd_close(adapter->wake_fd);
 	vb_alarm_close(&adapter->alarm);
 	vb_device_watch_close(adapter->watch_fd);
@@ -284,7 +284,7 @@ vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **a
 	vb_adapter_init_locks(adapter);
 	vb_alarm_forget(&adapter->alarm);
 	begin_following(adapter);
-	err = report(adapter, vb_adapter_open_wake(adapter), "no descriptor is left");
+	err = report(adapter, vb_adapter_open_wake_fd(adapter), "no descriptor is left");
 	if (!err)
 		err = make_parts(adapter);
 	if (!err)

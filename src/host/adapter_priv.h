@@ -206,8 +206,8 @@ VB_MUST_USE vb_err vb_adapter_open_link(struct vb_adapter *adapter);
 /* As the owner. Closes those descriptors that are still ours. */
 void vb_adapter_unplug(struct vb_adapter *adapter);
 /* As the owner. VB_EBUSY: another process has our number or a port. */
-VB_MUST_USE vb_err vb_adapter_plug_in_again(struct vb_adapter *adapter);
-VB_MUST_USE vb_err vb_adapter_open_wake(struct vb_adapter *adapter);
+VB_MUST_USE vb_err vb_adapter_replug(struct vb_adapter *adapter);
+VB_MUST_USE vb_err vb_adapter_open_wake_fd(struct vb_adapter *adapter);
 /* As the helper: makes again what the program has closed. */
 void vb_adapter_repair(struct vb_adapter *adapter);
 

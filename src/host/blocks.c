@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A memory allocator. A chunk is a sequence of blocks. The word before a block's memory holds its
- * size, and bits about it and the block before; a free block also has its size behind its end, so
- * that adjacent free blocks become one. Free blocks are listed by size, eight lists to each power
- * of two. What a chunk has not yet handed out is still zero, and is not touched.
+ * size, and flags about it and about the block before it; a free block also has its size behind its
+ * end, so that adjacent free blocks can be merged. Free blocks are listed by size, eight lists to
+ * each power of two. The part of a chunk that was never handed out (PRISTINE) is still zero, so a
+ * block taken from it is not cleared.
  */
 #include "host/blocks.h"
 
@@ -23,17 +24,23 @@
 #define SMALL_MAX 512u /* below this, each size has its own list */
 #define LISTS_EACH_BITS 3u
 #define LISTS (SMALL_MAX / ALIGNMENT + (15u << LISTS_EACH_BITS))
-#define TRIES 8u /* in the list where not all blocks are large enough */
+#define TRIES 8u /* blocks looked at in the list of the wanted size: some may be too small */
 #define LARGE_MIN (128u << 10)
 #define CHUNK_MIN (256u << 10)
 #define CHUNK_MAX (8u << 20) /* the lists have room for sizes below twice this */
-#define CHUNK_SHARE 8u /* a new chunk is this fraction of all chunks */
+#define CHUNK_SHARE 8u /* a new chunk has one such part of the bytes in all chunks */
 
-enum { FREE = 1, BEFORE_FREE = 2, PRISTINE = 4, LARGE = 8, BITS = ALIGNMENT - 1 };
+enum {
+	FREE = 1,
+	PREVIOUS_FREE = 2, /* the block before this one is free */
+	PRISTINE = 4, /* free, and never handed out: all zero but for its links and size */
+	LARGE = 8, /* a block with a mapping of its own */
+	BITS = ALIGNMENT - 1
+};
 
 struct block {
 	/* The size of the block before, if that is free; else the last bytes of its memory. */
-	size_t before;
+	size_t previous_size;
 	size_t size; /* with the bits of the enum above */
 	struct vb_list_node node; /* in a list, if free; else the memory begins here */
 };
@@ -43,13 +50,13 @@ struct mapping {
 	struct vb_list_node node;
 	size_t length;
 	size_t unused[4];
-	/* At the place where a block has its size. LARGE for a large block. */
+	/* At the place of the size of the first block. LARGE if the mapping is one large block. */
 	size_t size;
 };
 
-/* The end of a chunk's last block. It looks like a block without bytes that is never free. */
+/* Behind the last block of a chunk. Looks like a block of size 0 that is never free. */
 struct end {
-	size_t before;
+	size_t previous_size;
 	size_t size;
 	struct mapping *chunk;
 	size_t unused;
@@ -84,8 +91,9 @@ static void after_fork_in_child(void)
 }
 
 /*
- * Registered before any other handler of ours: this lock, which holders of the other locks may
- * want, is thus taken last and released first.
+ * A thread may hold another lock of ours when it takes this one, so fork() must take this lock last
+ * and release it first. Its handlers are therefore registered before any others of ours: by a
+ * constructor.
  */
 static __attribute__((constructor)) void set_handlers(void)
 {
@@ -120,7 +128,7 @@ static void unmap(struct mapping *mapping)
 	syscall(SYS_munmap, mapping, mapping->length);
 }
 
-static void *take_large(size_t size)
+static void *alloc_large(size_t size)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct mapping *mapping;
@@ -146,18 +154,18 @@ static struct block *next_of(struct block *block)
 	return (struct block *)(void *)((char *)block + size_of(block));
 }
 
-static struct block *before_of(struct block *block)
+static struct block *previous_of(struct block *block)
 {
-	return (struct block *)(void *)((char *)block - block->before);
+	return (struct block *)(void *)((char *)block - block->previous_size);
 }
 
-/* The first block's header is the end of the chunk's. */
+/* The header of the first block overlaps the end of struct mapping. */
 static struct block *first_of(struct mapping *chunk)
 {
 	return (struct block *)(void *)((char *)(chunk + 1) - ALIGNMENT);
 }
 
-static size_t list_of(size_t size)
+static size_t list_index(size_t size)
 {
 	size_t power;
 
@@ -168,9 +176,9 @@ static size_t list_of(size_t size)
 	       (size >> (power - LISTS_EACH_BITS) & ((1u << LISTS_EACH_BITS) - 1));
 }
 
-static void enlist(struct block *block)
+static void add_to_list(struct block *block)
 {
-	size_t list = list_of(size_of(block));
+	size_t list = list_index(size_of(block));
 
 	if (!lists[list].next)
 		vb_list_init(&lists[list]);
@@ -178,9 +186,9 @@ static void enlist(struct block *block)
 	has_some[list / 64] |= 1ull << list % 64;
 }
 
-static void delist(struct block *block)
+static void remove_from_list(struct block *block)
 {
-	size_t list = list_of(size_of(block));
+	size_t list = list_index(size_of(block));
 
 	vb_list_remove(&block->node);
 	if (!vb_list_is_linked(&lists[list]))
@@ -193,9 +201,9 @@ static void set_free(struct block *block, size_t size, size_t bits)
 
 	block->size = size | FREE | bits;
 	next = next_of(block);
-	next->before = size;
-	next->size |= BEFORE_FREE;
-	enlist(block);
+	next->previous_size = size;
+	next->size |= PREVIOUS_FREE;
+	add_to_list(block);
 }
 
 static struct block *find_in(size_t list, size_t size)
@@ -211,10 +219,10 @@ static struct block *find_in(size_t list, size_t size)
 	return NULL;
 }
 
-/* In the lists after that of its size, every block is large enough. */
+/* In the lists behind that of `size`, every block is large enough. */
 static struct block *find(size_t size)
 {
-	size_t list = list_of(size);
+	size_t list = list_index(size);
 	struct block *block = has_some[list / 64] >> list % 64 & 1 ? find_in(list, size) : NULL;
 
 	while (!block && ++list < LISTS) {
@@ -263,10 +271,10 @@ static bool add_chunk(void)
 }
 
 /*
- * Keeps one free chunk, so that a program that makes and destroys the same thing does not call the
- * kernel each time.
+ * Unmaps the chunk of a block if all of it is free. Keeps one such chunk, so that a program that
+ * makes and destroys the same thing does not call the kernel each time.
  */
-static void on_freed(struct block *block)
+static void unmap_if_unused(struct block *block)
 {
 	struct block *next = next_of(block);
 	struct mapping *chunk;
@@ -284,9 +292,9 @@ static void on_freed(struct block *block)
 	}
 	block = first_of(chunk);
 	next = next_of(block);
-	delist(block);
+	remove_from_list(block);
 	if (next->size & PRISTINE)
-		delist(next);
+		remove_from_list(next);
 	chunked -= chunk->length;
 	unmap(chunk);
 }
@@ -297,73 +305,73 @@ static void clear(struct block *block, bool is_pristine)
 {
 	if (is_pristine) {
 		block->node = (struct vb_list_node){ 0 };
-		next_of(block)->before = 0;
+		next_of(block)->previous_size = 0;
 	} else {
-		memset(&block->node, 0, size_of(block) - sizeof(block->before));
+		memset(&block->node, 0, size_of(block) - sizeof(block->previous_size));
 	}
 }
 
-static void *take(size_t size)
+static void *alloc_block(size_t size)
 {
 	struct block *block = find(size);
 	size_t whole, pristine;
 
 	if (!block)
 		return NULL;
-	delist(block);
+	remove_from_list(block);
 	whole = size_of(block);
 	pristine = block->size & PRISTINE;
 	if (whole - size < SIZE_MIN)
 		size = whole;
-	block->size = size | (block->size & BEFORE_FREE);
+	block->size = size | (block->size & PREVIOUS_FREE);
 	if (size < whole)
 		set_free(next_of(block), whole - size, pristine);
 	else
-		next_of(block)->size &= ~(size_t)BEFORE_FREE;
+		next_of(block)->size &= ~(size_t)PREVIOUS_FREE;
 	if (spare && !is_all_free(spare))
 		spare = NULL;
 	clear(block, pristine);
 	return &block->node;
 }
 
-void *vb_blocks_take(size_t size)
+void *vb_blocks_alloc(size_t size)
 {
 	void *memory;
 
 	pthread_mutex_lock(&lock);
 	if (size >= LARGE_MIN) {
-		memory = take_large(size);
+		memory = alloc_large(size);
 	} else {
 		size = (size + sizeof(size_t) + BITS) & ~(size_t)BITS;
 		size = size < SIZE_MIN ? SIZE_MIN : size;
-		memory = take(size);
+		memory = alloc_block(size);
 		if (!memory && add_chunk())
-			memory = take(size);
+			memory = alloc_block(size);
 	}
 	pthread_mutex_unlock(&lock);
 	return memory;
 }
 
-static void give(struct block *block)
+static void free_block(struct block *block)
 {
 	size_t size = size_of(block);
 	struct block *next = next_of(block);
 
 	VB_CHECK(!(block->size & FREE) && size >= SIZE_MIN);
 	if ((next->size & (FREE | PRISTINE)) == FREE) {
-		delist(next);
+		remove_from_list(next);
 		size += size_of(next);
 	}
-	if (block->size & BEFORE_FREE) {
-		block = before_of(block);
-		delist(block);
+	if (block->size & PREVIOUS_FREE) {
+		block = previous_of(block);
+		remove_from_list(block);
 		size += size_of(block);
 	}
 	set_free(block, size, 0);
-	on_freed(block);
+	unmap_if_unused(block);
 }
 
-void vb_blocks_give(void *memory)
+void vb_blocks_free(void *memory)
 {
 	struct block *block;
 
@@ -374,7 +382,7 @@ void vb_blocks_give(void *memory)
 	if (block->size & LARGE)
 		unmap((struct mapping *)memory - 1);
 	else
-		give(block);
+		free_block(block);
 	pthread_mutex_unlock(&lock);
 }
 

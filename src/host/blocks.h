@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 /* Zeroed, and aligned for any type. NULL: no memory is left. */
-void *vb_blocks_take(size_t size);
+void *vb_blocks_alloc(size_t size);
 /* NULL is allowed. */
-void vb_blocks_give(void *memory);
+void vb_blocks_free(void *memory);
 
 /* Whether any of the mappings has bytes in a range; and how many bytes all mappings have. */
 bool vb_blocks_overlap(uint64_t address, uint64_t length);

@@ -235,9 +235,9 @@ bool vb_conversion_move_out(int fd, struct vb_mapping *part)
 
 	if (part->rights[3] == 's' && fd >= 0)
 		return move_chunks_out(fd, part, NULL);
-	copy = part->rights[0] == 'r' ? vb_blocks_take(COPY_CHUNK) : NULL;
+	copy = part->rights[0] == 'r' ? vb_blocks_alloc(COPY_CHUNK) : NULL;
 	is_done = copy && move_chunks_out(fd, part, copy);
-	vb_blocks_give(copy);
+	vb_blocks_free(copy);
 	return is_done;
 }
 

@@ -184,7 +184,7 @@ VB_COLD static vb_err plug_in_when_parent_exits(struct vb_adapter *adapter)
 {
 	vb_err err;
 
-	while ((err = vb_adapter_plug_in_again(adapter)) &&
+	while ((err = vb_adapter_replug(adapter)) &&
 	       vb_clock_now() - adapter->inherited_ns < PARENT_EXITS_NS)
 		syscall(SYS_nanosleep, &(struct timespec){ 0, PAUSE_NS }, NULL);
 	return err;
@@ -195,7 +195,7 @@ VB_COLD static bool take_over(struct vb_adapter *adapter)
 	if (adapter->is_torn || plug_in_when_parent_exits(adapter))
 		return false;
 	adapter->is_inherited = false;
-	if (vb_adapter_open_wake(adapter) || vb_adapter_start_helper(adapter)) {
+	if (vb_adapter_open_wake_fd(adapter) || vb_adapter_start_helper(adapter)) {
 		adapter->is_inherited = true;
 		vb_adapter_unplug(adapter);
 		return false;

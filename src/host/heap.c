@@ -10,24 +10,24 @@
 #include <stdlib.h>
 
 #ifdef VB_TESTING
-static void *take(size_t length)
+static void *alloc(size_t length)
 {
 	return calloc(1, length);
 }
 
-static void give(void *memory)
+static void release(void *memory)
 {
 	free(memory);
 }
 #else
-static void *take(size_t length)
+static void *alloc(size_t length)
 {
-	return vb_blocks_take(length);
+	return vb_blocks_alloc(length);
 }
 
-static void give(void *memory)
+static void release(void *memory)
 {
-	vb_blocks_give(memory);
+	vb_blocks_free(memory);
 }
 #endif
 
@@ -35,10 +35,10 @@ void *vb_heap_alloc(size_t count, size_t size)
 {
 	size_t length;
 
-	return __builtin_mul_overflow(count, size, &length) ? NULL : take(length);
+	return __builtin_mul_overflow(count, size, &length) ? NULL : alloc(length);
 }
 
 void vb_heap_free(void *memory)
 {
-	give(memory);
+	release(memory);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The adapter's plug: port membership, link and port, that is, its descriptors. A program may close
- * them all, and a forked child has none. The engine does not mind, because it only sees packets
- * vanish. An adapter that is plugged in again has the number and the source ports that its QPs have
- * always had.
+ * The plug of an adapter: its port membership, link and port, which are all parts that have
+ * descriptors and can be made again. A program may close the descriptors, and a forked child has
+ * none. To the engine this looks like lost packets. An adapter that is plugged in again keeps its
+ * member number and its source ports, on which its QPs and their peers rely.
  */
 #include "host/adapter_priv.h"
 
@@ -22,7 +22,10 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-/* Remembers the groups. Without memory for that they are lost, as are packets to them. */
+/*
+ * Remembers the groups that the link is in. If there is no memory for that, the adapter is in no
+ * group afterwards.
+ */
 static void keep_groups(struct vb_adapter *adapter)
 {
 	uint32_t count = vb_udp_group_count(adapter->udp);
@@ -65,7 +68,7 @@ void vb_adapter_unplug(struct vb_adapter *adapter)
 	adapter->member = NULL;
 }
 
-vb_err vb_adapter_plug_in_again(struct vb_adapter *adapter)
+vb_err vb_adapter_replug(struct vb_adapter *adapter)
 {
 	vb_err err = vb_port_member_rejoin(adapter->number, vb_adapter_receive_buffer(adapter),
 					   &adapter->member);
@@ -86,7 +89,7 @@ vb_err vb_adapter_plug_in_again(struct vb_adapter *adapter)
 	return err;
 }
 
-vb_err vb_adapter_open_wake(struct vb_adapter *adapter)
+vb_err vb_adapter_open_wake_fd(struct vb_adapter *adapter)
 {
 	int fd = vb_fd_own(vb_sys_result(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
 
@@ -95,7 +98,7 @@ vb_err vb_adapter_open_wake(struct vb_adapter *adapter)
 	return fd < 0 ? VB_EMFILE : VB_OK;
 }
 
-/* The sockets are shared by all adapters of this process. */
+/* Receivers are shared by all adapters of the process; a connected receive socket is the link's. */
 void vb_adapter_enable_ip_fields(struct vb_adapter *adapter)
 {
 	vb_lock_take(&adapter->owner);
@@ -122,8 +125,8 @@ static bool is_intact(const struct vb_adapter *adapter)
 }
 
 /*
- * A thread that still sleeps on the old sockets keeps them alive for a while: then the repair
- * succeeds the next time.
+ * While a thread still sleeps on the old sockets, their ports stay taken and this fails; the next
+ * call tries again.
  */
 static void repair_plug(struct vb_adapter *adapter)
 {
@@ -131,7 +134,7 @@ static void repair_plug(struct vb_adapter *adapter)
 	drop_lost_connections(adapter);
 	if (!is_intact(adapter)) {
 		vb_adapter_unplug(adapter);
-		if (!vb_adapter_plug_in_again(adapter))
+		if (!vb_adapter_replug(adapter))
 			vb_log(VB_LOG_WARN,
 			       "%s: the program has closed descriptors of the adapter; it has new ones",
 			       adapter->device.name);
@@ -143,7 +146,7 @@ void vb_adapter_repair(struct vb_adapter *adapter)
 {
 	int wake_fd = atomic_load_explicit(&adapter->wake_fd, memory_order_relaxed);
 
-	if (!vb_fd_is_ours(wake_fd) && vb_adapter_open_wake(adapter))
+	if (!vb_fd_is_ours(wake_fd) && vb_adapter_open_wake_fd(adapter))
 		vb_log(VB_LOG_ERROR, "%s: no descriptor to wake the helper thread with",
 		       adapter->device.name);
 	vb_alarm_repair(&adapter->alarm);

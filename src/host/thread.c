@@ -35,7 +35,7 @@ static int create(struct vb_thread *thread, void *(*function)(void *argument), v
 	pthread_attr_t attr;
 	int error;
 
-	thread->stack = vb_blocks_take(length);
+	thread->stack = vb_blocks_alloc(length);
 	if (!thread->stack)
 		return ENOMEM;
 	guard(thread->stack);
@@ -69,6 +69,6 @@ void vb_thread_join(struct vb_thread *thread)
 
 void vb_thread_forget(struct vb_thread *thread)
 {
-	vb_blocks_give(thread->stack);
+	vb_blocks_free(thread->stack);
 	thread->stack = NULL;
 }

@@ -534,7 +534,7 @@ FAULTS = [
           ';',
           'verbs/test_conversion_bounds'),
     Fault('block-not-cleared', 'host/blocks.c',
-          'memset(&block->node, 0, size_of(block) - sizeof(block->before));',
+          'memset(&block->node, 0, size_of(block) - sizeof(block->previous_size));',
           ';',
           'unit/test_blocks'),
     Fault('pages-not-needed-keep-their-contents', 'host/conversion.c',

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The memory allocator: its blocks are zeroed, do not overlap, lie in mappings of their own, and
- * are given back.
+ * are freed.
  */
 #include "harness.h"
 
@@ -37,19 +37,19 @@ static bool is_ours(const void *memory, size_t size)
 	return vb_blocks_overlap((uintptr_t)memory, size);
 }
 
-static void take(struct place *place, size_t size, uint8_t mark)
+static void allocate(struct place *place, size_t size, uint8_t mark)
 {
-	*place = (struct place){ vb_blocks_take(size), size, mark };
+	*place = (struct place){ vb_blocks_alloc(size), size, mark };
 	EXPECT(place->memory);
 	EXPECT_EQ((uintptr_t)place->memory % 16, 0);
 	EXPECT(is_all(place->memory, size, 0));
 	memset(place->memory, mark, size);
 }
 
-static void give(struct place *place)
+static void release(struct place *place)
 {
 	EXPECT(is_all(place->memory, place->size, place->mark));
-	vb_blocks_give(place->memory);
+	vb_blocks_free(place->memory);
 	*place = (struct place){ 0 };
 }
 
@@ -70,13 +70,13 @@ static void shuffle(struct place *places, uint32_t count, uint32_t steps, uint64
 		struct place *place = &places[vb_prng_next(&prng) % count];
 
 		if (place->memory)
-			give(place);
+			release(place);
 		else
-			take(place, draw_size(&prng), (uint8_t)(i | 1));
+			allocate(place, draw_size(&prng), (uint8_t)(i | 1));
 	}
 	for (uint32_t i = 0; i < count; i++)
 		if (places[i].memory)
-			give(&places[i]);
+			release(&places[i]);
 }
 
 TEST(blocks_are_zeroed_and_apart_from_each_other)
@@ -86,7 +86,7 @@ TEST(blocks_are_zeroed_and_apart_from_each_other)
 	shuffle(places, PLACES, STEPS, 1);
 }
 
-TEST(what_was_given_back_goes_back_to_the_kernel)
+TEST(what_was_freed_goes_back_to_the_kernel)
 {
 	static struct place places[PLACES];
 	size_t before;
@@ -95,10 +95,10 @@ TEST(what_was_given_back_goes_back_to_the_kernel)
 	before = vb_blocks_mapped();
 	EXPECT(before <= 8u << 20); /* one chunk may stay */
 	for (uint32_t i = 0; i < PLACES; i++)
-		take(&places[i], 16384, 7);
+		allocate(&places[i], 16384, 7);
 	EXPECT(vb_blocks_mapped() >= PLACES * 16384u);
 	for (uint32_t i = 0; i < PLACES; i++)
-		give(&places[i]);
+		release(&places[i]);
 	EXPECT(vb_blocks_mapped() <= 8u << 20);
 }
 
@@ -110,40 +110,40 @@ TEST(little_is_wasted)
 	size_t wanted = 0;
 
 	for (uint32_t i = 0; i < 7 * 3000; i++) {
-		take(&places[i], sizes[i % 7], 1);
+		allocate(&places[i], sizes[i % 7], 1);
 		wanted += sizes[i % 7];
 	}
 	EXPECT(vb_blocks_mapped() < wanted + wanted / 8 + (4u << 20));
 	for (uint32_t i = 0; i < 7 * 3000; i += 2)
-		give(&places[i]);
+		release(&places[i]);
 	for (uint32_t i = 0; i < 7 * 3000; i += 2)
-		take(&places[i], sizes[i % 7], 2);
+		allocate(&places[i], sizes[i % 7], 2);
 	EXPECT(vb_blocks_mapped() < wanted + wanted / 8 + (4u << 20));
 	for (uint32_t i = 0; i < 7 * 3000; i++)
-		give(&places[i]);
+		release(&places[i]);
 }
 
 TEST(an_address_tells_whether_it_is_ours)
 {
-	uint8_t *small = vb_blocks_take(100), *large = vb_blocks_take(1 << 20);
+	uint8_t *small = vb_blocks_alloc(100), *large = vb_blocks_alloc(1 << 20);
 	void *theirs = malloc(100);
 	int here = 0;
 
 	EXPECT(is_ours(small, 100) && is_ours(large, 1) && is_ours(large + (1 << 20) - 1, 1));
 	EXPECT(is_ours(large - 65536, 65536) && is_ours(large + (1 << 19), 1 << 30));
 	EXPECT(!is_ours(theirs, 100) && !is_ours(&here, sizeof(here)));
-	vb_blocks_give(large);
+	vb_blocks_free(large);
 	EXPECT(!is_ours(large, 1 << 20));
-	vb_blocks_give(small);
+	vb_blocks_free(small);
 	free(theirs);
 }
 
 TEST(what_cannot_be_is_refused)
 {
-	EXPECT(!vb_blocks_take(SIZE_MAX));
-	EXPECT(!vb_blocks_take(SIZE_MAX - 5000));
+	EXPECT(!vb_blocks_alloc(SIZE_MAX));
+	EXPECT(!vb_blocks_alloc(SIZE_MAX - 5000));
 	EXPECT(!vb_heap_alloc(SIZE_MAX / 2, 3));
-	vb_blocks_give(NULL);
+	vb_blocks_free(NULL);
 	vb_heap_free(NULL);
 }
 
@@ -175,7 +175,7 @@ static void end(struct worker workers[THREADS])
 		EXPECT_EQ(pthread_join(workers[i].thread, NULL), 0);
 }
 
-TEST(many_threads_take_and_give)
+TEST(many_threads_allocate_and_free)
 {
 	static struct worker workers[THREADS];
 
@@ -184,7 +184,7 @@ TEST(many_threads_take_and_give)
 }
 
 /* Whatever the other threads, which the child does not have, are doing. */
-TEST(a_forked_child_takes_and_gives)
+TEST(a_forked_child_allocates_and_frees)
 {
 	static struct worker workers[THREADS];
 	static struct place places[200];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `verbatim devices`: the devices that programs will see, and what stands in the way: another user,
- * or the kernel's own Soft-RoCE, may hold the UDP port that all RoCE packets are sent to.
+ * `verbatim devices` shows the devices that programs will see, and what may keep them from working:
+ * another user, or the kernel's Soft-RoCE, may hold the UDP port that all RoCE packets are sent to.
  */
 #include "settings.h"
 #include "verbatim.h"
@@ -63,7 +63,7 @@ static const char *user_name(uid_t uid)
  * True if the kernel lets a process access the memory of other processes of its user: Yama may
  * forbid it.
  */
-static bool reaches_memory(void)
+static bool can_access_peer_memory(void)
 {
 	char scope = '0';
 	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "r");
@@ -76,25 +76,14 @@ static bool reaches_memory(void)
 	return scope == '0' || (scope != '3' && geteuid() == 0);
 }
 
-static void print_path(const struct vb_config *config)
-{
-	if (config->path == VB_PATH_WIRE)
-		printf("\nPeers on this host are reached by packets: the path is set to wire.\n");
-	else if (reaches_memory())
-		printf("\nPeers of this user on this host are reached by shared memory.\n");
-	else
-		printf("\nPeers of this user on this host are reached by shared memory, but their private memory only with\n"
-		       "their help: Yama forbids the rest (sysctl kernel.yama.ptrace_scope).\n");
-}
-
-/* --- text ------------------------------------------------------------------------------------- */
+/* --- both formats ----------------------------------------------------------------------------- */
 
 static void describe_gid(const struct vb_gid *gid, char text[INET6_ADDRSTRLEN])
 {
 	inet_ntop(AF_INET6, gid->raw, text, INET6_ADDRSTRLEN);
 }
 
-static bool reaches_host_only(const struct vb_device *device, uint32_t index)
+static bool is_host_only_gid(const struct vb_device *device, uint32_t index)
 {
 	return device->is_loopback || device->gids[index].is_host_only;
 }
@@ -104,6 +93,19 @@ static const char *describe_state(const struct vb_device *device)
 	if (vb_device_is_active(device))
 		return "active";
 	return device->has_carrier ? "down" : "no carrier";
+}
+
+/* --- text ------------------------------------------------------------------------------------- */
+
+static void print_local_peers(const struct vb_config *config)
+{
+	if (config->path == VB_PATH_WIRE)
+		printf("\nPeers on this host are reached by packets: the path is set to wire.\n");
+	else if (can_access_peer_memory())
+		printf("\nPeers of this user on this host are reached by shared memory.\n");
+	else
+		printf("\nPeers of this user on this host are reached by shared memory. Their private memory needs\n"
+		       "their help, because Yama forbids direct access (sysctl kernel.yama.ptrace_scope).\n");
 }
 
 static void print_device(const struct vb_device *device)
@@ -122,7 +124,7 @@ static void print_device(const struct vb_device *device)
 			continue;
 		describe_gid(&device->gids[i].gid, gid);
 		printf("    GID %-6u %-28s RoCE v2%s\n", i, gid,
-		       reaches_host_only(device, i) ? ", this host only" : "");
+		       is_host_only_gid(device, i) ? ", this host only" : "");
 	}
 }
 
@@ -139,18 +141,19 @@ static void print_holders(const struct vb_port_holders *holders)
 		printf("\nUDP port %d is held by a program of yours that does not share it.\n",
 		       ROCE_PORT);
 	if (vb_port_holders_are_in_the_way(holders))
-		printf("Until it is free, your programs reach only your own programs on this host. Those that run\n"
-		       "then, and those that start while any of them runs, go on so.\n");
+		printf("Until it is free, your programs reach only each other on this host. Programs that already run\n"
+		       "when it becomes free, and those that start while one of them still runs, stay limited in this way.\n");
 }
 
-static void print_strangers(void)
+static void print_name_conflicts(void)
 {
 	struct vb_mail_user user = vb_mail_user();
 	char text[1024];
 
 	if (user.is_overflow) {
-		printf("\nThis user has the overflow uid %u of a user namespace, as all users have that it does not know. So peers on\n"
-		       "this host are reached by packets only, and programs do not share what they are told.\n",
+		printf("\nThis user namespace does not map your user, who appears as the overflow uid %u, like every other\n"
+		       "unmapped user. Therefore peers on this host are reached by packets only, and your programs\n"
+		       "exchange no messages.\n",
 		       user.uid);
 		return;
 	}
@@ -164,7 +167,7 @@ static void print_strangers(void)
 static void print_rdma_users(const struct rdma_users *rdma_users)
 {
 	print_holders(&rdma_users->holders);
-	print_strangers();
+	print_name_conflicts();
 	if (rdma_users->kernel_device_count)
 		printf("\nThe kernel has RDMA devices of its own, which `verbatim run` does not show:");
 	for (uint32_t i = 0; i < rdma_users->kernel_device_count; i++)
@@ -182,11 +185,11 @@ static void print_text(const struct vb_device *devices, uint32_t count,
 		print_device(&devices[i]);
 	}
 	if (count)
-		print_path(config);
+		print_local_peers(config);
 	fflush(stdout);
 	if (!count)
 		fprintf(stderr,
-			"verbatim devices: there are none: no network interface is up, has an address and is chosen\n");
+			"verbatim devices: no devices: no chosen network interface is up and has an address\n");
 	print_rdma_users(rdma_users);
 }
 
@@ -194,7 +197,7 @@ static void print_text(const struct vb_device *devices, uint32_t count,
 
 /*
  * Names of interfaces may hold nearly any byte. A byte that is not ASCII is written as the code
- * point of that byte.
+ * point of the same number (Latin-1).
  */
 static void print_string(const char *text)
 {
@@ -228,7 +231,7 @@ static void print_gids_json(const struct vb_device *device)
 			continue;
 		describe_gid(&device->gids[i].gid, gid);
 		printf("%s\n      { \"index\": %u, \"gid\": \"%s\", \"type\": \"RoCE v2\", \"host_only\": %s }",
-		       between, i, gid, reaches_host_only(device, i) ? "true" : "false");
+		       between, i, gid, is_host_only_gid(device, i) ? "true" : "false");
 		between = ",";
 	}
 	printf(" ]");
@@ -279,7 +282,8 @@ static void print_json(const struct vb_device *devices, uint32_t count,
 		print_string(rdma_users->kernel_devices[i]);
 	}
 	printf(" ],\n  \"path\": \"%s\", \"reaches_memory\": %s\n}\n",
-	       config->path == VB_PATH_WIRE ? "wire" : "auto", reaches_memory() ? "true" : "false");
+	       config->path == VB_PATH_WIRE ? "wire" : "auto",
+	       can_access_peer_memory() ? "true" : "false");
 }
 
 /* --- the command ------------------------------------------------------------------------------ */
@@ -288,7 +292,8 @@ static void print_help(void)
 {
 	puts("usage: verbatim devices [--json] [--<setting> <value>]...\n\n"
 	     "Shows the RDMA devices that programs will see: one for each network interface that is up and\n"
-	     "has an address. The exit status is 0 if there is one, 1 if there is none.\n");
+	     "has an address. The exit status is 0 if there is one, 1 if there is none, 2 if the command line is\n"
+	     "wrong, and 3 if devices cannot be listed.\n");
 	settings_print();
 }
 

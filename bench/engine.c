@@ -51,13 +51,13 @@ int main(int argc, char **argv)
 		else
 			return usage(argv[0]);
 	}
-	report_open(&report);
+	report_print_heading(&report);
 	for (uint32_t i = 0; i < MEASURE_COUNT; i++) {
 		if (report.only && strcmp(report.only, measures[i].name) != 0)
 			continue;
 		report_group(measures[i].name, measures[i].what);
 		measures[i].measure(&report);
 	}
-	report_close(&report);
+	report_print_summary(&report);
 	return 0;
 }

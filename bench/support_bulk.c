@@ -213,7 +213,7 @@ static struct figures measure(const struct report *report, const struct variant 
 
 static void note(const struct report *report, const char *what, struct variant variant)
 {
-	report_note(what, measure(report, &variant).ratio, "memcpy");
+	report_figure(what, measure(report, &variant).ratio, "memcpy");
 }
 
 /*
@@ -226,8 +226,8 @@ static void note_footprint(const struct report *report, const char *bare, const 
 	struct variant variant = { VB_WR_WRITE, 4096, TOGETHER, buffers };
 	struct figures figures = measure(report, &variant);
 
-	report_note(bare, figures.bare_ratio, "memcpy");
-	report_note(engine, figures.ratio, "memcpy");
+	report_figure(bare, figures.bare_ratio, "memcpy");
+	report_figure(engine, figures.ratio, "memcpy");
 }
 
 void measure_bulk(struct report *report)
@@ -235,10 +235,10 @@ void measure_bulk(struct report *report)
 	struct variant variant = { VB_WR_WRITE, 4096, TOGETHER, BUFFERS };
 	struct figures figures = measure(report, &variant);
 
-	report_note("memcpy of 1 MB", figures.memcpy_gigabytes, "GB/s");
-	report_note("bare copies and CRCs of 4096 bytes", figures.bare_ratio, "memcpy");
-	report_note("1 MB RC WRITE, MTU 4096", figures.gigabytes, "GB/s");
-	report_note("1 MB RC WRITE, MTU 4096", figures.ratio / figures.bare_ratio, "bare");
+	report_figure("memcpy of 1 MB", figures.memcpy_gigabytes, "GB/s");
+	report_figure("bare copies and CRCs of 4096 bytes", figures.bare_ratio, "memcpy");
+	report_figure("1 MB RC WRITE, MTU 4096", figures.gigabytes, "GB/s");
+	report_figure("1 MB RC WRITE, MTU 4096", figures.ratio / figures.bare_ratio, "bare");
 	report_at_least(report, "1 MB RC WRITE, MTU 4096", figures.ratio, "memcpy", 0.45);
 	note(report, "1 MB RC WRITE, MTU 4096, batches of 64 packets",
 	     (struct variant){ VB_WR_WRITE, 4096, RIG_ROUND, BUFFERS });

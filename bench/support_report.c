@@ -54,7 +54,7 @@ uint32_t report_work(const struct report *report, uint32_t normal)
 	return report->is_quick ? normal / QUICK_DIVISOR : normal;
 }
 
-void report_open(const struct report *report)
+void report_print_heading(const struct report *report)
 {
 	printf("engine: one thread, two adapters face to face in memory, ICRC on%s\n",
 	       report->is_quick ? " (quick: rough figures)" : "");
@@ -70,7 +70,7 @@ static void print_figure(const char *what, double figure, const char *unit)
 	printf("  %-52s %9.3f %-8s", what, figure, unit);
 }
 
-void report_note(const char *what, double figure, const char *unit)
+void report_figure(const char *what, double figure, const char *unit)
 {
 	print_figure(what, figure, unit);
 	putchar('\n');
@@ -81,8 +81,8 @@ static void judge(struct report *report, const char *relation, double required, 
 {
 	printf(" %s %6.2f  %s\n", relation, required, is_met ? "ok" : "MISS");
 	fflush(stdout);
-	report->required++;
-	report->met += is_met;
+	report->requirement_count++;
+	report->met_count += is_met;
 }
 
 void report_at_least(struct report *report, const char *what, double figure, const char *unit,
@@ -99,7 +99,7 @@ void report_at_most(struct report *report, const char *what, double figure, cons
 	judge(report, "<=", required, figure <= required);
 }
 
-void report_close(const struct report *report)
+void report_print_summary(const struct report *report)
 {
-	printf("\n%u of %u requirements met\n", report->met, report->required);
+	printf("\n%u of %u requirements met\n", report->met_count, report->requirement_count);
 }

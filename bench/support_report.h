@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the measures share: the clock, the median, the table for the reader, and the exit on errors.
+ * What the measurements share: the clock, the median, the table for the reader, and the exit on
+ * errors.
  */
 #ifndef BENCH_SUPPORT_REPORT_H
 #define BENCH_SUPPORT_REPORT_H
@@ -25,31 +26,32 @@
 	} while (0)
 
 struct report {
-	bool is_quick; /* fewer repetitions, smaller work: for a first look */
-	const char *only; /* the one group of measures that is wanted, or NULL */
-	uint32_t required;
-	uint32_t met;
+	bool is_quick; /* fewer repetitions and less work each: for a first look */
+	const char *only; /* name of the only group to run; NULL: all */
+	uint32_t requirement_count;
+	uint32_t met_count; /* of these requirements */
 };
 
 uint64_t clock_now_ns(void); /* the time, for the engines */
 
-/* The CPU time of this thread, for the figures: other programs on the machine do not count. */
+/* The CPU time of this thread, for the figures, so that other programs do not distort them. */
 uint64_t clock_used_ns(void);
 
 /* The value in the middle; sorts the array. */
 double median(double *values, uint32_t count);
 
-/* How often a measure is repeated, and how much work each repetition has, in this run. */
+/* `normal`, or less in a quick run: repetitions of a measurement, and the work of each. */
 uint32_t report_repeats(const struct report *report, uint32_t normal);
 uint32_t report_work(const struct report *report, uint32_t normal);
 
-void report_open(const struct report *report);
+void report_print_heading(const struct report *report);
 void report_group(const char *name, const char *what);
-void report_note(const char *what, double figure, const char *unit);
+/* A figure without a requirement, and figures with one. */
+void report_figure(const char *what, double figure, const char *unit);
 void report_at_least(struct report *report, const char *what, double figure, const char *unit,
 		     double required);
 void report_at_most(struct report *report, const char *what, double figure, const char *unit,
 		    double required);
-void report_close(const struct report *report);
+void report_print_summary(const struct report *report);
 
 #endif

@@ -63,7 +63,7 @@ void measure_memory(struct report *report)
 	double bytes = qp_bytes(16);
 	double rings = qp_bytes(32) - bytes; /* 16 more of both */
 
-	report_note("rings of an RC QP with 16+16 work requests", rings, "bytes");
+	report_figure("rings of an RC QP with 16+16 work requests", rings, "bytes");
 	report_at_most(report, "idle RC QP in RTS apart from its rings", bytes - rings, "bytes",
 		       4096);
 }
@@ -229,10 +229,11 @@ void measure_scale(struct report *report)
 	for (uint32_t i = 0; i < repeats; i++)
 		shuffled[i] = time_turns(&many, MANY, operations) /
 			      time_turns(&few, FEW, operations);
-	report_note("8-byte RC WRITE, 10 QPs", median(few_ns, repeats), "ns");
+	report_figure("8-byte RC WRITE, 10 QPs", median(few_ns, repeats), "ns");
 	report_at_most(report, "10 of 100,000 QPs active", median(active, repeats), "times", 2);
 	report_at_most(report, "100,000 QPs take turns", median(all, repeats), "times", 4);
-	report_note("100,000 QPs take turns in a random order", median(shuffled, repeats), "times");
+	report_figure("100,000 QPs take turns in a random order", median(shuffled, repeats),
+		      "times");
 	crowd_destroy(&many);
 	crowd_destroy(&few);
 }

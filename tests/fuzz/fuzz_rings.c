@@ -122,7 +122,7 @@ static void ring_or_abort(struct input *input)
 		return;
 	if (input_8(input) == 0xff) {
 		vb_qp_discard_staged(qp->qp);
-		model_forget_queue(&qp->send, qp->send.posted);
+		model_forget_from(&qp->send, qp->send.posted);
 		return;
 	}
 	vb_qp_publish_and_ring(qp->qp);
@@ -190,7 +190,7 @@ static void modify(struct qp *qp, const struct vb_qp_attr *attr, uint32_t mask)
 	if (mask == VB_ATTR_STATE && (to == VB_STATE_RESET || to == VB_STATE_ERR))
 		REQUIRE(err == VB_OK);
 	if (!err && to == VB_STATE_RESET)
-		model_forget_all(qp);
+		model_forget_queues(qp);
 }
 
 static void modify_somehow(struct input *input)
@@ -279,10 +279,10 @@ static void join_or_leave(struct input *input)
 
 	if (!qp)
 		return;
-	err = qp->is_member ? vb_qp_detach(qp->qp, &group) : vb_qp_attach(qp->qp, &group);
+	err = qp->is_in_group ? vb_qp_detach(qp->qp, &group) : vb_qp_attach(qp->qp, &group);
 	REQUIRE(err == (qp->type == VB_QP_UD ? VB_OK : VB_EINVAL));
 	if (!err)
-		qp->is_member = !qp->is_member;
+		qp->is_in_group = !qp->is_in_group;
 }
 
 /* --- the others ------------------------------------------------------------------------------- */
@@ -341,7 +341,7 @@ static void change_memory(struct input *input)
 	struct mr *mr = PICK(input, model.mrs, mr);
 	struct pd *pd = PICK(input, model.pds, pd);
 	struct dm *dm = PICK(input, model.dms, dm);
-	struct vb_mr_init init = model_input_region(input);
+	struct vb_mr_init init = model_draw_region(input);
 	uint32_t flags = input_8(input);
 	uint8_t word[8] = { 0 };
 
@@ -355,8 +355,8 @@ static void change_memory(struct input *input)
 	if (!mr || !pd)
 		return;
 	if (vb_mr_reregister(mr->mr, flags, pd->pd, &init) == VB_OK && flags & VB_REREG_PD) {
-		mr->pd->child_count--;
-		pd->child_count++;
+		mr->pd->user_count--;
+		pd->user_count++;
 		mr->pd = pd;
 	}
 }

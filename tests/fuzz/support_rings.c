@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The objects of fuzz_rings' program, how they are made and destroyed, and the books about
- * requests.
+ * The objects of fuzz_rings, how they are made and destroyed, and the model of its requests.
  */
 #include "support_rings.h"
 
@@ -20,8 +19,7 @@ void model_finish_request(struct request *request)
 	request->state = DONE;
 }
 
-/* Forgets the contents of a queue from that place on. */
-void model_forget_queue(struct queue *queue, uint32_t from)
+void model_forget_from(struct queue *queue, uint32_t from)
 {
 	for (uint32_t i = from; i != queue->staged; i++)
 		if (model.requests[queue->ids[i]].state != DONE)
@@ -29,10 +27,10 @@ void model_forget_queue(struct queue *queue, uint32_t from)
 	queue->staged = from;
 }
 
-void model_forget_all(struct qp *qp)
+void model_forget_queues(struct qp *qp)
 {
-	model_forget_queue(&qp->send, 0);
-	model_forget_queue(&qp->recv, 0);
+	model_forget_from(&qp->send, 0);
+	model_forget_from(&qp->recv, 0);
 	qp->send.posted = qp->send.done = 0;
 	qp->recv.posted = qp->recv.done = 0;
 }
@@ -150,7 +148,7 @@ static void create_srq(struct input *input, struct srq *srq)
 	if (err)
 		return;
 	srq->pd = pd;
-	pd->child_count++;
+	pd->user_count++;
 	if (is_xrc) {
 		srq->xrcd = xrcd;
 		srq->cq = cq;
@@ -159,7 +157,7 @@ static void create_srq(struct input *input, struct srq *srq)
 	}
 }
 
-struct vb_mr_init model_input_region(struct input *input)
+struct vb_mr_init model_draw_region(struct input *input)
 {
 	struct vb_mr_init init = { .iova = 0x1000 };
 
@@ -174,7 +172,7 @@ static void create_mr(struct input *input, struct mr *mr)
 	struct pd *pd = PICK(input, model.pds, pd);
 	struct dm *dm = PICK(input, model.dms, dm);
 	uint32_t style = input_8(input);
-	struct vb_mr_init init = model_input_region(input);
+	struct vb_mr_init init = model_draw_region(input);
 	vb_err err;
 
 	if (!pd)
@@ -193,9 +191,9 @@ static void create_mr(struct input *input, struct mr *mr)
 	if (err)
 		return;
 	mr->pd = pd;
-	pd->child_count++;
+	pd->user_count++;
 	if (mr->dm)
-		mr->dm->region_count++;
+		mr->dm->user_count++;
 }
 
 static void create_mw(struct input *input, struct mw *mw)
@@ -210,7 +208,7 @@ static void create_mw(struct input *input, struct mw *mw)
 	if (err)
 		return;
 	mw->pd = pd;
-	pd->child_count++;
+	pd->user_count++;
 }
 
 static void create_ah(struct input *input, struct ah *ah)
@@ -227,7 +225,7 @@ static void create_ah(struct input *input, struct ah *ah)
 	if (err)
 		return;
 	ah->pd = pd;
-	pd->child_count++;
+	pd->user_count++;
 }
 
 static void create_dm(struct input *input, struct dm *dm)
@@ -239,7 +237,7 @@ static void create_dm(struct input *input, struct dm *dm)
 
 static void count_users(const struct qp *qp, uint32_t change)
 {
-	qp->pd->child_count += change;
+	qp->pd->user_count += change;
 	if (qp->send_cq)
 		qp->send_cq->user_count += change;
 	if (qp->recv_cq)
@@ -296,7 +294,7 @@ static void destroy_pd(struct pd *pd)
 {
 	vb_err err = vb_pd_destroy(pd->pd);
 
-	REQUIRE(err == (pd->child_count ? VB_EBUSY : VB_OK));
+	REQUIRE(err == (pd->user_count ? VB_EBUSY : VB_OK));
 	if (!err)
 		*pd = (struct pd){ 0 };
 }
@@ -334,7 +332,7 @@ static void destroy_srq(struct srq *srq)
 	for (uint32_t i = 0; i < model.request_count; i++)
 		if (model.requests[i].srq == srq && model.requests[i].state != DONE)
 			model_finish_request(&model.requests[i]);
-	srq->pd->child_count--;
+	srq->pd->user_count--;
 	if (srq->xrcd) {
 		srq->xrcd->user_count--;
 		srq->cq->user_count--;
@@ -349,23 +347,23 @@ static void destroy_mr(struct mr *mr)
 	REQUIRE(err == VB_OK || err == VB_EBUSY); /* the engine binds windows */
 	if (err)
 		return;
-	mr->pd->child_count--;
+	mr->pd->user_count--;
 	if (mr->dm)
-		mr->dm->region_count--;
+		mr->dm->user_count--;
 	*mr = (struct mr){ 0 };
 }
 
 static void destroy_mw(struct mw *mw)
 {
 	MUST(vb_mw_destroy(mw->mw));
-	mw->pd->child_count--;
+	mw->pd->user_count--;
 	*mw = (struct mw){ 0 };
 }
 
 static void destroy_ah(struct ah *ah)
 {
 	MUST(vb_ah_destroy(ah->ah));
-	ah->pd->child_count--;
+	ah->pd->user_count--;
 	*ah = (struct ah){ 0 };
 }
 
@@ -373,7 +371,7 @@ static void destroy_dm(struct dm *dm)
 {
 	vb_err err = vb_dm_destroy(dm->dm);
 
-	REQUIRE(err == (dm->region_count ? VB_EBUSY : VB_OK));
+	REQUIRE(err == (dm->user_count ? VB_EBUSY : VB_OK));
 	if (!err)
 		*dm = (struct dm){ 0 };
 }
@@ -382,10 +380,10 @@ static void destroy_qp(struct qp *qp)
 {
 	vb_err err = vb_qp_destroy(qp->qp);
 
-	REQUIRE(err == (qp->is_member ? VB_EBUSY : VB_OK));
+	REQUIRE(err == (qp->is_in_group ? VB_EBUSY : VB_OK));
 	if (err)
 		return;
-	model_forget_all(qp);
+	model_forget_queues(qp);
 	count_users(qp, UINT32_MAX);
 	*qp = (struct qp){ 0 };
 }
@@ -452,9 +450,9 @@ void model_destroy(void)
 	struct vb_gid group = GROUP;
 
 	for (uint32_t i = 0; i < QP_MAX; i++) {
-		if (model.qps[i].is_member)
+		if (model.qps[i].is_in_group)
 			MUST(vb_qp_detach(model.qps[i].qp, &group));
-		model.qps[i].is_member = false;
+		model.qps[i].is_in_group = false;
 		if (model.qps[i].qp)
 			destroy_qp(&model.qps[i]);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The program of fuzz_rings and a model of its objects with their users, and of its requests with
- * their progress.
+ * What fuzz_rings creates, and a model of it: how many others use each object, and how far each
+ * request has got.
  */
 #ifndef VB_TESTS_FUZZ_SUPPORT_RINGS_H
 #define VB_TESTS_FUZZ_SUPPORT_RINGS_H
@@ -43,7 +43,7 @@ enum {
 
 struct pd {
 	struct vb_pd *pd;
-	uint32_t child_count;
+	uint32_t user_count;
 };
 
 struct xrcd {
@@ -85,20 +85,20 @@ struct ah {
 
 struct dm {
 	struct vb_dm *dm;
-	uint32_t region_count;
+	uint32_t user_count;
 	uint32_t length;
 };
 
 /*
- * One queue of a QP: how many requests were put in, published, completed, and how many slots are
- * free again.
+ * One queue of a QP: how many requests were put in (staged), published (posted) and completed
+ * (done), until the queue is reset.
  */
 struct queue {
 	uint32_t depth;
 	uint32_t staged;
 	uint32_t posted;
 	uint32_t done;
-	uint16_t ids[REQUESTS_MAX]; /* which request is where */
+	uint16_t ids[REQUESTS_MAX]; /* the request at each sequence number */
 };
 
 struct qp {
@@ -109,7 +109,7 @@ struct qp {
 	struct cq *recv_cq;
 	struct srq *srq;
 	struct xrcd *xrcd;
-	bool is_member;
+	bool is_in_group;
 	struct queue send;
 	struct queue recv;
 };
@@ -120,8 +120,8 @@ struct request {
 	enum request_state state;
 	bool is_receive;
 	bool is_signaled;
-	struct qp *qp; /* or … */
-	struct srq *srq;
+	struct qp *qp; /* NULL if the request is in an SRQ … */
+	struct srq *srq; /* … and otherwise this is NULL */
 	uint32_t sequence;
 };
 
@@ -145,7 +145,7 @@ struct model {
 
 extern struct model model;
 
-/* One existing object of the list, or NULL. */
+/* The object at a place that the input chooses; NULL if the place is empty. */
 #define PICK(input, list, member)                                  \
 	({                                                         \
 		uint32_t at_ = input_below(input, COUNT_OF(list)); \
@@ -158,13 +158,13 @@ void model_destroy(void);
 
 /* Makes the chosen object, or destroys it if it exists. */
 void model_toggle(struct input *input);
-struct vb_mr_init model_input_region(struct input *input);
+struct vb_mr_init model_draw_region(struct input *input);
 
 void model_finish_request(struct request *request);
-void model_forget_queue(struct queue *queue, uint32_t from); /* the contents from there on */
-void model_forget_all(struct qp *qp);
+void model_forget_from(struct queue *queue, uint32_t from); /* the requests from there on */
+void model_forget_queues(struct qp *qp);
 
-/* Takes up to `limit` completions, and compares each with the books. */
+/* Takes up to `limit` completions, and checks each against the model. */
 void model_poll_cq(struct cq *cq, uint32_t limit);
 void model_poll_all(void);
 void model_take_events(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Devices that do not exist or cannot be opened: the program gets only an errno, so the log names
- * what is missing.
+ * Devices that do not exist or cannot be opened: the program gets only an empty list or an errno,
+ * so the log names what is missing.
  */
 #include "harness.h"
 #include "support_device.h"
@@ -16,7 +16,7 @@
 
 static struct ibv_device **list;
 
-static struct ibv_device *find_device(void)
+static struct ibv_device *list_loopback(void)
 {
 	int count;
 
@@ -54,7 +54,6 @@ static int count_descriptors(void)
 	return count;
 }
 
-/* Without descriptors the log has no file either, and goes to stderr. */
 static const char *read_stderr(void)
 {
 	static char text[1 << 14];
@@ -65,7 +64,7 @@ static const char *read_stderr(void)
 	return text;
 }
 
-static struct ibv_context *open_with_descriptors(struct ibv_device *device, rlim_t limit)
+static struct ibv_context *open_with_descriptor_limit(struct ibv_device *device, rlim_t limit)
 {
 	const struct rlimit few = { limit, 4096 };
 	const struct rlimit enough = { 4096, 4096 };
@@ -80,18 +79,19 @@ static struct ibv_context *open_with_descriptors(struct ibv_device *device, rlim
 }
 
 /* With one descriptor more each time, another part of the device is the first to fail. */
-TEST(without_descriptors_opening_fails_with_a_reason_and_keeps_none)
+TEST(opening_without_enough_descriptors_fails_with_a_reason_and_leaks_none)
 {
-	struct ibv_device *device = find_device();
+	struct ibv_device *device = list_loopback();
 	struct ibv_context *context = NULL;
 	int before;
 
+	/* Without descriptors the log has no file either, and goes to stderr. */
 	EXPECT_EQ(dup2(memfd_create("stderr", 0), STDERR_FILENO), STDERR_FILENO);
 	before = count_descriptors();
 	for (rlim_t limit = 4; !context; limit++) {
 		EXPECT(limit < 256);
 		EXPECT_EQ(count_descriptors(), before);
-		context = open_with_descriptors(device, limit);
+		context = open_with_descriptor_limit(device, limit);
 	}
 	EXPECT(strstr(read_stderr(), "ibv_open_device: no descriptor for vb_lo"));
 	EXPECT(strstr(read_stderr(), "vb_lo cannot be opened: no descriptor is left"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sender for which the other end has a connected receive socket: everything arrives, in order and
- * with its addresses, and other senders are received.
+ * The receiving end may open a connected socket for its busiest sender. Everything must still
+ * arrive, in order and with its addresses, and so must the datagrams of other senders.
  */
 #include "support_wire.h"
 
@@ -12,9 +12,9 @@
 #include <stdatomic.h>
 
 enum {
-	STREAK_MAX = 20000, /* this many messages in a row are enough */
-	NO_SOCKET_OF_ITS_OWN = 1000, /* and this many, where there is no flow */
-	OTHERS_MAX = 20, /* reads after which the other sockets had theirs */
+	STREAK_MAX = 20000, /* messages in a row, after which there must be a connected socket */
+	FORBIDDEN_STREAK = 1000, /* messages, where no connected socket is allowed */
+	READS_MAX = 20, /* within this many reads, every socket is read at least once */
 	LENGTH = 100
 };
 
@@ -38,7 +38,7 @@ static struct vb_udp_message numbered(struct wire *wire, uint32_t number)
 	return message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);
 }
 
-static uint64_t flow_count(const struct vb_udp *udp)
+static uint64_t connected_rx_count(const struct vb_udp *udp)
 {
 	return vb_udp_counters(udp)[VB_UDP_RX_CONNECTED];
 }
@@ -62,34 +62,34 @@ static struct vb_udp_datagram receive_soon(struct vb_udp *udp)
 {
 	struct vb_udp_datagram got;
 
-	for (uint32_t i = 0; i < OTHERS_MAX; i++)
+	for (uint32_t i = 0; i < READS_MAX; i++)
 		if (vb_udp_receive(udp, &got, 1))
 			return got;
 	return receive_one(udp);
 }
 
-static void reach_connected_rx(struct wire *wire, struct vb_udp_message message)
+static void send_until_connected(struct wire *wire, struct vb_udp_message message)
 {
-	uint64_t before = flow_count(wire->b);
+	uint64_t before = connected_rx_count(wire->b);
 
-	for (uint32_t i = 0; i < STREAK_MAX && flow_count(wire->b) == before; i++) {
+	for (uint32_t i = 0; i < STREAK_MAX && connected_rx_count(wire->b) == before; i++) {
 		send_one(wire->a, message);
 		(void)receive_soon(wire->b);
 	}
-	EXPECT_EQ(flow_count(wire->b), before + 1);
+	EXPECT_EQ(connected_rx_count(wire->b), before + 1);
 	EXPECT_EQ(take_any(wire->b), 0); /* nothing is left in the receiver */
 }
 
-/* Takes the datagrams that are there, without waiting; each has the number that follows. */
+/* Takes the datagrams that are there, without waiting, and expects consecutive numbers. */
 static uint32_t take_numbers(struct vb_udp *udp, uint32_t next)
 {
 	uint32_t count = 0;
 
-	for (uint32_t vain = 0; vain < OTHERS_MAX;) {
+	for (uint32_t empty_reads = 0; empty_reads < READS_MAX;) {
 		struct vb_udp_datagram got[64];
 		uint32_t got_count = vb_udp_receive(udp, got, 64);
 
-		vain = got_count ? 0 : vain + 1;
+		empty_reads = got_count ? 0 : empty_reads + 1;
 		for (uint32_t i = 0; i < got_count; i++)
 			EXPECT_EQ(load32(got[i].data), next + count++);
 	}
@@ -111,13 +111,13 @@ static void expect_from(struct wire *wire, const struct vb_udp_datagram *got, co
 	EXPECT_EQ(got->hop_limit, 33);
 }
 
-static void expect_flow_between(const char *source, const char *destination)
+static void expect_connected_rx_between(const char *source, const char *destination)
 {
 	struct wire *wire = open_connected_rx_wire((struct vb_udp_config){ 0 });
 	struct vb_udp_message message = message_on(wire, source, destination, LENGTH);
 	bool is_link_local = source[0] == 'f' && source[1] == 'e';
 
-	reach_connected_rx(wire, message);
+	send_until_connected(wire, message);
 	for (uint32_t i = 0; i < 100; i++) {
 		struct vb_udp_datagram got;
 
@@ -126,33 +126,33 @@ static void expect_flow_between(const char *source, const char *destination)
 		expect_from(wire, &got, source, destination);
 		EXPECT_EQ(got.source.scope, is_link_local ? got.destination.scope : 0);
 	}
-	EXPECT_EQ(flow_count(wire->b), 1);
+	EXPECT_EQ(connected_rx_count(wire->b), 1);
 	EXPECT(vb_udp_is_intact(wire->b));
 	close_wire(wire);
 }
 
-TEST(a_busy_sender_gets_a_socket_of_its_own_and_its_datagrams_look_the_same)
+TEST(a_busy_sender_gets_a_connected_socket_and_its_datagrams_look_the_same)
 {
-	expect_flow_between("10.9.0.1", "10.9.0.2");
+	expect_connected_rx_between("10.9.0.1", "10.9.0.2");
 }
 
-TEST(a_busy_sender_with_an_ipv6_address_gets_a_socket_of_its_own)
+TEST(a_busy_sender_with_an_ipv6_address_gets_a_connected_socket)
 {
-	expect_flow_between("fd09::1", "fd09::2");
+	expect_connected_rx_between("fd09::1", "fd09::2");
 }
 
-TEST(a_busy_sender_with_a_link_local_address_gets_a_socket_of_its_own)
+TEST(a_busy_sender_with_a_link_local_address_gets_a_connected_socket)
 {
-	expect_flow_between("fe80::1", "fe80::2");
+	expect_connected_rx_between("fe80::1", "fe80::2");
 }
 
-TEST(a_coalesced_message_by_a_senders_own_socket_is_cut_up)
+TEST(a_coalesced_message_by_a_connected_socket_is_cut_up)
 {
 	struct wire *wire = open_connected_rx_wire((struct vb_udp_config){ 0 });
 	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);
 	struct vb_udp_datagram got[5];
 
-	reach_connected_rx(wire, message);
+	send_until_connected(wire, message);
 	message = message_on(wire, "10.9.0.1", "10.9.0.2", 4 * SEGMENT + 10);
 	message.segment_length = SEGMENT;
 	send_one(wire->a, message);
@@ -165,12 +165,12 @@ TEST(a_coalesced_message_by_a_senders_own_socket_is_cut_up)
 	close_wire(wire);
 }
 
-TEST(a_sender_gets_no_socket_of_its_own_where_that_is_not_allowed)
+TEST(a_sender_gets_no_connected_socket_where_that_is_not_allowed)
 {
 	struct wire *wire = open_connected_rx_wire((struct vb_udp_config){ 0 });
 
 	vb_udp_allow_connected_rx(wire->b, false);
-	for (uint32_t i = 0; i < NO_SOCKET_OF_ITS_OWN; i++) {
+	for (uint32_t i = 0; i < FORBIDDEN_STREAK; i++) {
 		send_one(wire->a, numbered(wire, i));
 		EXPECT_EQ(load32(receive_one(wire->b).data), i);
 	}
@@ -182,7 +182,7 @@ TEST(a_sender_gets_no_socket_of_its_own_where_that_is_not_allowed)
  * Bursts are still unread when the socket is opened, and when it should be closed: nothing is lost
  * or comes out of order.
  */
-TEST(a_socket_that_comes_and_goes_in_a_stream_loses_and_reorders_nothing)
+TEST(a_connected_socket_that_comes_and_goes_in_a_stream_loses_and_reorders_nothing)
 {
 	struct wire *wire = open_connected_rx_wire((struct vb_udp_config){ 0 });
 	uint32_t sent = 0, taken = 0;
@@ -194,11 +194,11 @@ TEST(a_socket_that_comes_and_goes_in_a_stream_loses_and_reorders_nothing)
 		taken += take_numbers(wire->b, taken);
 		EXPECT_EQ(taken, sent);
 	}
-	EXPECT(flow_count(wire->b) >= 4);
+	EXPECT(connected_rx_count(wire->b) >= 4);
 	close_wire(wire);
 }
 
-TEST(packets_that_came_before_the_socket_are_read_before_those_in_it)
+TEST(packets_that_came_before_the_connected_socket_are_read_before_those_in_it)
 {
 	struct wire *wire = open_connected_rx_wire((struct vb_udp_config){ 0 });
 	uint32_t sent = 0, taken = 0;
@@ -209,7 +209,7 @@ TEST(packets_that_came_before_the_socket_are_read_before_those_in_it)
 	}
 	for (uint32_t i = 0; i < 150; i++)
 		send_one(wire->a, numbered(wire, sent++));
-	while (!flow_count(wire->b)) {
+	while (!connected_rx_count(wire->b)) {
 		EXPECT_EQ(load32(receive_one(wire->b).data), taken);
 		taken++;
 	}
@@ -220,32 +220,33 @@ TEST(packets_that_came_before_the_socket_are_read_before_those_in_it)
 	close_wire(wire);
 }
 
-static bool is_heard_soon(struct vb_udp *udp, uint16_t source_port)
+/* Receives until a datagram of that port has come; false if none comes. */
+static bool receive_from_port(struct vb_udp *udp, uint16_t source_port)
 {
 	struct vb_udp_datagram got = { 0 };
 
-	for (uint32_t i = 0; i < OTHERS_MAX && got.source_port != source_port; i++)
+	for (uint32_t i = 0; i < READS_MAX && got.source_port != source_port; i++)
 		(void)vb_udp_receive(udp, &got, 1);
 	return got.source_port == source_port;
 }
 
-TEST(others_are_heard_while_a_sender_has_a_socket_of_its_own)
+TEST(others_are_received_while_a_sender_has_a_connected_socket)
 {
 	struct wire *wire = open_connected_rx_wire((struct vb_udp_config){ 0 });
 	struct vb_udp_message busy = message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);
 	struct vb_udp_message other = busy;
 
-	reach_connected_rx(wire, busy);
+	send_until_connected(wire, busy);
 	other.source_index = 1;
 	for (uint32_t i = 0; i < 100; i++) {
 		for (uint32_t k = 0; k < 50; k++)
 			send_one(wire->a, busy); /* more than are taken before the other's turn */
 		send_one(wire->a, other);
-		EXPECT(is_heard_soon(wire->b, vb_udp_source_port(wire->a, 1)));
+		EXPECT(receive_from_port(wire->b, vb_udp_source_port(wire->a, 1)));
 		while (is_readable_now(wire->b))
 			(void)take_any(wire->b);
 	}
-	EXPECT_EQ(flow_count(wire->b), 1);
+	EXPECT_EQ(connected_rx_count(wire->b), 1);
 	close_wire(wire);
 }
 
@@ -254,7 +255,7 @@ TEST(a_thread_about_to_sleep_finds_what_other_senders_sent_at_the_first_look)
 	struct wire *wire = open_connected_rx_wire((struct vb_udp_config){ 0 });
 	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);
 
-	reach_connected_rx(wire, message);
+	send_until_connected(wire, message);
 	message.source_index = 1;
 	for (uint32_t i = 0; i < 20; i++) {
 		send_one(wire->a, message);
@@ -264,23 +265,23 @@ TEST(a_thread_about_to_sleep_finds_what_other_senders_sent_at_the_first_look)
 	close_wire(wire);
 }
 
-TEST(the_socket_goes_to_another_sender_that_is_busier)
+TEST(the_connected_socket_goes_to_another_sender_that_is_busier)
 {
 	struct wire *wire = open_connected_rx_wire((struct vb_udp_config){ 0 });
 	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.2", LENGTH);
 
-	reach_connected_rx(wire, message);
+	send_until_connected(wire, message);
 	message.source_index = 1;
-	reach_connected_rx(wire, message);
+	send_until_connected(wire, message);
 	send_one(wire->a, message);
 	EXPECT_EQ(receive_one(wire->b).source_port, vb_udp_source_port(wire->a, 1));
 	message.source_index = 0;
 	send_one(wire->a, message);
-	EXPECT(is_heard_soon(wire->b, vb_udp_source_port(wire->a, 0)));
+	EXPECT(receive_from_port(wire->b, vb_udp_source_port(wire->a, 0)));
 	close_wire(wire);
 }
 
-TEST(a_lent_receiver_that_tells_the_class_later_does_so_for_the_socket_as_well)
+TEST(when_a_lent_receiver_begins_to_report_the_traffic_class_so_does_the_connected_socket)
 {
 	struct vb_udp_config config = { .port = VB_ROCE_PORT, .is_segmenting = true };
 	struct wire *wire = open_wire_as(config);
@@ -294,7 +295,7 @@ TEST(a_lent_receiver_that_tells_the_class_later_does_so_for_the_socket_as_well)
 	config.receiver = &receiver;
 	wire->b = open_link(config);
 	vb_udp_allow_connected_rx(wire->b, true);
-	reach_connected_rx(wire, message);
+	send_until_connected(wire, message);
 	send_one(wire->a, message);
 	got = receive_one(wire->b);
 	EXPECT_EQ(got.traffic_class, 0);
@@ -318,14 +319,15 @@ static uint64_t overflow(struct wire *wire, struct vb_udp_message message)
 		send_one(wire->a, message);
 	while (is_readable_now(wire->b))
 		taken += take_any(wire->b);
-	send_one(wire->a, message); /* the kernel reports it with the next one that it has */
+	send_one(wire->a,
+		 message); /* the kernel reports drops with the next datagram that it queues */
 	(void)receive_one(wire->b);
 	dropped = vb_udp_counters(wire->b)[VB_UDP_RX_DROP_OVERFLOW] - before;
 	EXPECT_EQ(taken + dropped, 500);
 	return dropped;
 }
 
-TEST(what_a_socket_has_no_room_for_is_counted_whichever_it_is)
+TEST(drops_are_counted_in_the_shared_and_in_the_connected_socket)
 {
 	struct wire *wire =
 		open_connected_rx_wire((struct vb_udp_config){ .receive_buffer_length = 4096 });
@@ -334,13 +336,13 @@ TEST(what_a_socket_has_no_room_for_is_counted_whichever_it_is)
 	vb_udp_allow_connected_rx(wire->b, false);
 	EXPECT(overflow(wire, message) > 0);
 	vb_udp_allow_connected_rx(wire->b, true);
-	reach_connected_rx(wire, message);
+	send_until_connected(wire, message);
 	EXPECT(overflow(wire, message) > 0);
 	close_wire(wire);
 }
 
 /*
- * A thread that sends without a pause, from a link of its own; each message says from which port.
+ * A thread that sends without a pause, from a link of its own; each message holds its source port.
  */
 struct flood {
 	struct vb_udp *link;
@@ -363,7 +365,7 @@ static void *run_flood(void *argument)
 	return NULL;
 }
 
-static uint32_t expect_ports_told(struct vb_udp *udp)
+static uint32_t receive_and_check_ports(struct vb_udp *udp)
 {
 	struct vb_udp_datagram got[64];
 	uint32_t count = vb_udp_receive(udp, got, 64);
@@ -373,8 +375,8 @@ static uint32_t expect_ports_told(struct vb_udp *udp)
 	return count;
 }
 
-/* Between two system calls the socket takes datagrams of all senders. */
-TEST(what_others_send_while_the_socket_is_opened_is_not_taken_for_its_senders)
+/* Between bind() and connect() the new socket gets datagrams of all senders. */
+TEST(datagrams_of_others_that_arrive_while_the_socket_is_opened_keep_their_source)
 {
 	struct vb_udp_config config = { .receive_buffer_length = 1 << 20 };
 	struct wire *wire = open_connected_rx_wire(config);
@@ -385,7 +387,7 @@ TEST(what_others_send_while_the_socket_is_opened_is_not_taken_for_its_senders)
 	flood.link = open_link((struct vb_udp_config){ .destination_port = VB_ROCE_PORT });
 	enter_end(END_B);
 	for (uint32_t round = 0; round < 40; round++) {
-		uint64_t before = flow_count(wire->b);
+		uint64_t before = connected_rx_count(wire->b);
 
 		for (uint32_t i = 0; i < 300; i++)
 			send_one(wire->a, numbered(wire, vb_udp_source_port(wire->a, 0)));
@@ -394,13 +396,13 @@ TEST(what_others_send_while_the_socket_is_opened_is_not_taken_for_its_senders)
 		EXPECT_EQ(pthread_create(&thread, NULL, run_flood, &flood), 0);
 		while (!atomic_load(&flood.sent))
 			;
-		while (flow_count(wire->b) == before)
-			(void)expect_ports_told(wire->b);
+		while (connected_rx_count(wire->b) == before)
+			(void)receive_and_check_ports(wire->b);
 		atomic_store(&flood.is_over, true);
 		pthread_join(thread, NULL);
 		vb_udp_allow_connected_rx(wire->b, false);
-		for (uint32_t vain = 0; vain < OTHERS_MAX;)
-			vain = expect_ports_told(wire->b) ? 0 : vain + 1;
+		for (uint32_t empty_reads = 0; empty_reads < READS_MAX;)
+			empty_reads = receive_and_check_ports(wire->b) ? 0 : empty_reads + 1;
 		vb_udp_allow_connected_rx(wire->b, true);
 	}
 	vb_udp_close(flood.link);

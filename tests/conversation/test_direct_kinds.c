@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer on the same host: what is particular to UC and XRC. UC gets no answer to its packets, so
- * it uses how far its peer has read the shared-memory link, and never waits. XRC reaches the memory
- * of the PD of the SRQ that a request names.
+ * Direct access: an initiator executes its requests itself in the memory of a peer on the same
+ * host. A QP or region is reached if the initiator accesses it in this way. What is particular to
+ * UC and XRC: UC packets are not acknowledged, so a write is executed directly only if the peer has
+ * read all earlier packets of the QP from the shared-memory link; otherwise it follows them as a
+ * packet. XRC reaches the memory of the PD of the SRQ that a request names.
  */
 #include "support_direct.h"
 
@@ -19,7 +21,7 @@ TEST(uc_a_write_is_executed_by_its_initiator_and_nothing_is_sent)
 	expect_copied(p, A, LOCAL, B, TARGET, 2000);
 	expect_untouched(p, B, TARGET + 2000, 16);
 	expect_counter(p, A, DIRECT_PARTS, 1);
-	EXPECT_EQ(direct_busy, 2);
+	EXPECT_EQ(direct_busy, 2); /* odd during the one access, and even again */
 }
 
 TEST(uc_a_write_of_length_0_is_executed)
@@ -116,12 +118,12 @@ TEST(uc_what_was_lost_with_its_shm_link_is_not_waited_for)
 }
 
 /* As on the wire: the initiator never learns of the error. */
-TEST(uc_a_wrong_key_is_dropped_by_the_target_and_a_success_at_the_initiator)
+TEST(uc_a_write_with_a_wrong_key_is_dropped_by_the_target_and_succeeds_at_the_initiator)
 {
 	struct pair *p = connect_directly(VB_QP_UC);
 	struct vb_send_request request = write_request(p, A, 1, 10);
 
-	request.rkey ^= 1; /* of the same row */
+	request.rkey ^= 1; /* leads to the same row of the key table */
 	post(p, A, request);
 	post_write(p, A, 2, 20);
 	write_shm_link();
@@ -184,7 +186,7 @@ TEST(uc_a_qp_in_rtr_gets_its_first_request_in_a_packet_and_its_event)
 	expect_no_event(p, B);
 }
 
-TEST(uc_local_memory_that_is_not_there_ends_as_it_does_on_the_wire)
+TEST(uc_a_wrong_lkey_fails_as_it_does_on_the_wire)
 {
 	struct pair *p = connect_directly(VB_QP_UC);
 
@@ -193,8 +195,8 @@ TEST(uc_local_memory_that_is_not_there_ends_as_it_does_on_the_wire)
 	expect_state(p, A, VB_STATE_SQE);
 }
 
-/* The same with two packets; the memory of the second one is not there. */
-static struct vb_send_request fail_in_the_middle(struct pair *p, struct vb_send_request request)
+/* Gives the request the data of two packets; the second has a wrong lkey. */
+static struct vb_send_request with_wrong_second_lkey(struct pair *p, struct vb_send_request request)
 {
 	static struct vb_sge sges[2];
 
@@ -210,10 +212,9 @@ static struct vb_send_request fail_in_the_middle(struct pair *p, struct vb_send_
 TEST(uc_a_write_after_a_message_that_failed_half_sent_is_not_executed_before_it)
 {
 	struct pair *p = connect_directly(VB_QP_UC);
-	struct vb_send_request request = fail_in_the_middle(p, write_request(p, A, 1, 1034));
+	struct vb_send_request request = with_wrong_second_lkey(p, write_request(p, A, 1, 1034));
 
-	request.remote_address -= 1024; /* outside of the region: the request goes out in packets */
-	request.rkey ^= 1;
+	request.rkey ^= 1; /* the request goes out in packets */
 	post(p, A, request);
 	write_shm_link();
 	expect_sent(p, A, "UC WRITE_FIRST psn=0 len=1024");
@@ -224,13 +225,13 @@ TEST(uc_a_write_after_a_message_that_failed_half_sent_is_not_executed_before_it)
 	expect_untouched(p, B, TARGET, 10);
 }
 
-/* The link has yet to write what this very turn has sent. */
+/* What this call of vb_nic_transmit() has produced is not yet on the link. */
 TEST(uc_a_message_that_fails_in_the_turn_that_began_it_is_not_overtaken)
 {
 	struct pair *p = connect_directly(VB_QP_UC);
 	struct vb_slot slots[2];
 
-	post(p, A, fail_in_the_middle(p, send_request(p, A, 1, 1034)));
+	post(p, A, with_wrong_second_lkey(p, send_request(p, A, 1, 1034)));
 	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, slots, 2), 1);
 	write_shm_link();
 	expect_completions(p, A, "wr=1 LOC_PROT_ERR");
@@ -425,7 +426,8 @@ TEST(xrc_a_number_that_no_srq_has_reaches_nothing)
 
 	request.remote_srqn = 0; /* a free row also has this number */
 	post(p, A, request);
-	request.remote_srqn = vb_srq_number(node_of(p, B)->srq) ^ 0x10000; /* of the same row */
+	request.remote_srqn = vb_srq_number(node_of(p, B)->srq) ^
+			      0x10000; /* leads to the same row */
 	post(p, A, request);
 	expect_sent(p, A, "XRC WRITE_ONLY psn=0 len=10 ack", "XRC WRITE_ONLY psn=1 len=10 ack");
 	expect_untouched(p, B, TARGET, 10);
@@ -453,10 +455,10 @@ TEST(xrc_a_qp_in_rtr_gets_its_first_request_in_a_packet_and_its_event)
 	expect_executed(p, "wr=1 SUCCESS WRITE", "wr=2 SUCCESS WRITE");
 }
 
-/* --- any --- */
+/* --- all services --- */
 
 /* On the wire, the target would accept no packets of that service. */
-TEST(a_qp_of_another_kind_is_not_reached)
+TEST(a_qp_of_another_service_is_not_reached)
 {
 	struct pair *p = connect_directly(VB_QP_RC);
 	vb_qpn qpn = vb_qp_number(node_of(p, B)->qp);

@@ -96,7 +96,7 @@ struct vb_cm_reply talk_reply(void)
 	};
 }
 
-void connect_client(struct talk *talk)
+void client_connects(struct talk *talk)
 {
 	struct vb_cm_request request = talk_request();
 	struct vb_service_ip ip = talk_ip();
@@ -105,14 +105,14 @@ void connect_client(struct talk *talk)
 	EXPECT_EQ(vb_cm_connect(talk->connection[CLIENT], &request, talk->now_ns), VB_OK);
 }
 
-void accept_server(struct talk *talk)
+void server_accepts(struct talk *talk)
 {
 	struct vb_cm_reply reply = talk_reply();
 
 	EXPECT_EQ(vb_cm_accept(talk->connection[SERVER], &reply, talk->now_ns), VB_OK);
 }
 
-void establish_client(struct talk *talk)
+void client_establishes(struct talk *talk)
 {
 	EXPECT_EQ(vb_cm_establish(talk->connection[CLIENT], NULL, talk->now_ns), VB_OK);
 }
@@ -122,17 +122,17 @@ void disconnect_from(struct talk *talk, int side)
 	EXPECT_EQ(vb_cm_disconnect(talk->connection[side], NULL, talk->now_ns), VB_OK);
 }
 
-struct talk *talk_connected(void)
+struct talk *talk_begin_connected(void)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
-	establish_client(talk);
+	client_establishes(talk);
 	say(talk, CLIENT, "RTU");
 	expect_events(talk, SERVER, "ESTABLISHED");
 	return talk;
@@ -140,7 +140,7 @@ struct talk *talk_connected(void)
 
 /* --- MADs ------------------------------------------------------------------------------------- */
 
-struct vb_mad held(const struct talk *talk, uint32_t index)
+struct vb_mad parse_held_mad(const struct talk *talk, uint32_t index)
 {
 	struct vb_mad mad;
 
@@ -155,13 +155,13 @@ struct vb_mad held(const struct talk *talk, uint32_t index)
  */
 static void describe(const struct vb_mad *mad, char *text, uint32_t size)
 {
-	static const char *const abouts[] = { "REQ", "REP", "other", "?" };
+	static const char *const subjects[] = { "REQ", "REP", "other", "?" };
 
 	if (mad->kind == VB_MAD_REJ)
-		snprintf(text, size, "REJ of %s: %s", abouts[mad->rej.about],
+		snprintf(text, size, "REJ of %s: %s", subjects[mad->rej.about],
 			 vb_mad_reason_describe(mad->rej.reason));
 	else if (mad->kind == VB_MAD_MRA)
-		snprintf(text, size, "MRA of %s", abouts[mad->mra.about]);
+		snprintf(text, size, "MRA of %s", subjects[mad->mra.about]);
 	else
 		snprintf(text, size, "%s", vb_mad_kind_describe(mad->kind));
 }
@@ -173,7 +173,7 @@ static void join(char *text, const char *word)
 	strncat(text, word, TEXT_MAX - strlen(text) - 1);
 }
 
-static void compare(const char *file, int line, const char *const *words, const char *got)
+static void expect_words(const char *file, int line, const char *const *words, const char *got)
 {
 	char expected[TEXT_MAX] = "";
 
@@ -194,28 +194,28 @@ void expect_mads_at(const char *file, int line, struct talk *talk, int side,
 		char text[100];
 
 		talk->mad_count++;
-		mad = held(talk, talk->mad_count - 1);
+		mad = parse_held_mad(talk, talk->mad_count - 1);
 		describe(&mad, text, sizeof(text));
 		join(got, text);
 	}
-	compare(file, line, words, got);
+	expect_words(file, line, words, got);
 }
 
-static enum vb_cm_verdict arrive(struct talk *talk, int to, const struct vb_cm_mad *mad)
+static enum vb_cm_verdict deliver(struct talk *talk, int to, const struct vb_cm_mad *mad)
 {
 	return vb_cm_receive(talk->cm[to], &mad->flow, VB_MAD_QPN, mad->bytes, VB_MAD_SIZE,
 			     talk->now_ns, &talk->meant);
 }
 
-void hear_copies(struct talk *talk, int to)
+void deliver_and_keep(struct talk *talk, int to)
 {
 	for (uint32_t i = 0; i < talk->mad_count; i++)
-		EXPECT_EQ(arrive(talk, to, &talk->mads[i]), VB_CM_TAKEN);
+		EXPECT_EQ(deliver(talk, to, &talk->mads[i]), VB_CM_TAKEN);
 }
 
-void hear(struct talk *talk, int to)
+void deliver_held(struct talk *talk, int to)
 {
-	hear_copies(talk, to);
+	deliver_and_keep(talk, to);
 	lose_held(talk);
 }
 
@@ -224,13 +224,13 @@ void lose_held(struct talk *talk)
 	talk->mad_count = 0;
 }
 
-void hear_as_nobody(struct talk *talk, int to, bool is_refused)
+void deliver_unwanted(struct talk *talk, int to, bool refuses)
 {
 	for (uint32_t i = 0; i < talk->mad_count; i++) {
 		const struct vb_cm_mad *mad = &talk->mads[i];
 
-		EXPECT_EQ(arrive(talk, to, mad), VB_CM_NOT_MINE);
-		if (is_refused)
+		EXPECT_EQ(deliver(talk, to, mad), VB_CM_NOT_MINE);
+		if (refuses)
 			vb_cm_refuse(talk->cm[to], &mad->flow, VB_MAD_QPN, mad->bytes, VB_MAD_SIZE);
 	}
 	lose_held(talk);
@@ -248,10 +248,10 @@ void expect_events_at(const char *file, int line, struct talk *talk, int side,
 		if (talk->event.kind == VB_CM_REQUEST || talk->event.kind == VB_CM_SIDR_REQUEST)
 			talk->connection[side] = talk->event.connection;
 	}
-	compare(file, line, words, got);
+	expect_words(file, line, words, got);
 }
 
-void wait_for(struct talk *talk, int side)
+void pass_to_deadline_of(struct talk *talk, int side)
 {
 	uint64_t deadline_ns = vb_cm_deadline(talk->cm[side]);
 
@@ -266,7 +266,7 @@ void pass_ns(struct talk *talk, uint64_t ns)
 	vb_cm_fire_timers(talk->cm[SERVER], talk->now_ns);
 }
 
-void lose_peer(struct talk *talk, int side)
+void report_unreachable(struct talk *talk, int side)
 {
 	struct vb_flow flow = talk_flow(side);
 

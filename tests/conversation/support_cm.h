@@ -43,15 +43,18 @@ struct vb_cm_reply talk_reply(void);
 struct vb_service_ip talk_ip(void);
 struct vb_flow talk_flow(int from);
 
-void connect_client(struct talk *talk);
-void accept_server(struct talk *talk);
-void establish_client(struct talk *talk);
+void client_connects(struct talk *talk);
+void server_accepts(struct talk *talk);
+void client_establishes(struct talk *talk);
 void disconnect_from(struct talk *talk, int side);
 
 /* Drives both sides until they are connected, with all messages taken and delivered. */
-struct talk *talk_connected(void);
+struct talk *talk_begin_connected(void);
 
-/* Exactly these MADs are ready to be sent; they are held until they are heard or lost. */
+/*
+ * Exactly these MADs are ready to be sent. They are held until they are delivered, lost, or replaced
+ * by those of the next such call.
+ */
 #define expect_mads(talk, side, ...) \
 	expect_mads_at(__FILE__, __LINE__, talk, side, (const char *const[]){ __VA_ARGS__, NULL })
 #define expect_silence_of(talk, side) \
@@ -59,18 +62,21 @@ struct talk *talk_connected(void);
 void expect_mads_at(const char *file, int line, struct talk *talk, int side,
 		    const char *const *words);
 /* The held MADs arrive at that side, which must accept them. */
-void hear(struct talk *talk, int to);
+void deliver_held(struct talk *talk, int to);
 /* The same, but the MADs stay held and can arrive once more. */
-void hear_copies(struct talk *talk, int to);
+void deliver_and_keep(struct talk *talk, int to);
 void lose_held(struct talk *talk);
-/* The held MADs arrive and must belong to no connection. With `is_refused` they get that answer. */
-void hear_as_nobody(struct talk *talk, int to, bool is_refused);
+/*
+ * The held MADs arrive and must belong to no connection. If the side `refuses`, it answers that they
+ * do not.
+ */
+void deliver_unwanted(struct talk *talk, int to, bool refuses);
 
-/* Both in one call: the side sends these MADs, and the other side hears them. */
+/* Both in one call: the side sends these MADs, and they arrive at the other side. */
 #define say(talk, from, ...)                          \
 	do {                                          \
 		expect_mads(talk, from, __VA_ARGS__); \
-		hear(talk, !(from));                  \
+		deliver_held(talk, !(from));          \
 	} while (0)
 
 #define expect_events(talk, side, ...) \
@@ -84,15 +90,15 @@ void expect_events_at(const char *file, int line, struct talk *talk, int side,
 	EXPECT_STR(vb_cm_state_describe(vb_cm_connection_state((talk)->connection[side])), state)
 
 /* Time passes until the next deadline of that machine. */
-void wait_for(struct talk *talk, int side);
+void pass_to_deadline_of(struct talk *talk, int side);
 void pass_ns(struct talk *talk, uint64_t ns);
 
-/* From now on the other side hears no messages. */
-void lose_peer(struct talk *talk, int side);
+/* The side learns that the other one cannot be reached. Messages still arrive. */
+void report_unreachable(struct talk *talk, int side);
 
 /* Holds that MAD as if the side had sent it. */
 void hold_mad(struct talk *talk, int from, const struct vb_mad *mad);
 /* The held MAD, parsed. */
-struct vb_mad held(const struct talk *talk, uint32_t index);
+struct vb_mad parse_held_mad(const struct talk *talk, uint32_t index);
 
 #endif

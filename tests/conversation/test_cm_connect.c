@@ -12,7 +12,7 @@
 
 TEST(both_sides_are_connected_after_req_rep_and_rtu)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 
 	expect_state(talk, CLIENT, "CONNECTED");
 	expect_state(talk, SERVER, "CONNECTED");
@@ -25,7 +25,7 @@ TEST(both_sides_are_connected_after_req_rep_and_rtu)
 
 TEST(each_side_learns_how_to_set_its_qp)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_cm_qp client, server;
 	struct vb_flow to_server = talk_flow(CLIENT), to_client = talk_flow(SERVER);
 
@@ -67,7 +67,7 @@ TEST(a_request_says_what_the_program_wants)
 	expect_mads(talk, CLIENT, "REQ");
 	EXPECT_EQ(talk->mads[0].qpn.v, 1);
 	EXPECT_MEM(&talk->mads[0].flow, &request.flow, sizeof(request.flow));
-	mad = held(talk, 0);
+	mad = parse_held_mad(talk, 0);
 	EXPECT_EQ(mad.local_id, vb_cm_connection_id(talk->connection[CLIENT]));
 	EXPECT_EQ(mad.local_id >> 28, 5); /* the prefix of the process */
 	EXPECT_EQ(mad.modifier, 0x77);
@@ -98,8 +98,8 @@ TEST(a_path_of_one_hop_is_in_the_subnet_and_has_no_lids)
 	request.flow.hop_limit = 1;
 	EXPECT_EQ(vb_cm_connect(talk->connection[CLIENT], &request, talk->now_ns), VB_OK);
 	expect_mads(talk, CLIENT, "REQ");
-	EXPECT_EQ(held(talk, 0).req.primary.local_lid, 0);
-	EXPECT_EQ(held(talk, 0).req.primary.is_subnet_local, 1);
+	EXPECT_EQ(parse_held_mad(talk, 0).req.primary.local_lid, 0);
+	EXPECT_EQ(parse_held_mad(talk, 0).req.primary.is_subnet_local, 1);
 	talk_end(talk);
 }
 
@@ -177,7 +177,7 @@ TEST(private_data_that_does_not_fit_is_refused)
 	request.private_data.length = 93;
 	EXPECT_EQ(vb_cm_connect(talk->connection[CLIENT], &request, 0), VB_EINVAL);
 	expect_state(talk, CLIENT, "IDLE");
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
 	reply.private_data = (struct vb_cm_private){ data, 197 };
@@ -186,11 +186,11 @@ TEST(private_data_that_does_not_fit_is_refused)
 	EXPECT_EQ(vb_cm_reject(talk->connection[SERVER], &rejection, 0), VB_EINVAL);
 	rejection = (struct vb_cm_rejection){ .info = data, .info_length = 73 };
 	EXPECT_EQ(vb_cm_reject(talk->connection[SERVER], &rejection, 0), VB_EINVAL);
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
 	EXPECT_EQ(vb_cm_establish(talk->connection[CLIENT], &private_data, 0), VB_EINVAL);
-	establish_client(talk);
+	client_establishes(talk);
 	private_data.length = 221;
 	EXPECT_EQ(vb_cm_disconnect(talk->connection[CLIENT], &private_data, 0), VB_EINVAL);
 	expect_state(talk, CLIENT, "CONNECTED");
@@ -210,8 +210,8 @@ TEST(a_call_in_the_wrong_state_is_refused_and_changes_nothing)
 	EXPECT_EQ(vb_cm_disconnect(connection, NULL, 0), VB_EINVAL);
 	EXPECT_EQ(vb_cm_reject(connection, &rejection, 0), VB_EINVAL);
 	vb_cm_on_communication(connection, 0);
-	lose_peer(talk, CLIENT);
-	connect_client(talk);
+	report_unreachable(talk, CLIENT);
+	client_connects(talk);
 	EXPECT_EQ(vb_cm_connect(connection, &request, 0), VB_EINVAL);
 	EXPECT_EQ(vb_cm_disconnect(connection, NULL, 0), VB_EINVAL);
 	expect_state(talk, CLIENT, "REQ_SENT");
@@ -224,18 +224,18 @@ TEST(the_first_packet_of_the_peer_establishes_before_the_rtu)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
-	establish_client(talk);
+	client_establishes(talk);
 	expect_mads(talk, CLIENT, "RTU");
 	vb_cm_on_communication(talk->connection[SERVER], talk->now_ns);
 	expect_events(talk, SERVER, "ESTABLISHED");
 	EXPECT_EQ(vb_cm_deadline(talk->cm[SERVER]), UINT64_MAX);
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_no_events(talk, SERVER);
 	talk_end(talk);
 }
@@ -251,17 +251,17 @@ TEST(an_xrc_target_has_its_qpn_in_another_place)
 	request.transport = VB_CM_XRC;
 	EXPECT_EQ(vb_cm_connect(talk->connection[CLIENT], &request, talk->now_ns), VB_OK);
 	expect_mads(talk, CLIENT, "REQ");
-	EXPECT_EQ(held(talk, 0).req.transport, VB_MAD_TRANSPORT_EXTENDED);
-	EXPECT_EQ(held(talk, 0).req.extended_transport, VB_MAD_EXTENDED_XRC);
-	EXPECT_EQ(held(talk, 0).req.responder_resources, 0);
-	hear(talk, SERVER);
+	EXPECT_EQ(parse_held_mad(talk, 0).req.transport, VB_MAD_TRANSPORT_EXTENDED);
+	EXPECT_EQ(parse_held_mad(talk, 0).req.extended_transport, VB_MAD_EXTENDED_XRC);
+	EXPECT_EQ(parse_held_mad(talk, 0).req.responder_resources, 0);
+	deliver_held(talk, SERVER);
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	expect_mads(talk, SERVER, "REP");
-	EXPECT_EQ(held(talk, 0).rep.qpn.v, 0);
-	EXPECT_EQ(held(talk, 0).rep.eecn, SERVER_QPN.v);
-	EXPECT_EQ(held(talk, 0).rep.has_srq, 1);
-	hear(talk, CLIENT);
+	EXPECT_EQ(parse_held_mad(talk, 0).rep.qpn.v, 0);
+	EXPECT_EQ(parse_held_mad(talk, 0).rep.eecn, SERVER_QPN.v);
+	EXPECT_EQ(parse_held_mad(talk, 0).rep.has_srq, 1);
+	deliver_held(talk, CLIENT);
 	vb_cm_connection_qp(talk->connection[CLIENT], &qp);
 	EXPECT_EQ(qp.remote_qpn.v, SERVER_QPN.v);
 	EXPECT_EQ(qp.transport, VB_CM_XRC);
@@ -279,8 +279,8 @@ TEST(uc_is_asked_for_as_such)
 	request.transport = VB_CM_UC;
 	EXPECT_EQ(vb_cm_connect(talk->connection[CLIENT], &request, talk->now_ns), VB_OK);
 	expect_mads(talk, CLIENT, "REQ");
-	EXPECT_EQ(held(talk, 0).req.transport, VB_MAD_TRANSPORT_UC);
-	hear(talk, SERVER);
+	EXPECT_EQ(parse_held_mad(talk, 0).req.transport, VB_MAD_TRANSPORT_UC);
+	deliver_held(talk, SERVER);
 	expect_events(talk, SERVER, "REQUEST");
 	vb_cm_connection_qp(talk->connection[SERVER], &qp);
 	EXPECT_EQ(qp.transport, VB_CM_UC);
@@ -298,16 +298,16 @@ TEST(a_machine_can_connect_to_itself)
 	request.ip = &ip;
 	EXPECT_EQ(vb_cm_connect(client, &request, talk->now_ns), VB_OK);
 	expect_mads(talk, SERVER, "REQ");
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	expect_mads(talk, SERVER, "REP");
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_events(talk, SERVER, "RESPONSE");
 	EXPECT(talk->event.connection == client);
 	EXPECT_EQ(vb_cm_establish(client, NULL, talk->now_ns), VB_OK);
 	expect_mads(talk, SERVER, "RTU");
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_events(talk, SERVER, "ESTABLISHED");
 	talk_end(talk);
 }

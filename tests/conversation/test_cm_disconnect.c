@@ -7,12 +7,12 @@
 
 TEST(a_dreq_is_answered_by_the_program_and_both_learn_of_the_end)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 
 	disconnect_from(talk, SERVER);
 	expect_mads(talk, SERVER, "DREQ");
-	EXPECT_EQ(held(talk, 0).dreq.remote_qpn.v, CLIENT_QPN.v);
-	hear(talk, CLIENT);
+	EXPECT_EQ(parse_held_mad(talk, 0).dreq.remote_qpn.v, CLIENT_QPN.v);
+	deliver_held(talk, CLIENT);
 	expect_events(talk, CLIENT, "DISCONNECTED");
 	expect_silence_of(talk, CLIENT);
 	disconnect_from(talk, CLIENT);
@@ -26,7 +26,7 @@ TEST(a_dreq_is_answered_by_the_program_and_both_learn_of_the_end)
 
 TEST(timewait_lasts_as_long_as_a_packet_may_be_under_way)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	uint64_t begin_ns = talk->now_ns;
 
 	disconnect_from(talk, CLIENT);
@@ -37,7 +37,7 @@ TEST(timewait_lasts_as_long_as_a_packet_may_be_under_way)
 	expect_events(talk, CLIENT, "DISCONNECTED");
 	pass_ns(talk, vb_mad_timeout_ns(17) - 1);
 	expect_no_events(talk, CLIENT);
-	wait_for(talk, CLIENT);
+	pass_to_deadline_of(talk, CLIENT);
 	EXPECT_EQ(talk->now_ns - begin_ns, vb_mad_timeout_ns(17));
 	expect_events(talk, CLIENT, "TIMEWAIT_EXIT");
 	expect_events(talk, SERVER, "TIMEWAIT_EXIT");
@@ -47,7 +47,7 @@ TEST(timewait_lasts_as_long_as_a_packet_may_be_under_way)
 
 TEST(a_dreq_that_comes_again_in_timewait_has_the_drep_sent_again)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_cm_private private_data = { "bye", 3 };
 
 	disconnect_from(talk, CLIENT);
@@ -60,20 +60,20 @@ TEST(a_dreq_that_comes_again_in_timewait_has_the_drep_sent_again)
 	say(talk, CLIENT, "DREQ");
 	expect_no_events(talk, SERVER);
 	expect_mads(talk, SERVER, "DREP");
-	EXPECT_MEM(held(talk, 0).private_data, "bye", 4);
-	hear(talk, CLIENT);
+	EXPECT_MEM(parse_held_mad(talk, 0).private_data, "bye", 4);
+	deliver_held(talk, CLIENT);
 	expect_events(talk, CLIENT, "DISCONNECTED");
 	talk_end(talk);
 }
 
 TEST(a_dreq_that_comes_twice_is_one_event)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 
 	disconnect_from(talk, CLIENT);
 	expect_mads(talk, CLIENT, "DREQ");
-	hear_copies(talk, SERVER);
-	hear_copies(talk, SERVER);
+	deliver_and_keep(talk, SERVER);
+	deliver_and_keep(talk, SERVER);
 	expect_events(talk, SERVER, "DISCONNECTED");
 	expect_silence_of(talk, SERVER);
 	talk_end(talk);
@@ -81,7 +81,7 @@ TEST(a_dreq_that_comes_twice_is_one_event)
 
 TEST(two_dreqs_that_cross_end_both_sides)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_cm_mad dreq;
 
 	disconnect_from(talk, CLIENT);
@@ -91,7 +91,7 @@ TEST(two_dreqs_that_cross_end_both_sides)
 	say(talk, CLIENT, "DREQ");
 	talk->mads[0] = dreq;
 	talk->mad_count = 1;
-	hear(talk, CLIENT);
+	deliver_held(talk, CLIENT);
 	expect_events(talk, CLIENT, "DISCONNECTED");
 	expect_events(talk, SERVER, "DISCONNECTED");
 	expect_state(talk, CLIENT, "TIMEWAIT");
@@ -105,15 +105,15 @@ TEST(two_dreqs_that_cross_end_both_sides)
 
 TEST(a_dreq_with_another_qpn_is_ignored)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_mad mad;
 
 	disconnect_from(talk, CLIENT);
 	expect_mads(talk, CLIENT, "DREQ");
-	mad = held(talk, 0);
+	mad = parse_held_mad(talk, 0);
 	mad.dreq.remote_qpn.v++;
 	vb_mad_store(talk->mads[0].bytes, &mad);
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_no_events(talk, SERVER);
 	expect_silence_of(talk, SERVER);
 	expect_state(talk, SERVER, "CONNECTED");
@@ -124,13 +124,13 @@ TEST(a_dreq_before_the_rtu_ends_an_accepted_connection)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
-	establish_client(talk);
+	client_establishes(talk);
 	expect_mads(talk, CLIENT, "RTU");
 	lose_held(talk);
 	disconnect_from(talk, CLIENT);
@@ -144,13 +144,13 @@ TEST(an_rtu_that_was_not_sent_yet_goes_before_the_dreq)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
-	establish_client(talk);
+	client_establishes(talk);
 	disconnect_from(talk, CLIENT);
 	say(talk, CLIENT, "RTU", "DREQ");
 	expect_events(talk, SERVER, "ESTABLISHED", "DISCONNECTED");
@@ -159,7 +159,7 @@ TEST(an_rtu_that_was_not_sent_yet_goes_before_the_dreq)
 
 TEST(a_dreq_or_rtu_of_another_peer_for_our_id_is_nobodys)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_mad mad = { .kind = VB_MAD_DREQ,
 			      .local_id = 0x666,
 			      .remote_id = vb_cm_connection_id(talk->connection[SERVER]),
@@ -168,12 +168,12 @@ TEST(a_dreq_or_rtu_of_another_peer_for_our_id_is_nobodys)
 	talk->mads[0].flow = talk_flow(CLIENT);
 	vb_mad_store(talk->mads[0].bytes, &mad);
 	talk->mad_count = 1;
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_mads(talk, SERVER, "DREP");
-	EXPECT_EQ(held(talk, 0).remote_id, 0x666);
+	EXPECT_EQ(parse_held_mad(talk, 0).remote_id, 0x666);
 	mad.kind = VB_MAD_RTU;
 	hold_mad(talk, CLIENT, &mad);
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_mads(talk, SERVER, "REJ of other: invalid communication ID");
 	expect_no_events(talk, SERVER);
 	expect_state(talk, SERVER, "CONNECTED");
@@ -187,10 +187,10 @@ TEST(a_dreq_for_what_is_not_answered_yet_is_ignored)
 			      .remote_id = vb_cm_connection_id(talk->connection[CLIENT]),
 			      .dreq.remote_qpn = CLIENT_QPN };
 
-	connect_client(talk);
+	client_connects(talk);
 	expect_mads(talk, CLIENT, "REQ");
 	hold_mad(talk, SERVER, &mad);
-	hear(talk, CLIENT);
+	deliver_held(talk, CLIENT);
 	expect_silence_of(talk, CLIENT);
 	expect_no_events(talk, CLIENT);
 	expect_state(talk, CLIENT, "REQ_SENT");
@@ -226,20 +226,20 @@ TEST(destroying_an_idle_connection_frees_it)
 
 TEST(destroying_a_connected_connection_disconnects_until_the_dreq_is_answered)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	uint32_t id = vb_cm_connection_id(talk->connection[CLIENT]);
 
 	vb_cm_connection_destroy(talk->connection[CLIENT], talk->now_ns);
 	expect_mads(talk, CLIENT, "DREQ");
 	lose_held(talk);
-	wait_for(talk, CLIENT);
+	pass_to_deadline_of(talk, CLIENT);
 	say(talk, CLIENT, "DREQ");
 	expect_events(talk, SERVER, "DISCONNECTED");
 	vb_cm_connection_destroy(talk->connection[SERVER], talk->now_ns);
 	say(talk, SERVER, "DREP");
 	expect_no_events(talk, CLIENT);
 	EXPECT(is_known(talk, CLIENT, id));
-	wait_for(talk, CLIENT);
+	pass_to_deadline_of(talk, CLIENT);
 	expect_no_events(talk, CLIENT);
 	EXPECT(!is_known(talk, CLIENT, id));
 	talk_end(talk);
@@ -247,7 +247,7 @@ TEST(destroying_a_connected_connection_disconnects_until_the_dreq_is_answered)
 
 TEST(destroying_a_connection_that_disconnects_lets_it_finish)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	uint32_t id = vb_cm_connection_id(talk->connection[CLIENT]);
 
 	disconnect_from(talk, CLIENT);
@@ -255,13 +255,13 @@ TEST(destroying_a_connection_that_disconnects_lets_it_finish)
 	lose_held(talk);
 	vb_cm_connection_destroy(talk->connection[CLIENT], talk->now_ns);
 	expect_silence_of(talk, CLIENT);
-	wait_for(talk, CLIENT);
+	pass_to_deadline_of(talk, CLIENT);
 	say(talk, CLIENT, "DREQ");
 	expect_events(talk, SERVER, "DISCONNECTED");
 	disconnect_from(talk, SERVER);
 	say(talk, SERVER, "DREP");
 	expect_no_events(talk, CLIENT);
-	wait_for(talk, CLIENT);
+	pass_to_deadline_of(talk, CLIENT);
 	EXPECT(!is_known(talk, CLIENT, id));
 	talk_end(talk);
 }
@@ -270,13 +270,13 @@ TEST(destroying_a_request_rejects_it)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
 	vb_cm_connection_destroy(talk->connection[SERVER], talk->now_ns);
 	expect_mads(talk, SERVER, "REJ of REQ: consumer defined");
-	EXPECT_EQ(held(talk, 0).local_id, 0);
-	hear(talk, CLIENT);
+	EXPECT_EQ(parse_held_mad(talk, 0).local_id, 0);
+	deliver_held(talk, CLIENT);
 	expect_events(talk, CLIENT, "REJECTED");
 	talk_end(talk);
 }
@@ -286,11 +286,11 @@ TEST(destroying_an_accepted_connection_rejects_it_and_holds_it_in_timewait)
 	struct talk *talk = talk_begin();
 	uint32_t id;
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
 	id = vb_cm_connection_id(talk->connection[SERVER]);
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
 	vb_cm_connection_destroy(talk->connection[SERVER], talk->now_ns);
@@ -298,7 +298,7 @@ TEST(destroying_an_accepted_connection_rejects_it_and_holds_it_in_timewait)
 	expect_events(talk, CLIENT, "REJECTED");
 	expect_state(talk, CLIENT, "TIMEWAIT");
 	EXPECT(is_known(talk, SERVER, id));
-	wait_for(talk, SERVER);
+	pass_to_deadline_of(talk, SERVER);
 	EXPECT(!is_known(talk, SERVER, id));
 	talk_end(talk);
 }
@@ -308,16 +308,16 @@ TEST(a_req_that_comes_again_after_an_accepted_connection_was_destroyed_hears_why
 	struct talk *talk = talk_begin();
 	struct vb_cm_mad req;
 
-	connect_client(talk);
+	client_connects(talk);
 	expect_mads(talk, CLIENT, "REQ");
 	req = talk->mads[0];
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	vb_cm_connection_destroy(talk->connection[SERVER], talk->now_ns);
 	expect_mads(talk, SERVER, "REJ of other: consumer defined");
 	talk->mads[0] = req; /* REP and REJ were lost */
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	say(talk, SERVER, "REJ of REQ: consumer defined");
 	expect_events(talk, CLIENT, "REJECTED");
 	talk_end(talk);
@@ -327,10 +327,10 @@ TEST(destroying_an_answered_request_rejects_the_answer)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	vb_cm_connection_destroy(talk->connection[CLIENT], talk->now_ns);
 	expect_no_events(talk, CLIENT);
@@ -341,7 +341,7 @@ TEST(destroying_an_answered_request_rejects_the_answer)
 
 TEST(an_id_is_not_given_again_during_timewait)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	uint32_t id = vb_cm_connection_id(talk->connection[CLIENT]);
 	struct vb_cm_connection *others[7];
 
@@ -356,7 +356,7 @@ TEST(an_id_is_not_given_again_during_timewait)
 
 TEST(a_rej_ends_a_connection_that_stands)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_mad mad = { .kind = VB_MAD_REJ,
 			      .local_id = vb_cm_connection_id(talk->connection[SERVER]),
 			      .remote_id = vb_cm_connection_id(talk->connection[CLIENT]),
@@ -364,7 +364,7 @@ TEST(a_rej_ends_a_connection_that_stands)
 				       .reason = VB_MAD_INVALID_COMM_ID } };
 
 	hold_mad(talk, SERVER, &mad);
-	hear(talk, CLIENT);
+	deliver_held(talk, CLIENT);
 	expect_events(talk, CLIENT, "REJECTED");
 	expect_state(talk, CLIENT, "TIMEWAIT");
 	talk_end(talk);
@@ -372,7 +372,7 @@ TEST(a_rej_ends_a_connection_that_stands)
 
 TEST(a_rej_after_our_dreq_is_the_answer)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_mad mad = { .kind = VB_MAD_REJ,
 			      .local_id = vb_cm_connection_id(talk->connection[SERVER]),
 			      .remote_id = vb_cm_connection_id(talk->connection[CLIENT]),
@@ -382,7 +382,7 @@ TEST(a_rej_after_our_dreq_is_the_answer)
 	disconnect_from(talk, CLIENT);
 	expect_mads(talk, CLIENT, "DREQ");
 	hold_mad(talk, SERVER, &mad);
-	hear(talk, CLIENT);
+	deliver_held(talk, CLIENT);
 	expect_events(talk, CLIENT, "DISCONNECTED");
 	expect_state(talk, CLIENT, "TIMEWAIT");
 	talk_end(talk);

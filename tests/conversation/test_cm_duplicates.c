@@ -8,9 +8,9 @@ static struct talk *talk_requested(void)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	expect_mads(talk, CLIENT, "REQ");
-	hear_copies(talk, SERVER);
+	deliver_and_keep(talk, SERVER);
 	expect_events(talk, SERVER, "REQUEST");
 	return talk;
 }
@@ -19,10 +19,10 @@ TEST(a_req_that_comes_twice_is_one_request)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	expect_mads(talk, CLIENT, "REQ");
-	hear_copies(talk, SERVER);
-	hear_copies(talk, SERVER);
+	deliver_and_keep(talk, SERVER);
+	deliver_and_keep(talk, SERVER);
 	expect_events(talk, SERVER, "REQUEST");
 	EXPECT_EQ(vb_cm_counters(talk->cm[SERVER])->duplicates, 1);
 	talk_end(talk);
@@ -32,14 +32,14 @@ TEST(a_slow_program_has_an_mra_sent_when_the_req_comes_again)
 {
 	struct talk *talk = talk_requested();
 
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_mads(talk, SERVER, "MRA of REQ");
-	EXPECT_EQ(held(talk, 0).mra.service_timeout, VB_CM_SERVICE_TIMEOUT);
-	EXPECT_EQ(held(talk, 0).remote_id, vb_cm_connection_id(talk->connection[CLIENT]));
+	EXPECT_EQ(parse_held_mad(talk, 0).mra.service_timeout, VB_CM_SERVICE_TIMEOUT);
+	EXPECT_EQ(parse_held_mad(talk, 0).remote_id, vb_cm_connection_id(talk->connection[CLIENT]));
 	expect_state(talk, SERVER, "MRA_REQ_SENT");
-	hear(talk, CLIENT);
+	deliver_held(talk, CLIENT);
 	expect_state(talk, CLIENT, "MRA_REQ_RCVD");
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
 	talk_end(talk);
@@ -51,15 +51,15 @@ TEST(an_mra_puts_off_the_next_retry)
 	uint64_t begin_ns;
 
 	pass_ns(talk, 1000000);
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	say(talk, SERVER, "MRA of REQ");
 	begin_ns = talk->now_ns;
-	wait_for(talk, CLIENT);
+	pass_to_deadline_of(talk, CLIENT);
 	EXPECT_EQ(talk->now_ns - begin_ns, vb_mad_timeout_ns(24) + vb_mad_timeout_ns(17));
 	say(talk, CLIENT, "REQ");
 	say(talk, SERVER, "MRA of REQ");
 	begin_ns = talk->now_ns;
-	wait_for(talk, CLIENT);
+	pass_to_deadline_of(talk, CLIENT);
 	EXPECT_EQ(talk->now_ns - begin_ns, vb_mad_timeout_ns(24) + vb_mad_timeout_ns(17));
 	talk_end(talk);
 }
@@ -69,10 +69,10 @@ TEST(a_req_that_comes_again_after_the_rep_has_it_sent_again)
 	struct talk *talk = talk_requested();
 
 	pass_ns(talk, 1000000); /* the server's own retry comes later than the client's */
-	accept_server(talk);
+	server_accepts(talk);
 	expect_mads(talk, SERVER, "REP");
 	lose_held(talk);
-	wait_for(talk, CLIENT);
+	pass_to_deadline_of(talk, CLIENT);
 	say(talk, CLIENT, "REQ");
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
@@ -85,15 +85,15 @@ TEST(a_req_that_comes_again_when_connected_is_ignored)
 	struct talk *talk = talk_requested();
 	struct vb_cm_mad req = talk->mads[0];
 
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
-	establish_client(talk);
+	client_establishes(talk);
 	say(talk, CLIENT, "RTU");
 	expect_events(talk, SERVER, "ESTABLISHED");
 	talk->mads[0] = req;
 	talk->mad_count = 1;
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_silence_of(talk, SERVER);
 	expect_no_events(talk, SERVER);
 	expect_state(talk, SERVER, "CONNECTED");
@@ -105,10 +105,10 @@ TEST(a_req_that_comes_again_in_timewait_is_stale)
 	struct talk *talk = talk_requested();
 	struct vb_cm_mad req = talk->mads[0];
 
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
-	establish_client(talk);
+	client_establishes(talk);
 	say(talk, CLIENT, "RTU");
 	expect_events(talk, SERVER, "ESTABLISHED");
 	disconnect_from(talk, CLIENT);
@@ -118,7 +118,7 @@ TEST(a_req_that_comes_again_in_timewait_is_stale)
 	say(talk, SERVER, "DREP");
 	talk->mads[0] = req;
 	talk->mad_count = 1;
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_no_events(talk, SERVER);
 	say(talk, SERVER, "REJ of REQ: stale connection");
 	expect_events(talk, CLIENT, "DISCONNECTED");
@@ -134,7 +134,7 @@ TEST(a_rej_that_was_lost_is_sent_again_for_the_same_req)
 	EXPECT_EQ(vb_cm_reject(talk->connection[SERVER], &rejection, talk->now_ns), VB_OK);
 	expect_mads(talk, SERVER, "REJ of REQ: no resources");
 	lose_held(talk);
-	wait_for(talk, CLIENT);
+	pass_to_deadline_of(talk, CLIENT);
 	say(talk, CLIENT, "REQ");
 	expect_no_events(talk, SERVER);
 	say(talk, SERVER, "REJ of REQ: no resources");
@@ -147,19 +147,19 @@ TEST(a_rep_that_comes_again_when_connected_has_the_rtu_sent_again)
 	struct talk *talk = talk_requested();
 	struct vb_cm_private private_data = { "hello", 5 };
 
-	accept_server(talk);
+	server_accepts(talk);
 	expect_mads(talk, SERVER, "REP");
-	hear(talk, CLIENT);
+	deliver_held(talk, CLIENT);
 	expect_events(talk, CLIENT, "RESPONSE");
 	EXPECT_EQ(vb_cm_establish(talk->connection[CLIENT], &private_data, talk->now_ns), VB_OK);
 	expect_mads(talk, CLIENT, "RTU");
 	lose_held(talk);
-	wait_for(talk, SERVER);
+	pass_to_deadline_of(talk, SERVER);
 	say(talk, SERVER, "REP");
 	expect_no_events(talk, CLIENT);
 	expect_mads(talk, CLIENT, "RTU");
-	EXPECT_MEM(held(talk, 0).private_data, "hello", 6);
-	hear(talk, SERVER);
+	EXPECT_MEM(parse_held_mad(talk, 0).private_data, "hello", 6);
+	deliver_held(talk, SERVER);
 	expect_events(talk, SERVER, "ESTABLISHED");
 	talk_end(talk);
 }
@@ -168,15 +168,15 @@ TEST(a_slow_client_has_an_mra_sent_when_the_rep_comes_again)
 {
 	struct talk *talk = talk_requested();
 
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
-	wait_for(talk, SERVER);
+	pass_to_deadline_of(talk, SERVER);
 	say(talk, SERVER, "REP");
 	say(talk, CLIENT, "MRA of REP");
 	expect_state(talk, CLIENT, "MRA_REP_SENT");
 	expect_state(talk, SERVER, "MRA_REP_RCVD");
-	establish_client(talk);
+	client_establishes(talk);
 	say(talk, CLIENT, "RTU");
 	expect_events(talk, SERVER, "ESTABLISHED");
 	talk_end(talk);
@@ -184,7 +184,7 @@ TEST(a_slow_client_has_an_mra_sent_when_the_rep_comes_again)
 
 TEST(a_rep_for_a_connection_that_another_one_answered_is_refused)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_mad mad = { .kind = VB_MAD_REP,
 			      .local_id = 0x666,
 			      .remote_id = vb_cm_connection_id(talk->connection[CLIENT]),
@@ -193,10 +193,10 @@ TEST(a_rep_for_a_connection_that_another_one_answered_is_refused)
 	talk->mads[0].flow = talk_flow(SERVER);
 	vb_mad_store(talk->mads[0].bytes, &mad);
 	talk->mad_count = 1;
-	hear(talk, CLIENT);
+	deliver_held(talk, CLIENT);
 	expect_mads(talk, CLIENT, "REJ of REP: invalid communication ID");
-	EXPECT_EQ(held(talk, 0).remote_id, 0x666);
-	EXPECT_EQ(held(talk, 0).local_id, mad.remote_id);
+	EXPECT_EQ(parse_held_mad(talk, 0).remote_id, 0x666);
+	EXPECT_EQ(parse_held_mad(talk, 0).local_id, mad.remote_id);
 	expect_no_events(talk, CLIENT);
 	expect_state(talk, CLIENT, "CONNECTED");
 	talk_end(talk);
@@ -206,27 +206,27 @@ TEST(an_rtu_that_comes_twice_is_one_event)
 {
 	struct talk *talk = talk_requested();
 
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
-	establish_client(talk);
+	client_establishes(talk);
 	expect_mads(talk, CLIENT, "RTU");
-	hear_copies(talk, SERVER);
-	hear_copies(talk, SERVER);
+	deliver_and_keep(talk, SERVER);
+	deliver_and_keep(talk, SERVER);
 	expect_events(talk, SERVER, "ESTABLISHED");
 	talk_end(talk);
 }
 
 TEST(a_rej_for_the_req_that_comes_after_the_rep_is_ignored)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_mad mad = { .kind = VB_MAD_REJ,
 			      .remote_id = vb_cm_connection_id(talk->connection[CLIENT]),
 			      .rej = { .about = VB_MAD_ABOUT_REQ,
 				       .reason = VB_MAD_INVALID_SERVICE_ID } };
 
 	hold_mad(talk, SERVER, &mad);
-	hear(talk, CLIENT);
+	deliver_held(talk, CLIENT);
 	expect_no_events(talk, CLIENT);
 	expect_state(talk, CLIENT, "CONNECTED");
 	talk_end(talk);
@@ -237,7 +237,7 @@ TEST(a_rej_that_overtakes_its_rep_ends_the_attempt)
 	struct talk *talk = talk_requested();
 	struct vb_cm_mad rep;
 
-	accept_server(talk);
+	server_accepts(talk);
 	expect_mads(talk, SERVER, "REP");
 	rep = talk->mads[0];
 	vb_cm_connection_destroy(talk->connection[SERVER], talk->now_ns);
@@ -245,7 +245,7 @@ TEST(a_rej_that_overtakes_its_rep_ends_the_attempt)
 	expect_events(talk, CLIENT, "REJECTED");
 	talk->mads[0] = rep;
 	talk->mad_count = 1;
-	hear(talk, CLIENT);
+	deliver_held(talk, CLIENT);
 	expect_no_events(talk, CLIENT);
 	say(talk, CLIENT, "REJ of REP: invalid communication ID");
 	talk_end(talk);
@@ -253,7 +253,7 @@ TEST(a_rej_that_overtakes_its_rep_ends_the_attempt)
 
 TEST(a_request_with_a_qp_that_is_connected_is_stale_and_ends_the_old_connection)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_cm_connection *again;
 	struct vb_cm_request request = talk_request();
 	struct vb_service_ip ip = talk_ip();
@@ -264,8 +264,8 @@ TEST(a_request_with_a_qp_that_is_connected_is_stale_and_ends_the_old_connection)
 	say(talk, CLIENT, "REQ");
 	expect_no_events(talk, SERVER);
 	expect_mads(talk, SERVER, "REJ of REQ: stale connection", "DREQ");
-	EXPECT_EQ(held(talk, 1).remote_id, vb_cm_connection_id(talk->connection[CLIENT]));
-	hear(talk, CLIENT);
+	EXPECT_EQ(parse_held_mad(talk, 1).remote_id, vb_cm_connection_id(talk->connection[CLIENT]));
+	deliver_held(talk, CLIENT);
 	expect_events(talk, CLIENT, "REJECTED", "DISCONNECTED");
 	expect_state(talk, SERVER, "DREQ_SENT");
 	talk_end(talk);
@@ -273,7 +273,7 @@ TEST(a_request_with_a_qp_that_is_connected_is_stale_and_ends_the_old_connection)
 
 TEST(a_reply_with_a_qp_that_is_connected_is_stale)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_cm_request request = talk_request();
 	struct vb_service_ip ip = talk_ip();
 	struct vb_cm_connection *first[2] = { talk->connection[0], talk->connection[1] };
@@ -285,7 +285,7 @@ TEST(a_reply_with_a_qp_that_is_connected_is_stale)
 	EXPECT_EQ(vb_cm_connect(talk->connection[CLIENT], &request, talk->now_ns), VB_OK);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk); /* with the QPN of the first */
+	server_accepts(talk); /* with the QPN of the first */
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "REJECTED");
 	EXPECT_EQ(talk->event.message.rej.reason, VB_MAD_STALE_CONNECTION);

@@ -34,7 +34,7 @@ TEST(a_message_for_another_comm_id_is_not_mine_and_changes_nothing)
 
 		vb_mad_store(talk->mads[0].bytes, &mad);
 		talk->mad_count = 1;
-		hear_as_nobody(talk, SERVER, false);
+		deliver_unwanted(talk, SERVER, false);
 		EXPECT(!talk->meant.has_service);
 		EXPECT_EQ(talk->meant.kind, kinds[i]);
 		EXPECT_EQ(talk->meant.comm_id, 0x60001234);
@@ -48,9 +48,9 @@ TEST(a_request_that_is_nobodys_is_refused_with_an_invalid_service_id)
 	struct talk *talk = talk_begin();
 
 	vb_cm_listener_destroy(talk->listener, talk->now_ns);
-	connect_client(talk);
+	client_connects(talk);
 	expect_mads(talk, CLIENT, "REQ");
-	hear_as_nobody(talk, SERVER, true);
+	deliver_unwanted(talk, SERVER, true);
 	say(talk, SERVER, "REJ of REQ: invalid service ID");
 	expect_events(talk, CLIENT, "REJECTED");
 	EXPECT_EQ(talk->event.message.rej.reason, 8);
@@ -64,7 +64,7 @@ TEST(a_request_can_be_looked_up_in_another_process)
 	struct vb_cm *other = survivor_create();
 	struct vb_cm_mad mad;
 
-	connect_client(talk);
+	client_connects(talk);
 	EXPECT(vb_cm_take_mad(talk->cm[CLIENT], &mad));
 	EXPECT_EQ(vb_cm_receive(other, &mad.flow, VB_MAD_QPN, mad.bytes, VB_MAD_SIZE, 0,
 				&talk->meant),
@@ -77,14 +77,14 @@ TEST(a_request_can_be_looked_up_in_another_process)
 
 TEST(a_dreq_that_is_nobodys_is_answered_with_a_drep)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_cm *other = survivor_create();
 
 	disconnect_from(talk, CLIENT);
 	expect_mads(talk, CLIENT, "DREQ");
 	vb_cm_destroy(talk->cm[SERVER]); /* its process has died */
 	talk->cm[SERVER] = other;
-	hear_as_nobody(talk, SERVER, true);
+	deliver_unwanted(talk, SERVER, true);
 	say(talk, SERVER, "DREP");
 	expect_events(talk, CLIENT, "DISCONNECTED");
 	talk_end(talk);
@@ -94,18 +94,18 @@ TEST(a_rep_or_rtu_that_is_nobodys_is_refused_with_an_invalid_comm_id)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	expect_mads(talk, SERVER, "REP");
-	hear_copies(talk, CLIENT);
+	deliver_and_keep(talk, CLIENT);
 	expect_events(talk, CLIENT, "RESPONSE");
-	establish_client(talk);
+	client_establishes(talk);
 	expect_mads(talk, CLIENT, "RTU");
 	vb_cm_destroy(talk->cm[SERVER]);
 	talk->cm[SERVER] = survivor_create();
-	hear_as_nobody(talk, SERVER, true);
+	deliver_unwanted(talk, SERVER, true);
 	say(talk, SERVER, "REJ of other: invalid communication ID");
 	expect_events(talk, CLIENT, "REJECTED");
 	talk_end(talk);
@@ -121,7 +121,7 @@ TEST(a_sidr_request_that_is_nobodys_is_unsupported)
 
 	EXPECT_EQ(vb_cm_resolve(talk->connection[CLIENT], &resolution, talk->now_ns), VB_OK);
 	expect_mads(talk, CLIENT, "SIDR_REQ");
-	hear_as_nobody(talk, SERVER, true);
+	deliver_unwanted(talk, SERVER, true);
 	say(talk, SERVER, "SIDR_REP");
 	expect_events(talk, CLIENT, "SIDR_RESPONSE");
 	EXPECT_EQ(talk->event.message.sidr_rep.status, VB_MAD_SIDR_UNSUPPORTED);
@@ -140,7 +140,7 @@ TEST(an_answer_that_is_nobodys_is_not_answered)
 
 		vb_mad_store(talk->mads[0].bytes, &mad);
 		talk->mad_count = 1;
-		hear_as_nobody(talk, SERVER, true);
+		deliver_unwanted(talk, SERVER, true);
 	}
 	expect_silence_of(talk, SERVER);
 	talk_end(talk);
@@ -148,14 +148,14 @@ TEST(an_answer_that_is_nobodys_is_not_answered)
 
 TEST(an_alternate_path_is_not_answered)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_mad mad = { .kind = VB_MAD_LAP,
 			      .local_id = vb_cm_connection_id(talk->connection[CLIENT]),
 			      .remote_id = vb_cm_connection_id(talk->connection[SERVER]) };
 
 	vb_mad_store(talk->mads[0].bytes, &mad);
 	talk->mad_count = 1;
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_silence_of(talk, SERVER);
 	expect_no_events(talk, SERVER);
 	expect_state(talk, SERVER, "CONNECTED");
@@ -231,14 +231,14 @@ static void die(struct talk *talk)
 
 TEST(a_connection_of_a_dead_process_is_ended_by_a_dreq)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 
 	die(talk);
 	say(talk, SERVER, "DREQ");
 	expect_events(talk, CLIENT, "DISCONNECTED");
 	disconnect_from(talk, CLIENT);
 	expect_mads(talk, CLIENT, "DREP");
-	hear_as_nobody(talk, SERVER, true);
+	deliver_unwanted(talk, SERVER, true);
 	expect_silence_of(talk, SERVER);
 	talk_end(talk);
 }
@@ -248,7 +248,7 @@ TEST(a_connection_of_a_dead_process_is_ended_by_a_dreq)
  */
 TEST(rows_elsewhere_hold_what_the_old_ones_did)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_cm_row before = row_of(talk, SERVER), after;
 
 	memset(talk->rows[SERVER], 0, sizeof(talk->rows[SERVER]));
@@ -266,7 +266,7 @@ TEST(a_request_to_a_dead_process_is_rejected)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	die(talk);
 	say(talk, SERVER, "REJ of REQ: consumer defined");
@@ -278,10 +278,10 @@ TEST(an_answer_of_a_dead_process_is_withdrawn)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
 	die(talk);
@@ -312,7 +312,7 @@ TEST(a_request_of_a_dead_process_is_withdrawn)
 
 TEST(a_disconnect_that_a_dead_process_was_asked_for_is_answered)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 
 	disconnect_from(talk, CLIENT);
 	say(talk, CLIENT, "DREQ");
@@ -324,7 +324,7 @@ TEST(a_disconnect_that_a_dead_process_was_asked_for_is_answered)
 
 TEST(a_row_that_was_being_written_or_is_rubbish_has_no_last_words)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_cm_row row = row_of(talk, SERVER);
 
 	row.generation++;
@@ -338,7 +338,7 @@ TEST(a_row_that_was_being_written_or_is_rubbish_has_no_last_words)
 
 TEST(a_connection_that_is_over_has_no_peer_to_notify)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_cm_row row;
 
 	disconnect_from(talk, CLIENT);

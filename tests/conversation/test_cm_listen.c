@@ -141,7 +141,7 @@ TEST(a_rejection_arrives_with_reason_information_and_private_data)
 		.private_data = { "no", 2 },
 	};
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
 	EXPECT_EQ(vb_cm_reject(talk->connection[SERVER], &rejection, talk->now_ns), VB_OK);
@@ -162,16 +162,16 @@ TEST(an_answer_can_be_rejected_by_the_client)
 	struct talk *talk = talk_begin();
 	struct vb_cm_rejection rejection = { .reason = VB_MAD_CONSUMER_DEFINED };
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
 	EXPECT_EQ(vb_cm_reject(talk->connection[CLIENT], &rejection, talk->now_ns), VB_OK);
 	expect_mads(talk, CLIENT, "REJ of REP: consumer defined");
 	lose_held(talk);
-	wait_for(talk, SERVER);
+	pass_to_deadline_of(talk, SERVER);
 	say(talk, SERVER, "REP"); /* the REJ was lost */
 	say(talk, CLIENT, "REJ of REP: consumer defined");
 	expect_events(talk, SERVER, "REJECTED");
@@ -182,10 +182,10 @@ TEST(a_response_that_is_withdrawn_before_the_program_saw_it_is_a_rejection)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	vb_cm_connection_destroy(talk->connection[SERVER], talk->now_ns);
 	say(talk, SERVER, "REJ of other: consumer defined");
@@ -198,12 +198,12 @@ TEST(a_transport_that_there_is_not_is_rejected)
 	struct talk *talk = talk_begin();
 	struct vb_mad mad;
 
-	connect_client(talk);
+	client_connects(talk);
 	expect_mads(talk, CLIENT, "REQ");
-	mad = held(talk, 0);
+	mad = parse_held_mad(talk, 0);
 	mad.req.transport = VB_MAD_TRANSPORT_RD;
 	vb_mad_store(talk->mads[0].bytes, &mad);
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_no_events(talk, SERVER);
 	say(talk, SERVER, "REJ of REQ: invalid transport type");
 	expect_events(talk, CLIENT, "REJECTED");
@@ -226,7 +226,7 @@ static void flood(struct talk *talk, uint32_t count)
 		vb_mad_store(talk->mads[0].bytes, &mad);
 		talk->mads[0].flow = talk_flow(CLIENT);
 		talk->mad_count = 1;
-		hear(talk, SERVER);
+		deliver_held(talk, SERVER);
 	}
 }
 
@@ -238,9 +238,9 @@ TEST(requests_over_the_backlog_are_dropped_and_may_come_again)
 	expect_events(talk, SERVER, "REQUEST", "REQUEST");
 	EXPECT_EQ(vb_cm_counters(talk->cm[SERVER])->over_backlog, 3);
 	expect_silence_of(talk, SERVER);
-	accept_server(talk);
+	server_accepts(talk);
 	expect_mads(talk, SERVER, "REP");
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ"); /* there is room again */
 	expect_events(talk, SERVER, "REQUEST");
 	talk_end(talk);
@@ -258,7 +258,7 @@ TEST(a_flood_is_bounded_by_the_connections_of_the_machine)
 		mad.local_id = mad.req.qpn.v = 100 + i;
 		vb_mad_store(talk->mads[0].bytes, &mad);
 		talk->mad_count = 1;
-		hear(talk, SERVER);
+		deliver_held(talk, SERVER);
 	}
 	EXPECT_EQ(vb_cm_counters(talk->cm[SERVER])->over_backlog, 12);
 	vb_cm_listener_destroy(listener, talk->now_ns);
@@ -270,7 +270,7 @@ TEST(a_listener_that_goes_rejects_requests_that_no_program_has_seen)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	vb_cm_listener_destroy(talk->listener, talk->now_ns);
 	expect_no_events(talk, SERVER);
@@ -283,11 +283,11 @@ TEST(a_request_that_was_seen_outlives_its_listener)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
 	vb_cm_listener_destroy(talk->listener, talk->now_ns);
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
 	talk_end(talk);
@@ -365,7 +365,7 @@ TEST(resolving_and_answering_in_the_wrong_state_is_refused)
 	struct vb_cm_resolution resolution = { .service = 1 };
 	struct vb_cm_sidr answer = { 0 };
 
-	connect_client(talk);
+	client_connects(talk);
 	EXPECT_EQ(vb_cm_resolve(talk->connection[CLIENT], &resolution, 0), VB_EINVAL);
 	EXPECT_EQ(vb_cm_answer(talk->connection[CLIENT], &answer, 0), VB_EINVAL);
 	expect_state(talk, CLIENT, "REQ_SENT");
@@ -379,13 +379,13 @@ TEST(a_sidr_request_that_comes_again_is_one_and_its_answer_is_sent_again)
 
 	resolve(talk);
 	expect_mads(talk, CLIENT, "SIDR_REQ");
-	hear_copies(talk, SERVER);
-	hear(talk, SERVER);
+	deliver_and_keep(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_events(talk, SERVER, "SIDR_REQUEST");
 	EXPECT_EQ(vb_cm_answer(talk->connection[SERVER], &answer, talk->now_ns), VB_OK);
 	expect_mads(talk, SERVER, "SIDR_REP");
 	lose_held(talk);
-	wait_for(talk, CLIENT);
+	pass_to_deadline_of(talk, CLIENT);
 	say(talk, CLIENT, "SIDR_REQ");
 	expect_no_events(talk, SERVER);
 	say(talk, SERVER, "SIDR_REP");
@@ -401,7 +401,7 @@ TEST(a_sidr_request_without_an_answer_ends_unreachable)
 	resolve(talk);
 	for (int i = 0; i < 3; i++) {
 		expect_mads(talk, CLIENT, "SIDR_REQ");
-		wait_for(talk, CLIENT);
+		pass_to_deadline_of(talk, CLIENT);
 	}
 	expect_silence_of(talk, CLIENT);
 	expect_events(talk, CLIENT, "UNREACHABLE");

@@ -37,13 +37,13 @@ static void hear_from_stranger(struct talk *talk, int to, const char *state)
 
 	EXPECT_EQ(talk->mad_count, 1);
 	disguise(talk, to);
-	hear_as_nobody(talk, to, true);
+	deliver_unwanted(talk, to, true);
 	expect_nothing_to_say_to_peer(talk, to);
 	expect_no_events(talk, to);
 	expect_state(talk, to, state);
 	talk->mads[0] = real;
 	talk->mad_count = 1;
-	hear(talk, to);
+	deliver_held(talk, to);
 }
 
 /* A new connection of the client's machine with that QPN, and its REQ, which is held. */
@@ -63,11 +63,11 @@ static struct vb_cm_connection *request_again(struct talk *talk, vb_qpn qpn)
 
 TEST(a_stale_req_from_another_address_leaves_the_old_connection_alone)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 
 	request_again(talk, CLIENT_QPN);
 	disguise(talk, SERVER);
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_silence_of(talk, SERVER);
 	expect_state(talk, SERVER, "CONNECTED");
 	expect_events(talk, SERVER, "REQUEST"); /* a connection of the stranger's own */
@@ -80,18 +80,18 @@ TEST(a_req_from_another_address_does_not_keep_the_peer_from_its_next_connection)
 	struct talk *talk = talk_begin();
 	struct vb_cm_mad real;
 
-	connect_client(talk);
+	client_connects(talk);
 	expect_mads(talk, CLIENT, "REQ");
 	real = talk->mads[0];
 	disguise(talk, SERVER); /* with the same ID, GUID and QPN */
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_events(talk, SERVER, "REQUEST");
 	talk->mads[0] = real;
 	talk->mad_count = 1;
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_silence_of(talk, SERVER); /* neither a duplicate nor stale */
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
 	talk_end(talk);
@@ -101,12 +101,12 @@ TEST(a_req_from_another_address_is_no_duplicate)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	expect_mads(talk, CLIENT, "REQ");
-	hear_copies(talk, SERVER);
+	deliver_and_keep(talk, SERVER);
 	expect_events(talk, SERVER, "REQUEST");
 	disguise(talk, SERVER);
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	EXPECT_EQ(vb_cm_counters(talk->cm[SERVER])->duplicates, 0);
 	expect_state(talk, SERVER, "REQ_RCVD");
 	expect_silence_of(talk, SERVER);
@@ -117,11 +117,11 @@ TEST(an_mra_from_another_address_is_nobodys)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	expect_mads(talk, CLIENT, "REQ");
-	hear_copies(talk, SERVER);
+	deliver_and_keep(talk, SERVER);
 	expect_events(talk, SERVER, "REQUEST");
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_mads(talk, SERVER, "MRA of REQ");
 	hear_from_stranger(talk, CLIENT, "REQ_SENT");
 	expect_state(talk, CLIENT, "MRA_REQ_RCVD");
@@ -132,10 +132,10 @@ TEST(a_rep_from_another_address_is_nobodys)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	expect_mads(talk, SERVER, "REP");
 	hear_from_stranger(talk, CLIENT, "REQ_SENT");
 	expect_events(talk, CLIENT, "RESPONSE");
@@ -146,13 +146,13 @@ TEST(an_rtu_from_another_address_is_nobodys)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
-	establish_client(talk);
+	client_establishes(talk);
 	expect_mads(talk, CLIENT, "RTU");
 	hear_from_stranger(talk, SERVER, "REP_SENT");
 	expect_events(talk, SERVER, "ESTABLISHED");
@@ -161,7 +161,7 @@ TEST(an_rtu_from_another_address_is_nobodys)
 
 TEST(a_dreq_from_another_address_is_nobodys)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 
 	disconnect_from(talk, CLIENT);
 	expect_mads(talk, CLIENT, "DREQ");
@@ -172,7 +172,7 @@ TEST(a_dreq_from_another_address_is_nobodys)
 
 TEST(a_drep_from_another_address_is_nobodys)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 
 	disconnect_from(talk, CLIENT);
 	say(talk, CLIENT, "DREQ");
@@ -192,7 +192,7 @@ TEST(a_rej_of_a_req_from_another_address_is_nobodys)
 			      .rej = { .about = VB_MAD_ABOUT_REQ,
 				       .reason = VB_MAD_INVALID_SERVICE_ID } };
 
-	connect_client(talk);
+	client_connects(talk);
 	expect_mads(talk, CLIENT, "REQ");
 	hold_mad(talk, SERVER, &rej);
 	hear_from_stranger(talk, CLIENT, "REQ_SENT");
@@ -202,7 +202,7 @@ TEST(a_rej_of_a_req_from_another_address_is_nobodys)
 
 TEST(a_rej_of_a_connection_from_another_address_is_nobodys)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_mad rej = { .kind = VB_MAD_REJ,
 			      .local_id = vb_cm_connection_id(talk->connection[SERVER]),
 			      .remote_id = vb_cm_connection_id(talk->connection[CLIENT]),
@@ -217,7 +217,7 @@ TEST(a_rej_of_a_connection_from_another_address_is_nobodys)
 /* The REJ names its sender only, by ID and GUID, which a stranger may know. */
 TEST(a_rej_for_a_timeout_from_another_address_is_nobodys)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_mad rej = {
 		.kind = VB_MAD_REJ,
 		.local_id = vb_cm_connection_id(talk->connection[CLIENT]),
@@ -234,7 +234,7 @@ TEST(a_rej_for_a_timeout_from_another_address_is_nobodys)
 
 TEST(a_lap_from_another_address_is_nobodys)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_mad lap = { .kind = VB_MAD_LAP,
 			      .local_id = vb_cm_connection_id(talk->connection[CLIENT]),
 			      .remote_id = vb_cm_connection_id(talk->connection[SERVER]) };

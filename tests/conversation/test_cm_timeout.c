@@ -13,7 +13,7 @@ static void lose_all(struct talk *talk, int side, const char *word, uint32_t cou
 
 		expect_mads(talk, side, word);
 		lose_held(talk);
-		wait_for(talk, side);
+		pass_to_deadline_of(talk, side);
 		EXPECT_EQ(talk->now_ns - begin_ns, RETRY_NS);
 	}
 }
@@ -22,7 +22,7 @@ TEST(a_req_is_sent_again_after_the_response_timeout_and_two_ways)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	lose_all(talk, CLIENT, "REQ", 2);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
@@ -35,7 +35,7 @@ TEST(a_req_without_an_answer_ends_unreachable_after_its_retries)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	lose_all(talk, CLIENT, "REQ", 4);
 	expect_events(talk, CLIENT, "UNREACHABLE");
 	expect_state(talk, CLIENT, "CLOSED");
@@ -48,15 +48,15 @@ TEST(a_rej_for_a_timeout_finds_its_connection_by_id_and_guid_of_its_sender)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ"); /* no answer comes back */
 	expect_events(talk, SERVER, "REQUEST");
-	wait_for(talk, CLIENT);
+	pass_to_deadline_of(talk, CLIENT);
 	lose_all(talk, CLIENT, "REQ", 3);
 	expect_events(talk, CLIENT, "UNREACHABLE");
 	expect_mads(talk, CLIENT, "REJ of other: timeout");
-	EXPECT_EQ(held(talk, 0).remote_id, 0);
-	hear(talk, SERVER);
+	EXPECT_EQ(parse_held_mad(talk, 0).remote_id, 0);
+	deliver_held(talk, SERVER);
 	expect_events(talk, SERVER, "REJECTED");
 	EXPECT_EQ(talk->event.message.rej.reason, VB_MAD_TIMEOUT);
 	expect_state(talk, SERVER, "CLOSED");
@@ -67,7 +67,7 @@ TEST(a_request_that_is_withdrawn_before_the_program_saw_it_never_was)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	vb_cm_connection_destroy(talk->connection[CLIENT], talk->now_ns);
 	say(talk, CLIENT, "REJ of other: timeout");
@@ -80,10 +80,10 @@ TEST(a_rep_without_an_answer_ends_unreachable_and_in_timewait)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	lose_all(talk, SERVER, "REP", 4);
 	expect_events(talk, SERVER, "UNREACHABLE");
 	expect_state(talk, SERVER, "TIMEWAIT");
@@ -95,16 +95,16 @@ TEST(a_client_that_thinks_it_is_connected_learns_that_the_server_gave_up)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
-	establish_client(talk);
+	client_establishes(talk);
 	expect_mads(talk, CLIENT, "RTU");
 	lose_held(talk);
-	wait_for(talk, SERVER);
+	pass_to_deadline_of(talk, SERVER);
 	lose_all(talk, SERVER, "REP", 3);
 	expect_events(talk, SERVER, "UNREACHABLE");
 	say(talk, SERVER, "REJ of other: timeout");
@@ -118,20 +118,20 @@ TEST(an_rtu_after_the_peer_gave_up_is_answered_with_the_rej)
 	struct talk *talk = talk_begin();
 	struct vb_cm_mad rtu;
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	expect_events(talk, CLIENT, "RESPONSE");
-	establish_client(talk);
+	client_establishes(talk);
 	expect_mads(talk, CLIENT, "RTU");
 	rtu = talk->mads[0];
-	lose_peer(talk, SERVER);
+	report_unreachable(talk, SERVER);
 	expect_events(talk, SERVER, "UNREACHABLE");
 	expect_mads(talk, SERVER, "REJ of other: timeout");
 	talk->mads[0] = rtu;
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	say(talk, SERVER, "REJ of other: timeout");
 	expect_events(talk, CLIENT, "REJECTED");
 	expect_state(talk, CLIENT, "TIMEWAIT");
@@ -142,14 +142,14 @@ TEST(a_rep_that_comes_after_the_client_gave_up_is_answered_with_a_rej)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
-	lose_peer(talk, CLIENT);
+	report_unreachable(talk, CLIENT);
 	expect_events(talk, CLIENT, "UNREACHABLE");
 	expect_mads(talk, CLIENT, "REJ of other: timeout");
 	lose_held(talk);
-	accept_server(talk);
+	server_accepts(talk);
 	say(talk, SERVER, "REP");
 	say(talk, CLIENT, "REJ of REP: invalid communication ID");
 	expect_events(talk, SERVER, "REJECTED");
@@ -161,13 +161,13 @@ TEST(a_client_that_never_heard_of_the_rep_learns_that_the_server_gave_up)
 {
 	struct talk *talk = talk_begin();
 
-	connect_client(talk);
+	client_connects(talk);
 	say(talk, CLIENT, "REQ");
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
+	server_accepts(talk);
 	expect_mads(talk, SERVER, "REP");
 	lose_held(talk);
-	lose_peer(talk, SERVER);
+	report_unreachable(talk, SERVER);
 	say(talk, SERVER, "REJ of other: timeout");
 	expect_events(talk, CLIENT, "REJECTED");
 	expect_state(talk, CLIENT, "CLOSED");
@@ -179,16 +179,16 @@ TEST(a_req_that_comes_again_after_the_server_gave_up_is_stale)
 	struct talk *talk = talk_begin();
 	struct vb_cm_mad req;
 
-	connect_client(talk);
+	client_connects(talk);
 	expect_mads(talk, CLIENT, "REQ");
 	req = talk->mads[0];
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	expect_events(talk, SERVER, "REQUEST");
-	accept_server(talk);
-	lose_peer(talk, SERVER);
+	server_accepts(talk);
+	report_unreachable(talk, SERVER);
 	expect_mads(talk, SERVER, "REJ of other: timeout");
 	talk->mads[0] = req;
-	hear(talk, SERVER);
+	deliver_held(talk, SERVER);
 	say(talk, SERVER, "REJ of REQ: stale connection");
 	expect_events(talk, CLIENT, "REJECTED");
 	talk_end(talk);
@@ -196,7 +196,7 @@ TEST(a_req_that_comes_again_after_the_server_gave_up_is_stale)
 
 TEST(a_peer_that_cannot_be_reached_ends_only_what_waits_for_it)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 	struct vb_cm_connection *waiting;
 	struct vb_cm_request request = talk_request();
 	struct vb_flow elsewhere = talk_flow(SERVER);
@@ -205,7 +205,7 @@ TEST(a_peer_that_cannot_be_reached_ends_only_what_waits_for_it)
 	EXPECT_EQ(vb_cm_connect(waiting, &request, talk->now_ns), VB_OK);
 	vb_cm_on_unreachable(talk->cm[CLIENT], &elsewhere.destination, talk->now_ns);
 	expect_no_events(talk, CLIENT);
-	lose_peer(talk, CLIENT);
+	report_unreachable(talk, CLIENT);
 	expect_events(talk, CLIENT, "UNREACHABLE");
 	EXPECT(talk->event.connection == waiting);
 	expect_state(talk, CLIENT, "CONNECTED");
@@ -214,7 +214,7 @@ TEST(a_peer_that_cannot_be_reached_ends_only_what_waits_for_it)
 
 TEST(a_dreq_without_an_answer_ends_in_timewait_all_the_same)
 {
-	struct talk *talk = talk_connected();
+	struct talk *talk = talk_begin_connected();
 
 	disconnect_from(talk, CLIENT);
 	lose_all(talk, CLIENT, "DREQ", 4);
@@ -237,7 +237,7 @@ TEST(a_peer_that_wants_answers_at_once_does_not_make_a_storm)
 	request.response_timeout = 0;
 	EXPECT_EQ(vb_cm_connect(talk->connection[CLIENT], &request, talk->now_ns), VB_OK);
 	expect_mads(talk, CLIENT, "REQ");
-	wait_for(talk, CLIENT);
+	pass_to_deadline_of(talk, CLIENT);
 	EXPECT_EQ(talk->now_ns - begin_ns, 1000000);
 	talk_end(talk);
 }

@@ -23,9 +23,9 @@
  * At the passive side each MAD that arrives at QP 1 goes in, and the resulting events are taken
  * out:
  *
- *	switch (vb_cm_receive(cm, &flow, source_qpn, bytes, length, now_ns, &meant)) {
+ *	switch (vb_cm_receive(cm, &flow, source_qpn, bytes, length, now_ns, &meaning)) {
  *	case VB_CM_TAKEN: …
- *	case VB_CM_NOT_MINE: …asks the other processes for meant.service or meant.comm_id; if no
+ *	case VB_CM_NOT_MINE: …asks the other processes for meaning.service or meaning.comm_id; if no
  *		process has it: vb_cm_refuse(cm, &flow, source_qpn, bytes, length);
  *	case VB_CM_MALFORMED: …counts it…
  *	}
@@ -155,10 +155,10 @@ enum vb_cm_verdict {
 	VB_CM_MALFORMED, /* not for any connection manager */
 };
 
-/* `flow` is that of the packet that arrived. *meant is written for VB_CM_NOT_MINE. */
+/* `flow` is that of the packet that arrived. *meaning is written for VB_CM_NOT_MINE. */
 enum vb_cm_verdict vb_cm_receive(struct vb_cm *cm, const struct vb_flow *flow, vb_qpn source,
 				 const uint8_t *bytes, uint32_t length, uint64_t now_ns,
-				 struct vb_cm_meaning *meant);
+				 struct vb_cm_meaning *meaning);
 
 /*
  * Answers a MAD that belongs to no process of this host: REQ, REP and RTU with a REJ, DREQ with a

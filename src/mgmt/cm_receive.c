@@ -109,7 +109,7 @@ static bool dispatch(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 
 enum vb_cm_verdict vb_cm_receive(struct vb_cm *cm, const struct vb_flow *flow, vb_qpn source,
 				 const uint8_t *bytes, uint32_t length, uint64_t now_ns,
-				 struct vb_cm_meaning *meant)
+				 struct vb_cm_meaning *meaning)
 {
 	struct vb_mad mad;
 	struct vb_cm_arrival arrival = {
@@ -125,7 +125,7 @@ enum vb_cm_verdict vb_cm_receive(struct vb_cm *cm, const struct vb_flow *flow, v
 		return VB_CM_MALFORMED;
 	}
 	if (!dispatch(cm, &arrival)) {
-		vb_cm_meaning_of(&mad, meant);
+		vb_cm_meaning_of(&mad, meaning);
 		return VB_CM_NOT_MINE;
 	}
 	cm->counters.received[mad.kind - VB_MAD_REQ]++;

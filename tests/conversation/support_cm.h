@@ -31,7 +31,7 @@ struct talk {
 	struct vb_cm_mad mads[MADS_MAX]; /* taken by expect_mads(), not delivered yet */
 	uint32_t mad_count;
 	struct vb_cm_event event; /* the last event taken */
-	struct vb_cm_meaning meant; /* of the last MAD that belonged to no connection */
+	struct vb_cm_meaning meaning; /* of the last MAD that belonged to no connection */
 };
 
 /* Machines, the listener (backlog 2, any IPv4 address) and the client's connection. */
@@ -52,8 +52,8 @@ void disconnect_from(struct talk *talk, int side);
 struct talk *talk_begin_connected(void);
 
 /*
- * Exactly these MADs are ready to be sent. They are held until they are delivered, lost, or replaced
- * by those of the next such call.
+ * Exactly these MADs are ready to be sent. They are held until they are delivered, lost, or
+ * replaced by those of the next such call.
  */
 #define expect_mads(talk, side, ...) \
 	expect_mads_at(__FILE__, __LINE__, talk, side, (const char *const[]){ __VA_ARGS__, NULL })
@@ -67,8 +67,8 @@ void deliver_held(struct talk *talk, int to);
 void deliver_and_keep(struct talk *talk, int to);
 void lose_held(struct talk *talk);
 /*
- * The held MADs arrive and must belong to no connection. If the side `refuses`, it answers that they
- * do not.
+ * The held MADs arrive and must belong to no connection. If the side `refuses`, it answers that
+ * they do not.
  */
 void deliver_unwanted(struct talk *talk, int to, bool refuses);
 

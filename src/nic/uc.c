@@ -4,7 +4,6 @@
  * that misses a packet drops the message, keeps its receive for the next one, and continues.
  */
 #include "nic/direct_priv.h"
-#include "nic/rc_priv.h"
 #include "nic/unreliable_priv.h"
 
 static bool can_send(const struct vb_qp *qp)

@@ -3,7 +3,6 @@
  * UD: one packet for each message, addressed by the send request. In the receive buffer, 40 bytes
  * of GRH come before the data; they are made from the IP header.
  */
-#include "nic/rc_priv.h"
 #include "nic/unreliable_priv.h"
 
 #define QKEY_FROM_QP 0x80000000u /* IBA 10.2.5: with this bit, the Q_Key of the QP is sent */

@@ -112,7 +112,8 @@ struct vb_responder {
 	uint8_t refusal; /* enum vb_verdict; from then on nothing is accepted */
 	/* a NAK for `expected` is due or sent; no second one until that packet arrives */
 	bool has_noted_nak;
-	bool has_dropped; /* packets after the gap, up to dropped_end, arrived and were dropped */
+	/* while a NAK is due: packets after the gap, up to dropped_end, came and were dropped */
+	bool has_dropped;
 	bool is_established; /* COMM_EST was raised, or is not due */
 	bool is_broken; /* UC: the rest of this message is dropped */
 	uint8_t headers; /* enum vb_headers of the path, or of the last datagram */

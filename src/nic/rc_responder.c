@@ -211,6 +211,7 @@ VB_COLD static void replace_nak(struct vb_qp *qp)
 		responder->has_noted_nak = true;
 		vb_qp_schedule(qp);
 	} else {
+		responder->has_dropped = false;
 		owe_ack(qp);
 	}
 }
@@ -234,12 +235,16 @@ static void note_executed(struct vb_qp *qp, const struct vb_packet *packet)
 		owe_ack(qp);
 }
 
+static bool is_nak_due(const struct vb_responder *responder)
+{
+	return responder->reply == VB_REPLY_NAK_SEQUENCE || responder->reply == VB_REPLY_RNR;
+}
+
 static void on_expected(struct vb_qp *qp, const struct vb_frame *frame,
 			const struct vb_packet *packet)
 {
 	struct vb_responder *responder = &qp->responder;
-	bool nak_was_due = responder->reply == VB_REPLY_NAK_SEQUENCE ||
-			   responder->reply == VB_REPLY_RNR;
+	bool nak_was_due = is_nak_due(responder);
 	enum vb_verdict verdict;
 
 	if (nak_was_due)
@@ -270,15 +275,22 @@ static void on_expected(struct vb_qp *qp, const struct vb_frame *frame,
 	}
 }
 
+static void note_dropped(struct vb_responder *responder, vb_psn end)
+{
+	if (!responder->has_dropped || vb_psn_diff(end, responder->dropped_end) > 0)
+		responder->dropped_end = end;
+	responder->has_dropped = true;
+}
+
 VB_COLD static void on_gap(struct vb_qp *qp, const struct vb_packet *packet)
 {
 	struct vb_responder *responder = &qp->responder;
 	vb_psn end = vb_psn_add(packet->bth.psn, 1);
 
 	vb_nic_count(qp->nic, VB_COUNTER_OUT_OF_SEQUENCE);
-	if (!responder->has_dropped || vb_psn_diff(end, responder->dropped_end) > 0)
-		responder->dropped_end = end;
-	responder->has_dropped = true;
+	/* Once the NAK has left, the peer goes back in any case. */
+	if (!responder->has_noted_nak || is_nak_due(responder))
+		note_dropped(responder, end);
 	if (responder->has_noted_nak) {
 		vb_nic_drop(qp->nic, VB_DROP_OUT_OF_SEQUENCE);
 		return;

@@ -5,6 +5,8 @@
  */
 #include "support_pair.h"
 
+#include "nic/qp_priv.h"
+
 TEST(rc_two_packets_that_changed_places_cost_no_timeout)
 {
 	struct pair *p = pair_connect_rc(256);
@@ -470,4 +472,45 @@ TEST(rc_a_gap_that_moved_on_before_its_nak_went_out_is_naked_once)
 	expect_sent(p, B, "ACKNOWLEDGE psn=1 msn=1 NAK sequence");
 	inject(p, B, "WRITE_ONLY psn=3 len=8 ack");
 	expect_silence(p, B);
+}
+
+/*
+ * A NAK has left, and the peer goes back for everything behind the gap. A later NAK that is not
+ * needed after all is replaced by an ACK.
+ */
+TEST(rc_what_was_dropped_after_a_nak_had_left_is_not_naked_again)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	inject(p, B, "SEND_ONLY psn=1 len=8 ack");
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=0 NAK sequence");
+	inject(p, B, "SEND_ONLY psn=2 len=8 ack");
+	inject(p, B, "WRITE_ONLY psn=0 len=8");
+	inject(p, B, "SEND_ONLY psn=1 len=8 ack"); /* finds no receive … */
+	post_recv(p, B, 1, 8);
+	inject(p, B, "SEND_ONLY psn=1 len=8 ack"); /* … and comes again before the RNR NAK leaves */
+	expect_sent(p, B, "ACKNOWLEDGE psn=1 msn=2");
+}
+
+/* As if the peer had sent that many requests. */
+static void skip_psns(struct pair *p, uint32_t count)
+{
+	struct vb_responder *responder = &p->node[B].qp->responder;
+
+	responder->expected = vb_psn_add(responder->expected, count);
+}
+
+TEST(rc_packets_that_were_dropped_half_a_circle_ago_are_forgotten)
+{
+	struct pair *p = pair_connect_rc(1024);
+
+	inject(p, B, "WRITE_ONLY psn=1 len=8 ack");
+	inject(p, B, "WRITE_ONLY psn=0 len=8 ack");
+	inject(p, B, "WRITE_ONLY psn=1 len=8 ack"); /* before the NAK for it leaves */
+	expect_sent(p, B, "ACKNOWLEDGE psn=1 msn=2");
+	skip_psns(p, 0x800001);
+	inject(p, B, "SEND_ONLY psn=8388611 len=8 ack");
+	post_recv(p, B, 1, 8);
+	inject(p, B, "SEND_ONLY psn=8388611 len=8 ack");
+	expect_sent(p, B, "ACKNOWLEDGE psn=8388611 msn=3");
 }

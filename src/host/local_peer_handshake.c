@@ -436,6 +436,8 @@ static void open_own(struct vb_local_peers *peers, uint32_t number)
 
 	if (!make_ring(peer)) {
 		vb_local_peer_close(peers, number);
+		peer->absence_reason = VB_LOCAL_PEER_LIMITED;
+		peer->asked_ns = vb_clock_now();
 		return;
 	}
 	peer->in_memory = peer->out_memory;
@@ -464,15 +466,14 @@ enum vb_local_peer_state vb_local_peer_request_link(struct vb_local_peers *peers
 	}
 	if (peer->state == VB_LOCAL_PEER_OPEN)
 		return VB_LOCAL_PEER_OPEN;
-	if (number == vb_port_member_number(peers->member)) {
-		open_own(peers, number);
-		return peer->state;
-	}
 	if (peer->asked_ns && now - peer->asked_ns < ANSWER_NS)
 		return peer->state;
 	if (peer->asked_ns && now - peer->asked_ns < ASK_AGAIN_NS)
 		return VB_LOCAL_PEER_ABSENT;
-	(void)ask_for_link(peers, number);
+	if (number == vb_port_member_number(peers->member))
+		open_own(peers, number);
+	else
+		(void)ask_for_link(peers, number);
 	return peer->state;
 }
 

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { STATIONS = 3, STEPS = 300, FRAMES = 16, CALM = 200, PACKET = 700 };
@@ -324,4 +325,32 @@ TEST(an_adapter_with_new_descriptors_offers_them_at_once)
 	while (look_at_all())
 		;
 	expect_all_have_met();
+}
+
+static void set_descriptors_max(rlim_t max)
+{
+	struct rlimit limit;
+
+	EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = max;
+	EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* Otherwise each datagram to itself would try once more. */
+TEST(an_adapter_that_cannot_open_a_link_to_itself_says_why_and_waits_before_it_tries_again)
+{
+	struct station *station = &stations[0];
+	struct rlimit limit;
+
+	enter_own_network();
+	begin_station(station, 0);
+	EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	set_descriptors_max(0);
+	EXPECT_EQ(vb_local_peer_request_link(station->peers, 0), VB_LOCAL_PEER_ABSENT);
+	set_descriptors_max(limit.rlim_cur);
+	EXPECT(strstr(vb_local_peer_describe(station->peers, 0), "ulimit -n"));
+	EXPECT_EQ(vb_local_peer_request_link(station->peers, 0), VB_LOCAL_PEER_ABSENT);
+	station->peers->table[0].asked_ns = 0; /* time has passed */
+	EXPECT_EQ(vb_local_peer_request_link(station->peers, 0), VB_LOCAL_PEER_OPEN);
+	end_station(station);
 }

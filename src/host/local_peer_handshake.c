@@ -363,10 +363,13 @@ static void refuse_offer(struct vb_local_peers *peers, uint32_t number, const st
 	peers->table[number].absence_reason = VB_LOCAL_PEER_LIMITED;
 }
 
-/* Whether an offer was unusable because its memory could not be mapped. */
+/*
+ * Whether an offer was unusable because its memory could not be mapped: the block, or the ring that
+ * comes with a block we have.
+ */
 static bool is_out_of_memory(const struct vb_local_peer *peer)
 {
-	return !peer->block || (peer->incarnation && !peer->in_memory);
+	return !peer->block || peer->incarnation;
 }
 
 void vb_local_peers_on_refusal(struct vb_local_peers *peers, const void *bytes,

@@ -354,3 +354,31 @@ TEST(an_adapter_that_cannot_open_a_link_to_itself_says_why_and_waits_before_it_t
 	EXPECT_EQ(vb_local_peer_request_link(station->peers, 0), VB_LOCAL_PEER_OPEN);
 	end_station(station);
 }
+
+static void set_address_space_max(rlim_t max)
+{
+	struct rlimit limit;
+
+	EXPECT_EQ(getrlimit(RLIMIT_AS, &limit), 0);
+	limit.rlim_cur = max;
+	EXPECT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+/* Otherwise the adapter that made the offer would wait for the answer. */
+TEST(an_adapter_that_has_no_memory_for_a_new_ring_of_a_peer_refuses_it)
+{
+	enter_own_network();
+	for (uint32_t i = 0; i < STATIONS; i++)
+		begin_station(&stations[i], i);
+	come_to_rest();
+	expect_all_have_met();
+	vb_local_peer_close(stations[0].peers, 1);
+	stations[0].peers->table[1].asked_ns = 0;
+	EXPECT_EQ(vb_local_peer_request_link(stations[0].peers, 1), VB_LOCAL_PEER_ASKED);
+	set_address_space_max(0);
+	EXPECT(take_mail(&stations[1]));
+	set_address_space_max(RLIM_INFINITY);
+	EXPECT(take_mail(&stations[0]));
+	EXPECT(strstr(vb_local_peer_describe(stations[0].peers, 1), "no shared memory"));
+	EXPECT(strstr(vb_local_peer_describe(stations[1].peers, 0), "no memory"));
+}

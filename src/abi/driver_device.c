@@ -160,11 +160,6 @@ int vb_abi_device_index(const struct ibv_device *device)
 	return listed_device_of(device)->index;
 }
 
-__be64 vb_abi_device_guid(const struct ibv_device *device)
-{
-	return htobe64(listed_device_of(device)->description.guid);
-}
-
 struct vb_device vb_abi_device_description(const struct ibv_device *device)
 {
 	struct vb_device description;
@@ -173,6 +168,11 @@ struct vb_device vb_abi_device_description(const struct ibv_device *device)
 	description = listed_device_of(device)->description;
 	pthread_mutex_unlock(&list_lock);
 	return description;
+}
+
+__be64 vb_abi_device_guid(const struct ibv_device *device)
+{
+	return htobe64(vb_abi_device_description(device).guid);
 }
 
 /* --- queries --- */

@@ -321,7 +321,7 @@ VB_COLD static uint32_t send_split(struct vb_udp *udp, const struct vb_udp_messa
 	struct vb_udp_transmitter *transmitter = &udp->sources[message->source_index].socket;
 	struct mmsghdr *headers = udp->outbox.headers;
 	uint32_t count = fill_segments(udp, message);
-	uint32_t at = 0;
+	uint32_t at = 0, sent_count = 0;
 
 	if (!count)
 		count_drop(udp, EAFNOSUPPORT);
@@ -342,9 +342,10 @@ VB_COLD static uint32_t send_split(struct vb_udp *udp, const struct vb_udp_messa
 		}
 		for (int i = 0; i < result; i++)
 			count_sent(udp, headers[at++].msg_len, 0);
+		sent_count += (uint32_t)result;
 	}
-	udp->counters[VB_UDP_TX_MESSAGES]++;
-	udp->counters[VB_UDP_TX_SPLIT]++;
+	udp->counters[VB_UDP_TX_MESSAGES] += sent_count > 0;
+	udp->counters[VB_UDP_TX_SPLIT] += sent_count > 0;
 	return 1;
 }
 

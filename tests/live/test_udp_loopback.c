@@ -404,6 +404,17 @@ TEST(a_destination_without_route_is_dropped)
 	vb_udp_close(udp);
 }
 
+TEST(a_message_of_which_no_segment_was_sent_does_not_count_as_sent)
+{
+	struct vb_udp *udp = open_link((struct vb_udp_config){ .is_ipv4_only = true });
+
+	send_one(udp, make_batch("::1")->message);
+	expect_count(udp, TX_DROP_NO_ROUTE, 1);
+	expect_count(udp, TX_MESSAGES, 0);
+	expect_count(udp, TX_SPLIT, 0);
+	vb_udp_close(udp);
+}
+
 TEST(a_datagram_longer_than_asked_for_is_dropped)
 {
 	struct vb_udp *udp = open_link((struct vb_udp_config){ .datagram_length_max = 100 });

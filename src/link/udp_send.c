@@ -450,6 +450,11 @@ static bool is_destination_allowed(const struct vb_udp *udp, const struct vb_udp
 	return vb_udp_address_is_multicast(&destination) || vb_udp_address_is_local(&destination);
 }
 
+static bool is_same_address(const struct vb_udp_address *a, const struct vb_udp_address *b)
+{
+	return !memcmp(a->ip, b->ip, sizeof(a->ip)) && a->scope == b->scope;
+}
+
 /*
  * The number of messages, from the first on, with a permitted destination. A destination equal to
  * the one before is not checked again.
@@ -461,9 +466,8 @@ static uint32_t count_allowed(const struct vb_udp *udp, const struct vb_udp_mess
 
 	if (!udp->is_host_only)
 		return count;
-	while (passed < count && ((passed && !memcmp(messages[passed].destination.ip,
-						     messages[passed - 1].destination.ip,
-						     sizeof(messages->destination.ip))) ||
+	while (passed < count && ((passed && is_same_address(&messages[passed].destination,
+							     &messages[passed - 1].destination)) ||
 				  is_destination_allowed(udp, &messages[passed])))
 		passed++;
 	return passed;

@@ -198,6 +198,30 @@ TEST(a_link_that_is_for_this_host_sends_nothing_to_others)
 	close_wire(wire);
 }
 
+/* The same address may be ours on one interface and another host's on the next. */
+TEST(a_link_that_is_for_this_host_asks_for_each_interface)
+{
+	struct wire *wire = open_wire();
+	struct vb_udp_config config = { .destination_port = VB_ROCE_PORT,
+					.ifindex = if_nametoindex("va"),
+					.is_host_only = true };
+	struct vb_udp *host_only = open_link(config);
+	struct vb_udp_message messages[] = {
+		message_on(wire, "fd09::1", "fe80::1", 100),
+		message_on(wire, "fd09::1", "fe80::1", 100),
+	};
+
+	command("ip link set lo up");
+	command("ip link add x type veth peer name y");
+	command("ip link set x up");
+	command("ip link set y up");
+	messages[1].destination.scope = if_nametoindex("x");
+	EXPECT_EQ(vb_udp_send(host_only, messages, 2), 2);
+	expect_count(host_only, TX_DROP_PORT_HELD, 1);
+	vb_udp_close(host_only);
+	close_wire(wire);
+}
+
 /* --- the owner of an address ------------------------------------------------------------------ */
 
 static bool is_local_on(const char *address, const char *interface)

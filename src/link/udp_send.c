@@ -267,7 +267,8 @@ static bool take_segment(struct segment_cursor *cursor, uint32_t segment_length,
 	size_t left = segment_length;
 
 	header->msg_iov = cursor->piece;
-	while (left && cursor->iovec_count) {
+	/* Empty iovecs belong to what is before them: alone they would be a datagram. */
+	while (cursor->iovec_count && (left || !cursor->iovecs->iov_len)) {
 		size_t rest = cursor->iovecs->iov_len - cursor->offset;
 		size_t length = rest < left ? rest : left;
 

@@ -241,6 +241,21 @@ TEST(without_segmentation_a_message_goes_out_as_single_datagrams)
 	vb_udp_close(udp);
 }
 
+TEST(an_empty_iovec_behind_a_full_segment_is_no_datagram)
+{
+	struct vb_udp *udp = open_link((struct vb_udp_config){ 0 });
+	struct iovec iovecs[] = { { (char[]){ "abc" }, 3 }, { (char[]){ "" }, 0 } };
+	struct vb_udp_message message = message_of("127.0.0.1", "127.0.0.1", iovecs);
+
+	message.iovec_count = 2;
+	message.segment_length = 3;
+	send_one(udp, message);
+	EXPECT_EQ(receive_one(udp).length, 3);
+	expect_silence(udp);
+	expect_count(udp, TX_DATAGRAMS, 1);
+	vb_udp_close(udp);
+}
+
 /* The descriptor of a socket of this process, by its port. */
 static int descriptor_of_port(uint16_t port)
 {

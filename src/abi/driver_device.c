@@ -349,10 +349,17 @@ int vb_abi_query_pkey(struct ibv_context *context, uint32_t port, uint32_t index
 
 int vb_abi_query_clock(struct ibv_context *context, struct ibv_values_ex *values)
 {
+	struct timespec now;
+
 	if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
 		return vb_abi_refuse(
 			EOPNOTSUPP, "ibv_query_rt_values_ex: %s: comp_mask 0x%x: bits outside 0x%x",
 			vb_abi_device_name(context), values->comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
-	clock_gettime(CLOCK_MONOTONIC, &values->raw_clock);
+	if (!values->comp_mask)
+		return 0;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	/* Programs expect the whole count in tv_nsec, where mlx5 puts it. */
+	values->raw_clock.tv_sec = 0;
+	values->raw_clock.tv_nsec = now.tv_sec * 1000000000l + now.tv_nsec;
 	return 0;
 }

@@ -363,6 +363,35 @@ TEST(timestamps_lie_between_what_the_clocks_say_before_and_after)
 	finish();
 }
 
+/* As mlx5 does: some programs read tv_nsec only, others add the seconds. */
+TEST(the_raw_clock_is_one_count_of_nanoseconds)
+{
+	struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
+	struct timespec before, after;
+
+	start(IBV_QPT_RC);
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	EXPECT_EQ(ibv_query_rt_values_ex(context, &values), 0);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	EXPECT_EQ(values.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
+	EXPECT_EQ(values.raw_clock.tv_sec, 0);
+	EXPECT((uint64_t)values.raw_clock.tv_nsec >= nanoseconds(before));
+	EXPECT((uint64_t)values.raw_clock.tv_nsec <= nanoseconds(after));
+	finish();
+}
+
+TEST(a_clock_that_is_not_asked_for_is_not_written)
+{
+	struct ibv_values_ex values = { .raw_clock = { 1, 2 } };
+
+	start(IBV_QPT_RC);
+	EXPECT_EQ(ibv_query_rt_values_ex(context, &values), 0);
+	EXPECT_EQ(values.comp_mask, 0);
+	EXPECT_EQ(values.raw_clock.tv_sec, 1);
+	EXPECT_EQ(values.raw_clock.tv_nsec, 2);
+	finish();
+}
+
 TEST(one_poll_goes_through_several_completions)
 {
 	struct ibv_poll_cq_attr attr = { 0 };

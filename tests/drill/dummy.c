@@ -10,6 +10,7 @@
 #include "drill/actor.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -211,19 +212,26 @@ static void serve(int fd)
 static void open_device(const char *name)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
-	union ibv_gid gid;
 
+	errno = ENODEV;
 	for (int i = 0; list && list[i] && !context; i++)
 		if (!strcmp(ibv_get_device_name(list[i]), name))
 			context = ibv_open_device(list[i]);
 	if (!context)
 		give_up(name);
 	ibv_free_device_list(list);
-	while (!ibv_query_gid(context, 1, gid_index, &gid) &&
-	       memcmp(&gid, &own_gid, sizeof(gid)) != 0)
-		gid_index++;
-	if (memcmp(&gid, &own_gid, sizeof(gid)) != 0)
-		give_up("no GID has this address");
+}
+
+static void find_gid(void)
+{
+	union ibv_gid gid;
+
+	for (;; gid_index++) {
+		if (ibv_query_gid(context, 1, gid_index, &gid))
+			give_up("no GID has this address");
+		if (!memcmp(&gid, &own_gid, sizeof(gid)))
+			return;
+	}
 }
 
 static union ibv_gid gid_of(const char *text)
@@ -232,6 +240,7 @@ static union ibv_gid gid_of(const char *text)
 	char mapped[64];
 
 	snprintf(mapped, sizeof(mapped), "%s%s", strchr(text, ':') ? "" : "::ffff:", text);
+	errno = EINVAL;
 	if (inet_pton(AF_INET6, mapped, &gid) != 1)
 		give_up(text);
 	return gid;
@@ -259,6 +268,7 @@ int main(int argc, char **argv)
 	own_gid = gid_of(argv[2]);
 	drill_gid = gid_of(argv[3]);
 	open_device(argv[1]);
+	find_gid();
 	listener = listen_on((uint16_t)strtoul(argv[4], NULL, 10));
 	while ((fd = accept(listener, NULL, NULL)) >= 0) {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -269,6 +270,7 @@ int main(int argc, char **argv)
 	drill_gid = gid_of(argv[3]);
 	open_device(argv[1]);
 	find_gid();
+	signal(SIGPIPE, SIG_IGN); /* a drill may leave before it has read all answers */
 	listener = listen_on((uint16_t)strtoul(argv[4], NULL, 10));
 	while ((fd = accept(listener, NULL, NULL)) >= 0) {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

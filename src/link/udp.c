@@ -41,18 +41,6 @@ static vb_err watch(const struct vb_udp *udp, int fd, uint32_t events)
 	return result < 0 ? vb_udp_err_of(result) : VB_OK;
 }
 
-VB_COLD void vb_udp_watch_room(struct vb_udp *udp, struct vb_udp_transmitter *transmitter,
-			       bool is_blocked)
-{
-	struct epoll_event event = { .events = is_blocked ? EPOLLOUT : 0,
-				     .data.fd = transmitter->fd };
-
-	if (transmitter->is_blocked == is_blocked)
-		return;
-	transmitter->is_blocked = is_blocked;
-	(void)vb_sys_epoll_ctl(udp->poller, EPOLL_CTL_MOD, transmitter->fd, &event);
-}
-
 static vb_err open_own_receiver(struct vb_udp *udp, const struct vb_udp_config *config)
 {
 	vb_err err = vb_udp_receiver_open(config, &udp->receiver);

@@ -90,10 +90,9 @@ uint32_t vb_udp_receive_buffer_length(const struct vb_udp *udp); /* as the kerne
 uint32_t vb_udp_segments_max(const struct vb_udp *udp);
 
 /*
- * For poll() and epoll: readable when there is a datagram, an error to take
- * (vb_udp_take_unreachable()), or room again after vb_udp_send() had to stop. It stays readable
- * until the cause is gone: a caller that waits for it must also take errors. It belongs to the
- * link.
+ * For poll() and epoll: readable when there is a datagram, or an error to take
+ * (vb_udp_take_unreachable()). It stays readable until the cause is gone: a caller that waits for
+ * it must also take errors. It belongs to the link.
  */
 int vb_udp_fd(const struct vb_udp *udp);
 

@@ -28,7 +28,6 @@ union vb_udp_name {
 
 struct vb_udp_transmitter {
 	int fd;
-	bool is_blocked; /* vb_udp_fd() reports when it no longer is */
 };
 
 /* The default segment size of a connected transmit socket. */
@@ -190,8 +189,6 @@ void vb_udp_connected_rx_on_look(struct vb_udp *udp, uint32_t message_count);
 /* udp.c */
 vb_err vb_udp_err_of(int result); /* the error of a failed system call */
 int vb_udp_watch(const struct vb_udp *udp, int fd, uint32_t events); /* adds it to the poller */
-/* Sets what the poller waits for on a transmit socket, besides errors. */
-void vb_udp_watch_room(struct vb_udp *udp, struct vb_udp_transmitter *transmitter, bool is_blocked);
 
 /* udp_send.c: the interface that an address refers to; 0: none. */
 uint32_t vb_udp_scope_of(const struct vb_udp *udp, const struct vb_udp_address *address);

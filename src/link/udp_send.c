@@ -170,6 +170,7 @@ static bool is_bare(const struct msghdr *header)
 	return !header->msg_namelen && !header->msg_controllen && header->msg_iovlen == 1;
 }
 
+/* Returns the number sent, at least 1, or a negative errno about the first. */
 static int send_headers(const struct vb_udp_transmitter *transmitter, struct mmsghdr *headers,
 			uint32_t count)
 {
@@ -187,28 +188,17 @@ static int send_headers(const struct vb_udp_transmitter *transmitter, struct mms
 	return 1;
 }
 
-/* Returns the number sent, at least 1, or a negative errno about the first. */
-static int try_transmit(struct vb_udp *udp, struct vb_udp_transmitter *transmitter,
-			struct mmsghdr *headers, uint32_t count)
-{
-	int result = send_headers(transmitter, headers, count);
-
-	if (transmitter->is_blocked || result == -EAGAIN)
-		vb_udp_watch_room(udp, transmitter, result == -EAGAIN);
-	return result;
-}
-
-static int transmit_past_old_error(struct vb_udp *udp, struct vb_udp_transmitter *transmitter,
+static int transmit_past_old_error(const struct vb_udp_transmitter *transmitter,
 				   struct mmsghdr *headers, uint32_t count)
 {
-	int result = try_transmit(udp, transmitter, headers, count);
+	int result = send_headers(transmitter, headers, count);
 
 	/*
 	 * The error may have belonged to an earlier message; asked again, the kernel reports on
 	 * this one.
 	 */
 	if (result < 0 && result != -EFAULT && !is_retryable(-result))
-		result = try_transmit(udp, transmitter, headers, count);
+		result = send_headers(transmitter, headers, count);
 	return result;
 }
 
@@ -327,7 +317,7 @@ VB_COLD static uint32_t send_split(struct vb_udp *udp, const struct vb_udp_messa
 	if (!count)
 		count_drop(udp, EAFNOSUPPORT);
 	while (at < count) {
-		int result = transmit_past_old_error(udp, transmitter, headers + at, count - at);
+		int result = transmit_past_old_error(transmitter, headers + at, count - at);
 
 		if (result < 0 && is_retryable(-result)) {
 			udp->counters[VB_UDP_TX_STOPS]++;
@@ -396,7 +386,7 @@ static uint32_t send_run(struct vb_udp *udp, const struct vb_udp_message *messag
 
 	if (!filled)
 		return handle_refusal(udp, messages, EAFNOSUPPORT);
-	result = transmit_past_old_error(udp, &source->socket, udp->outbox.headers, filled);
+	result = transmit_past_old_error(&source->socket, udp->outbox.headers, filled);
 	if (result < 0)
 		return handle_refusal(udp, messages, -result);
 	count_run(udp, messages, (uint32_t)result);
@@ -423,7 +413,7 @@ static uint32_t send_connected_tx(struct vb_udp *udp, const struct vb_udp_messag
 		udp->has_connected_tx_changed = true;
 		return 1;
 	}
-	result = try_transmit(udp, &source->connected_tx.socket, udp->outbox.headers, filled);
+	result = send_headers(&source->connected_tx.socket, udp->outbox.headers, filled);
 	if (result >= 0) {
 		vb_udp_connected_tx_on_sent(udp, source, (uint32_t)result, filled);
 		count_run(udp, messages, (uint32_t)result);

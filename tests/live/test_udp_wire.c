@@ -95,7 +95,8 @@ TEST(a_batch_that_stays_whole_on_the_cable_is_numbered_at_the_other_end)
 	close_wire(wire);
 }
 
-TEST(without_room_sending_stops_and_the_descriptor_tells_when_there_is_some)
+/* A thread that waits has nothing to send again: it would only be woken without end. */
+TEST(without_room_sending_stops_and_new_room_wakes_nobody)
 {
 	struct wire *wire = open_wire();
 	struct vb_udp_message message = message_on(wire, "10.9.0.1", "10.9.0.77", 4000);
@@ -115,7 +116,7 @@ TEST(without_room_sending_stops_and_the_descriptor_tells_when_there_is_some)
 	expect_count(wire->a, TX_DATAGRAMS, sent);
 	EXPECT_EQ(poll(&wait, 1, 50), 0);
 	command("ip neigh replace 10.9.0.77 lladdr 02:00:00:00:00:77 dev va");
-	EXPECT_EQ(poll(&wait, 1, 5000), 1);
+	EXPECT_EQ(poll(&wait, 1, 200), 0);
 	send_one(wire->a, message);
 	EXPECT_EQ(poll(&wait, 1, 50), 0);
 	close_wire(wire);

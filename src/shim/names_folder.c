@@ -239,7 +239,7 @@ static void free_entries(struct dirent64 **list, int count)
 	free(list);
 }
 
-/* Appends a copy. */
+/* Appends a copy. An entry of the C library ends after its name; the rest is not its memory. */
 static bool add_entry(struct dirent64 ***list, int count, const struct dirent64 *entry)
 {
 	struct dirent64 **longer = realloc(*list, ((size_t)count + 1) * sizeof(**list));
@@ -247,10 +247,17 @@ static bool add_entry(struct dirent64 ***list, int count, const struct dirent64 
 	if (!longer)
 		return false;
 	*list = longer;
-	longer[count] = malloc(sizeof(*entry));
+	longer[count] = malloc(entry->d_reclen);
 	if (longer[count])
-		*longer[count] = *entry;
+		memcpy(longer[count], entry, entry->d_reclen);
 	return longer[count];
+}
+
+/* NULL at the end with errno 0, and on errors. */
+static const struct dirent64 *read_next(DIR *stream)
+{
+	errno = 0;
+	return readdir64(stream);
 }
 
 static int scan(DIR *stream, struct dirent64 ***list_out, filter_function *filter,
@@ -259,19 +266,22 @@ static int scan(DIR *stream, struct dirent64 ***list_out, filter_function *filte
 	/* An empty list must also be freeable. */
 	struct dirent64 **list = malloc(sizeof(*list));
 	const struct dirent64 *entry;
-	int count = 0;
+	int errno_before = errno, count = 0;
 
 	if (!list)
 		return -1;
-	while ((entry = readdir64(stream))) {
+	while ((entry = read_next(stream))) {
 		if (filter && !filter(entry))
 			continue;
-		if (!add_entry(&list, count, entry)) {
-			free_entries(list, count);
-			return -1;
-		}
+		if (!add_entry(&list, count, entry))
+			break;
 		count++;
 	}
+	if (entry || errno) {
+		free_entries(list, count);
+		return -1;
+	}
+	errno = errno_before;
 	if (compare)
 		qsort(list, (size_t)count, sizeof(*list),
 		      (int (*)(const void *, const void *))(void *)compare);

@@ -18,6 +18,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum { SYSTEM_FILES = 400 };
+
 char *__getcwd_chk(char *path, size_t size, size_t room);
 
 /* The names in a row, each with the letter of its kind. */
@@ -230,6 +232,78 @@ TEST(scandir_chooses_and_sorts)
 	EXPECT_EQ(scandir(NODE_TYPE, &entries, NULL, NULL), -1);
 	EXPECT_EQ(errno, ENOTDIR);
 	close(fd);
+}
+
+/*
+ * A folder of the system whose name might lead to the tree, so that the C library's scandir() is
+ * not asked. It is larger than what the C library reads at a time. The test is in the folder above.
+ */
+static const char *make_system_folder(char above[])
+{
+	char path[160];
+
+	EXPECT(mkdtemp(above));
+	EXPECT_EQ(chdir(above), 0);
+	EXPECT_EQ(mkdir("dev", 0700), 0);
+	for (int i = 0; i < SYSTEM_FILES; i++) {
+		snprintf(path, sizeof(path), "dev/%0100d", i);
+		EXPECT_EQ(mknod(path, S_IFREG | 0600, 0), 0);
+	}
+	return "dev";
+}
+
+static void remove_system_folder(const char *above)
+{
+	char path[160];
+
+	for (int i = 0; i < SYSTEM_FILES; i++) {
+		snprintf(path, sizeof(path), "dev/%0100d", i);
+		EXPECT_EQ(unlink(path), 0);
+	}
+	EXPECT_EQ(rmdir("dev"), 0);
+	EXPECT_EQ(rmdir(above), 0);
+}
+
+TEST(scandir_lists_a_folder_of_the_system)
+{
+	char above[] = "/tmp/verbatim_scandir_XXXXXX", name[128];
+	struct dirent **entries;
+
+	errno = 7;
+	EXPECT_EQ(scandir(make_system_folder(above), &entries, is_visible, alphasort),
+		  SYSTEM_FILES);
+	EXPECT_EQ(errno, 7);
+	for (int i = 0; i < SYSTEM_FILES; i++) {
+		snprintf(name, sizeof(name), "%0100d", i);
+		EXPECT_STR(entries[i]->d_name, name);
+		free(entries[i]);
+	}
+	free(entries);
+	remove_system_folder(above);
+}
+
+static int folder_fd;
+
+static int close_folder(const struct dirent *entry)
+{
+	close(folder_fd);
+	return is_visible(entry);
+}
+
+TEST(scandir_fails_if_the_folder_cannot_be_read_to_its_end)
+{
+	char above[] = "/tmp/verbatim_scandir_XXXXXX";
+	const char *folder = make_system_folder(above);
+	struct dirent **entries;
+	int count, error;
+
+	folder_fd = dup(0); /* scandir() opens the folder at the same number */
+	close(folder_fd);
+	count = scandir(folder, &entries, close_folder, NULL);
+	error = errno;
+	remove_system_folder(above);
+	EXPECT_EQ(count, -1);
+	EXPECT_EQ(error, EBADF);
 }
 
 TEST(glob_matches_in_the_tree_and_elsewhere)

@@ -31,18 +31,23 @@ static _Atomic bool has_opened_any;
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
+/* Answers in the kernel's order. */
 static int check_flags(enum vb_tree_kind kind, int flags)
 {
-	bool is_for_writing = (flags & O_ACCMODE) != O_RDONLY || flags & (O_TRUNC | O_APPEND);
+	bool is_for_writing = (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
 
+	if (flags & O_PATH)
+		flags &= O_PATH | O_DIRECTORY; /* the kernel ignores the others */
 	if ((flags & O_CREAT) && (flags & O_EXCL))
 		return EEXIST;
+	if ((flags & O_CREAT) && kind == VB_TREE_FOLDER)
+		return EISDIR;
+	if ((flags & O_DIRECTORY) && kind != VB_TREE_FOLDER)
+		return ENOTDIR;
 	if (kind == VB_TREE_LINK && !(flags & O_PATH))
 		return ELOOP; /* O_NOFOLLOW, otherwise the link would have been followed */
 	if ((flags & O_TMPFILE) == O_TMPFILE)
 		return EOPNOTSUPP;
-	if ((flags & O_DIRECTORY) && kind != VB_TREE_FOLDER)
-		return ENOTDIR;
 	if (flags & O_PATH || kind == VB_TREE_DEVICE)
 		return 0;
 	if (is_for_writing)

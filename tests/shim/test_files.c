@@ -140,11 +140,28 @@ TEST(what_cannot_be_opened_says_why)
 	EXPECT_EQ(errno_of(open(NODE_TYPE, O_DIRECTORY)), ENOTDIR);
 	EXPECT_EQ(errno_of(open(NODE_TYPE "/", O_RDONLY)), ENOTDIR);
 	EXPECT_EQ(errno_of(open(NODE_TYPE "/x", O_RDONLY)), ENOTDIR);
+	EXPECT_EQ(errno_of(open(NODE_TYPE, O_RDONLY | O_TRUNC)), EACCES);
 	EXPECT_EQ(errno_of(open(CLASS, O_WRONLY)), EISDIR);
+	EXPECT_EQ(errno_of(open(CLASS, O_RDONLY | O_TRUNC)), EISDIR);
+	EXPECT_EQ(errno_of(open(CLASS, O_RDONLY | O_CREAT, 0666)), EISDIR);
+	EXPECT_EQ(errno_of(open(CLASS, O_RDONLY | O_CREAT | O_EXCL, 0666)), EEXIST);
 	EXPECT_EQ(errno_of(open(DEVICE, O_RDONLY | O_NOFOLLOW)), ELOOP);
+	EXPECT_EQ(errno_of(open(DEVICE, O_RDONLY | O_NOFOLLOW | O_DIRECTORY)), ENOTDIR);
 	EXPECT_EQ(errno_of(open(CLASS "/vb_l", O_RDONLY)), ENOENT);
 	EXPECT_EQ(errno_of(open(CLASS "/vb_lo0", O_RDONLY)), ENOENT);
 	EXPECT_EQ(errno_of(open(CLASS "x", O_RDONLY)), ENOENT);
+}
+
+TEST(flags_that_write_nothing_are_allowed)
+{
+	static const int flags[] = { O_APPEND, O_PATH | O_CREAT | O_EXCL,
+				     O_PATH | O_TRUNC | O_WRONLY };
+
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		EXPECT_EQ(close(open(NODE_TYPE, flags[i], 0666)), 0);
+		EXPECT_EQ(close(open(CLASS, flags[i], 0666)), 0);
+	}
+	EXPECT_STR(text_of(open(NODE_TYPE, O_RDONLY | O_CREAT, 0666)), TYPE_TEXT);
 }
 
 TEST(a_file_that_may_not_be_as_large_is_not_opened_and_ends_nobody)

@@ -9,11 +9,12 @@
 
 #include <errno.h>
 
-static int check_access(const struct vb_tree_node *node, int mode)
+static int check_access(const struct vb_tree_node *node, int mode, int flags)
 {
 	enum vb_tree_kind kind = vb_tree_kind(node);
 
-	if (mode & ~(R_OK | W_OK | X_OK))
+	if (mode & ~(R_OK | W_OK | X_OK) ||
+	    flags & ~(AT_EACCESS | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
 		return EINVAL;
 	if ((mode & W_OK) && kind != VB_TREE_DEVICE && kind != VB_TREE_LINK)
 		return EACCES;
@@ -34,7 +35,7 @@ static int access_by_route(int folder_fd, const char *path, int mode, int flags)
 		result = vb_next()->faccessat(folder_fd, path, mode, flags);
 		break;
 	case VB_ROUTE_NODE:
-		error = check_access(&route.node, mode);
+		error = check_access(&route.node, mode, flags);
 		result = error ? -1 : 0;
 		if (error)
 			errno = error;

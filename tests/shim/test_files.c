@@ -320,6 +320,9 @@ TEST(access_is_for_reading)
 	EXPECT_EQ(euidaccess(NODE_TYPE, R_OK), 0);
 	EXPECT_EQ(eaccess(NODE_TYPE, R_OK), 0);
 	EXPECT_EQ(errno_of(access(CLASS "/mlx5_0", F_OK)), ENOENT);
+	EXPECT_EQ(faccessat(AT_FDCWD, NODE_TYPE, R_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW), 0);
+	EXPECT_EQ(errno_of(faccessat(AT_FDCWD, NODE_TYPE, R_OK, 0x40000000)), EINVAL);
+	EXPECT_EQ(errno_of(faccessat(AT_FDCWD, "/sys/class", R_OK, 0x40000000)), EINVAL);
 }
 
 /* --- links ------------------------------------------------------------------------------------ */

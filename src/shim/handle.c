@@ -7,10 +7,12 @@
 
 #include "host/quiet.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -27,7 +29,7 @@
  */
 #define RIGHTS 0444
 
-static _Atomic bool has_opened_any;
+static _Atomic bool may_have_any;
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
@@ -104,7 +106,7 @@ static int make_memfd(const char *path, const char *text, size_t length, int fla
 		errno = error;
 		return -1;
 	}
-	atomic_store_explicit(&has_opened_any, true, memory_order_release);
+	atomic_store_explicit(&may_have_any, true, memory_order_release);
 	return fd;
 }
 
@@ -129,9 +131,9 @@ int vb_handle_open(const struct vb_route *route, int flags)
 
 /* --- recognising ------------------------------------------------------------------------------ */
 
-bool vb_handle_has_opened_any(void)
+bool vb_handle_may_have_any(void)
 {
-	return atomic_load_explicit(&has_opened_any, memory_order_acquire);
+	return atomic_load_explicit(&may_have_any, memory_order_acquire);
 }
 
 static bool may_be_ours(int fd)
@@ -141,6 +143,38 @@ static bool may_be_ours(int fd)
 	if (syscall(SYS_fstat, fd, &status) || !S_ISREG(status.st_mode) || status.st_nlink)
 		return false;
 	return (status.st_mode & 07777) == RIGHTS;
+}
+
+static bool may_have_ours(const char *entries, long length)
+{
+	for (long at = 0; at < length;) {
+		const struct dirent64 *entry = (const void *)(entries + at);
+
+		if (may_be_ours(atoi(entry->d_name)))
+			return true;
+		at += entry->d_reclen;
+	}
+	return false;
+}
+
+/* A program that has just been started may have inherited some. */
+__attribute__((constructor)) static void find_inherited(void)
+{
+	int errno_before = errno;
+	int folder = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd",
+				  O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	_Alignas(struct dirent64) char entries[2048];
+	bool is_found = false;
+	long length;
+
+	while (folder >= 0 && !is_found &&
+	       (length = syscall(SYS_getdents64, folder, entries, sizeof(entries))) > 0)
+		is_found = may_have_ours(entries, length);
+	if (folder >= 0)
+		syscall(SYS_close, folder);
+	if (is_found)
+		atomic_store_explicit(&may_have_any, true, memory_order_release);
+	errno = errno_before;
 }
 
 static bool parse_link(const char *link, size_t length, char path[PATH_MAX])
@@ -162,7 +196,7 @@ bool vb_handle_path(int fd, char path[PATH_MAX])
 	int errno_before = errno;
 	long length = -1;
 
-	if (fd < 0 || !vb_handle_has_opened_any())
+	if (fd < 0 || !vb_handle_may_have_any())
 		return false;
 	if (may_be_ours(fd)) {
 		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);

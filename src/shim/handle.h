@@ -18,10 +18,11 @@
 int vb_handle_open(const struct vb_route *route, int flags);
 
 /*
- * True if this program has ever opened such a descriptor. Until then none of its descriptors is
- * taken for one, not even one that it inherited through exec.
+ * True if this process may have such a descriptor: it has ever opened one, or was started with one.
+ * Until then none of its descriptors needs a closer look. One that another process sends to it is
+ * not noticed.
  */
-bool vb_handle_has_opened_any(void);
+bool vb_handle_may_have_any(void);
 /* False if the descriptor does not belong to the tree. Leaves errno unchanged. */
 bool vb_handle_path(int fd, char path[PATH_MAX]);
 

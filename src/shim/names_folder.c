@@ -93,7 +93,7 @@ VB_EXPORT DIR *fdopendir(int fd)
 {
 	char path[PATH_MAX];
 
-	if (vb_handle_has_opened_any() && vb_handle_path(fd, path))
+	if (vb_handle_may_have_any() && vb_handle_path(fd, path))
 		return make_stream(fd, path);
 	return vb_next()->fdopendir(fd);
 }

@@ -157,14 +157,14 @@ VB_EXPORT int lstat64(const char *path, struct stat64 *status)
 
 VB_EXPORT int fstat(int fd, struct stat *status)
 {
-	if (vb_handle_has_opened_any() && stat_handle(fd, status))
+	if (vb_handle_may_have_any() && stat_handle(fd, status))
 		return 0;
 	return vb_next()->fstat(fd, status);
 }
 
 VB_EXPORT int fstat64(int fd, struct stat64 *status)
 {
-	if (vb_handle_has_opened_any() && stat_handle(fd, as_stat(status)))
+	if (vb_handle_may_have_any() && stat_handle(fd, as_stat(status)))
 		return 0;
 	return vb_next()->fstat64(fd, status);
 }
@@ -172,7 +172,7 @@ VB_EXPORT int fstat64(int fd, struct stat64 *status)
 static bool is_about_descriptor(int fd, const char *path, int flags)
 {
 	return (flags & AT_EMPTY_PATH) && !vb_next_is_null(path) && !*path && fd >= 0 &&
-	       vb_handle_has_opened_any();
+	       vb_handle_may_have_any();
 }
 
 VB_EXPORT int fstatat(int folder_fd, const char *path, struct stat *status, int flags)

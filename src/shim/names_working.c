@@ -66,7 +66,7 @@ VB_EXPORT int fchdir(int fd)
 {
 	char path[PATH_MAX];
 
-	if (vb_handle_has_opened_any() && vb_handle_path(fd, path))
+	if (vb_handle_may_have_any() && vb_handle_path(fd, path))
 		return chdir_route(path);
 	return leave(vb_next()->fchdir(fd));
 }

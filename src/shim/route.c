@@ -75,7 +75,7 @@ bool vb_route_is_elsewhere(int folder_fd, const char *path)
 		return true;
 	if (*path == '/')
 		return is_past_absolute(path);
-	if (folder_fd == AT_FDCWD ? vb_route_working_folder() != NULL : vb_handle_has_opened_any())
+	if (folder_fd == AT_FDCWD ? vb_route_working_folder() != NULL : vb_handle_may_have_any())
 		return false;
 	return is_past_relative(path);
 }

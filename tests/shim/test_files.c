@@ -443,7 +443,9 @@ __attribute__((constructor)) static void be_the_child(int argc, char **argv, cha
 	(void)environment;
 	if (argc < 2 || strcmp(argv[1], "--print") || !getenv("LD_PRELOAD"))
 		return;
-	printf("%s", argc > 2 ? text_at(argv[2]) : text_of(dup(9)));
+	printf("%s", argc > 3	? text_of(openat(atoi(argv[2]), argv[3], O_RDONLY))
+		     : argc > 2 ? text_at(argv[2])
+				: text_of(dup(9)));
 	exit(0);
 }
 
@@ -457,6 +459,15 @@ TEST(descriptors_are_inherited)
 {
 	EXPECT_EQ(dup2(open(NODE_TYPE, O_RDONLY), 9), 9);
 	EXPECT_STR(output_of((const char *[]){ "/proc/self/exe", "--print", NULL }), TYPE_TEXT);
+}
+
+TEST(folders_are_inherited)
+{
+	static const char *const arguments[] = { "/proc/self/exe", "--print", "9", "node_type",
+						 NULL };
+
+	EXPECT_EQ(dup2(open(DEVICE, O_RDONLY | O_DIRECTORY), 9), 9);
+	EXPECT_STR(output_of(arguments), TYPE_TEXT);
 }
 
 static void *open_often(void *unused)

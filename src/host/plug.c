@@ -51,16 +51,17 @@ static void join_groups(struct vb_adapter *adapter)
 
 void vb_adapter_unplug(struct vb_adapter *adapter)
 {
-	if (adapter->port)
+	/* Without a port, plugging in has failed halfway, and the new link is in no group yet. */
+	if (adapter->port) {
+		keep_groups(adapter);
 		vb_port_destroy(adapter->port);
+	}
 	if (adapter->peers)
 		vb_local_peers_unplug(adapter->peers);
 	if (adapter->qp1)
 		vb_qp1_unplug(adapter->qp1);
-	if (adapter->udp) {
-		keep_groups(adapter);
+	if (adapter->udp)
 		vb_udp_close(adapter->udp);
-	}
 	if (adapter->member)
 		vb_port_member_leave(adapter->member);
 	adapter->port = NULL;

@@ -50,6 +50,7 @@ struct vb_adapter {
 	/* The link's ports; kept for the adapter's life. */
 	uint16_t source_ports[VB_SOURCE_PORTS_MAX];
 
+	bool has_ip_fields; /* vb_adapter_enable_ip_fields() was called */
 	/* Multicast groups that the link was in when it was unplugged. */
 	struct vb_udp_address *groups;
 	uint32_t group_count;

@@ -49,6 +49,15 @@ static void join_groups(struct vb_adapter *adapter)
 	}
 }
 
+/* The receiving sockets are shared by all adapters of this process; the link may have its own. */
+static void enable_ip_fields(struct vb_adapter *adapter)
+{
+	if (adapter->member)
+		vb_receivers_enable_ip_fields();
+	if (adapter->udp)
+		vb_udp_enable_ip_fields(adapter->udp);
+}
+
 void vb_adapter_unplug(struct vb_adapter *adapter)
 {
 	/* Without a port, plugging in has failed halfway, and the new link is in no group yet. */
@@ -83,11 +92,14 @@ vb_err vb_adapter_replug(struct vb_adapter *adapter)
 	if (!err)
 		err = vb_port_create(adapter->nic, adapter->udp, adapter->member, adapter->peers,
 				     adapter->qp1, &adapter->host_gid, &adapter->port);
-	if (err)
+	if (err) {
 		vb_adapter_unplug(adapter);
-	else
-		join_groups(adapter);
-	return err;
+		return err;
+	}
+	join_groups(adapter);
+	if (adapter->has_ip_fields)
+		enable_ip_fields(adapter);
+	return VB_OK;
 }
 
 vb_err vb_adapter_open_wake_fd(struct vb_adapter *adapter)
@@ -99,14 +111,11 @@ vb_err vb_adapter_open_wake_fd(struct vb_adapter *adapter)
 	return fd < 0 ? VB_EMFILE : VB_OK;
 }
 
-/* Receivers are shared by all adapters of the process; a connected receive socket is the link's. */
 void vb_adapter_enable_ip_fields(struct vb_adapter *adapter)
 {
 	vb_lock_take(&adapter->owner);
-	if (adapter->member)
-		vb_receivers_enable_ip_fields();
-	if (adapter->udp)
-		vb_udp_enable_ip_fields(adapter->udp);
+	adapter->has_ip_fields = true;
+	enable_ip_fields(adapter);
 	vb_lock_give(&adapter->owner);
 }
 

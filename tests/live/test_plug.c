@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An adapter that is unplugged and plugged in again, as when a program has closed its descriptors,
- * is as it was before. These tests own the engine meanwhile, so that the helper thread does not
- * repair anything.
+ * is as it was before: in its multicast groups, with what its sockets report. These tests own the
+ * engine meanwhile, so that the helper thread does not repair anything.
  */
 #include "support_verbs.h"
 
 #include "abi/objects_priv.h"
 #include "host/adapter_priv.h"
+#include "host/receivers.h"
 #include "link/udp.h"
+#include "link/udp_priv.h"
 
 #include <sys/resource.h>
 

@@ -62,16 +62,12 @@ static void set_remote(struct vb_send_request *request, uint32_t rkey, uint64_t 
 static void wr_start(struct ibv_qp_ex *qp)
 {
 	struct vb_abi_qp *own = abi_qp_of(qp);
+	bool is_usable = vb_adapter_ensure_usable(vb_abi_context_of(qp->qp_base.context)->adapter);
 
-	if (!vb_adapter_ensure_usable(vb_abi_context_of(qp->qp_base.context)->adapter)) {
-		own->is_start_refused = true;
-		own->error = EIO;
-		own->has_request = false;
-		return;
-	}
+	/* Also if it is refused: the calls up to the end change the request. */
 	vb_lock_take(&own->send_lock);
-	own->is_start_refused = false;
-	own->error = 0;
+	own->is_start_refused = !is_usable;
+	own->error = is_usable ? 0 : EIO;
 	own->has_request = false;
 }
 
@@ -81,8 +77,10 @@ static int wr_complete(struct ibv_qp_ex *qp)
 	bool has_posted;
 	int error;
 
-	if (own->is_start_refused)
+	if (own->is_start_refused) {
+		vb_lock_give(&own->send_lock);
 		return EIO;
+	}
 	post_pending(own);
 	error = own->error;
 	if (error)
@@ -98,10 +96,9 @@ static void wr_abort(struct ibv_qp_ex *qp)
 {
 	struct vb_abi_qp *own = abi_qp_of(qp);
 
-	if (own->is_start_refused)
-		return;
 	own->has_request = false;
-	vb_qp_discard_staged(own->qp);
+	if (!own->is_start_refused)
+		vb_qp_discard_staged(own->qp);
 	vb_lock_give(&own->send_lock);
 }
 

@@ -188,7 +188,7 @@ struct vb_abi_qp {
 	struct vb_lock recv_lock;
 	bool has_send_ops;
 	uint32_t async_taken;
-	bool is_start_refused; /* ibv_wr_start() found the adapter unusable and holds no lock */
+	bool is_start_refused; /* ibv_wr_start() found the adapter unusable; under send_lock */
 	/* The ibv_wr_* request under construction, under send_lock. */
 	bool has_request;
 	int error;

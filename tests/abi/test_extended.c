@@ -6,6 +6,9 @@
 #include "harness.h"
 #include "support_device.h"
 
+#include "abi/objects_priv.h"
+#include "host/adapter_priv.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -270,6 +273,40 @@ TEST(sges_are_gathered_and_what_is_aborted_is_never_sent)
 	expect_sent(IBV_WC_RDMA_WRITE);
 	EXPECT_MEM(memory + TO, digits, 8);
 	EXPECT_EQ(memory[TO + 512], 0);
+	finish();
+}
+
+/* As in a forked child whose parent still uses the adapter. */
+static void set_usable(bool is_usable)
+{
+	struct vb_adapter *adapter = vb_abi_context_of(context)->adapter;
+
+	vb_adapter_enter(adapter);
+	adapter->is_torn = !is_usable;
+	adapter->is_inherited = !is_usable;
+	vb_adapter_leave(adapter);
+}
+
+TEST(a_refused_start_also_holds_the_queue_until_the_end)
+{
+	struct vb_lock *lock;
+
+	start(IBV_QPT_RC);
+	lock = &VB_CONTAINER(qp, struct vb_abi_qp, extended)->send_lock;
+	set_usable(false);
+	ibv_wr_start(qp);
+	EXPECT(vb_lock_is_mine(lock));
+	ibv_wr_send(qp);
+	set_buffer(LENGTH);
+	EXPECT_EQ(ibv_wr_complete(qp), EIO);
+	EXPECT(!vb_lock_is_mine(lock));
+	ibv_wr_start(qp);
+	EXPECT(vb_lock_is_mine(lock));
+	ibv_wr_abort(qp);
+	EXPECT(!vb_lock_is_mine(lock));
+	set_usable(true);
+	ibv_wr_start(qp);
+	EXPECT_EQ(ibv_wr_complete(qp), 0);
 	finish();
 }
 

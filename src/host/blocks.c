@@ -85,11 +85,6 @@ static void after_fork(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void after_fork_in_child(void)
-{
-	pthread_mutex_init(&lock, NULL);
-}
-
 /*
  * A thread may hold another lock of ours when it takes this one, so fork() must take this lock last
  * and release it first. Its handlers are therefore registered before any others of ours: by a
@@ -97,7 +92,7 @@ static void after_fork_in_child(void)
  */
 static __attribute__((constructor)) void set_handlers(void)
 {
-	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+	pthread_atfork(before_fork, after_fork, after_fork);
 }
 
 /* --- mappings --- */
@@ -404,5 +399,10 @@ bool vb_blocks_overlap(uint64_t address, uint64_t length)
 
 size_t vb_blocks_mapped(void)
 {
-	return mapped;
+	size_t length;
+
+	pthread_mutex_lock(&lock);
+	length = mapped;
+	pthread_mutex_unlock(&lock);
+	return length;
 }

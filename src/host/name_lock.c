@@ -58,7 +58,9 @@ static void wait_for(int fd, short events, int ms)
 /*
  * The holder of the name cannot be connected to: it is gone or just beginning, other users'
  * processes fill its queue, or it is itself a process of another user. Pauses, and finds out at
- * every tenth pause whether it is the last of these.
+ * every tenth pause whether it is the last of these. If the kernel does not report owners, it
+ * counts as that, or strangers could delay everyone. If it is one of ours that is slow to listen,
+ * two processes hold the lock, which is as if there were none.
  */
 static enum advice judge_holder(const struct sockaddr_un *address, const struct vb_mail_user *user,
 				uint32_t *pauses)

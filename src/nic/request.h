@@ -163,6 +163,7 @@ struct vb_completion {
 };
 
 /* "SEND", "RETRY_EXC_ERR", …; "?" for an unknown number. */
+const char *vb_wr_opcode_describe(uint8_t opcode);
 const char *vb_status_describe(uint8_t status);
 const char *vb_completion_opcode_describe(uint8_t opcode);
 

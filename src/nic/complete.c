@@ -4,32 +4,6 @@
 
 #include "nic/rc_priv.h"
 
-static uint8_t completion_opcode(enum vb_wr_opcode opcode)
-{
-	switch (opcode) {
-	case VB_WR_SEND:
-	case VB_WR_SEND_IMM:
-	case VB_WR_SEND_INV:
-		return VB_COMPLETION_SEND;
-	case VB_WR_WRITE:
-	case VB_WR_WRITE_IMM:
-		return VB_COMPLETION_WRITE;
-	case VB_WR_READ:
-		return VB_COMPLETION_READ;
-	case VB_WR_COMPARE_SWAP:
-		return VB_COMPLETION_COMPARE_SWAP;
-	case VB_WR_FETCH_ADD:
-		return VB_COMPLETION_FETCH_ADD;
-	case VB_WR_LOCAL_INV:
-		return VB_COMPLETION_LOCAL_INV;
-	case VB_WR_BIND_MW:
-		return VB_COMPLETION_BIND_MW;
-	case VB_WR_ATOMIC_WRITE:
-		return VB_COMPLETION_ATOMIC_WRITE;
-	}
-	return VB_COMPLETION_SEND;
-}
-
 /* Fills in what all sends have in common. */
 static inline void fill_send(struct vb_completion *entry, struct vb_qp *qp, uint32_t index,
 			     uint64_t wr_id, uint32_t length)
@@ -74,7 +48,7 @@ void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status
 		return;
 	fill_send(entry, qp, index, wqe->wr_id, wqe->length);
 	entry->status = (uint8_t)status;
-	entry->opcode = completion_opcode((enum vb_wr_opcode)wqe->opcode);
+	entry->opcode = vb_wqe_operation(wqe)->completion;
 	vb_cq_publish(qp->send_cq, failed);
 }
 

@@ -18,27 +18,9 @@
 
 _Static_assert(VB_PEER_MEMORY_WRITES_MAX <= VB_SGE_MAX, "one span for each of them");
 
-/* The right that a request needs; 0: the initiator cannot execute it. */
-static uint32_t right_of(enum vb_wr_opcode opcode)
+static bool may_be_direct(const struct vb_wqe *wqe)
 {
-	switch (opcode) {
-	case VB_WR_WRITE:
-		return VB_ACCESS_REMOTE_WRITE;
-	case VB_WR_READ:
-		return VB_ACCESS_REMOTE_READ;
-	case VB_WR_COMPARE_SWAP:
-	case VB_WR_FETCH_ADD:
-		return VB_ACCESS_REMOTE_ATOMIC;
-	case VB_WR_WRITE_IMM:
-	case VB_WR_SEND:
-	case VB_WR_SEND_IMM:
-	case VB_WR_SEND_INV:
-	case VB_WR_ATOMIC_WRITE:
-	case VB_WR_LOCAL_INV:
-	case VB_WR_BIND_MW:
-		break;
-	}
-	return 0;
+	return vb_wqe_operation(wqe)->traits & VB_OPERATION_MAY_BE_DIRECT;
 }
 
 /*
@@ -67,7 +49,7 @@ static bool decide_to_wait(struct vb_qp *qp)
 	const struct vb_wqe *before = vb_queue_wqe(&qp->sq, requester->send_index - 1);
 
 	if (qp->type == VB_QP_UC || requester->done_index == requester->send_index ||
-	    !right_of((enum vb_wr_opcode)before->opcode))
+	    !may_be_direct(before))
 		return false;
 	if (!requester->direct_skip)
 		return true;
@@ -104,9 +86,9 @@ static bool fill_part(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_span
 	}
 	cursor = vb_cursor_at(&sgl, request->offset);
 	request->spans = spans;
-	request->span_count = vb_sgl_resolve(qp->nic, &sgl, &cursor, request->part_length,
-					     wqe->opcode == VB_WR_WRITE ? 0 : VB_ACCESS_LOCAL_WRITE,
-					     spans);
+	request->span_count = vb_sgl_resolve(
+		qp->nic, &sgl, &cursor, request->part_length,
+		vb_operation_has_sink(vb_wqe_operation(wqe)) ? VB_ACCESS_LOCAL_WRITE : 0, spans);
 	return request->span_count;
 }
 
@@ -164,7 +146,7 @@ static void init_request(struct vb_peer_memory_request *request, struct vb_qp *q
 {
 	request->initiator = &qp->initiator;
 	request->srqn = wqe->rdma.srqn;
-	request->right = right_of((enum vb_wr_opcode)wqe->opcode);
+	request->right = vb_wqe_operation(wqe)->right;
 	request->rkey = wqe->rdma.rkey;
 	request->address = wqe->rdma.remote_address;
 	request->length = wqe->length;
@@ -240,8 +222,7 @@ enum vb_direct vb_qp_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe
 	struct vb_peer_memory_request requests[VB_PEER_MEMORY_WRITES_MAX];
 	enum vb_direct direct = VB_DIRECT_REFUSED;
 
-	if (!right_of((enum vb_wr_opcode)wqe->opcode) ||
-	    (wqe->opcode != VB_WR_WRITE && !qp->attr.reads_out))
+	if (!may_be_direct(wqe) || (vb_wqe_needs_response(wqe) && !qp->attr.reads_out))
 		return VB_DIRECT_REFUSED;
 	if (!is_alone(qp))
 		return decide_to_wait(qp) ? VB_DIRECT_WAIT : VB_DIRECT_REFUSED;

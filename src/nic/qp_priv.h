@@ -223,32 +223,6 @@ static inline bool vb_flight_is_nearly_full(const struct vb_qp *qp)
 	       qp->flight->bytes + qp->packet_bytes >= qp->nic->config.flight_bytes_max;
 }
 
-/* Whether a request completes only when its response has arrived. */
-static inline bool vb_wqe_needs_response(const struct vb_wqe *wqe)
-{
-	switch ((enum vb_wr_opcode)wqe->opcode) {
-	case VB_WR_READ:
-	case VB_WR_COMPARE_SWAP:
-	case VB_WR_FETCH_ADD:
-	case VB_WR_ATOMIC_WRITE:
-		return true;
-	case VB_WR_WRITE:
-	case VB_WR_WRITE_IMM:
-	case VB_WR_SEND:
-	case VB_WR_SEND_IMM:
-	case VB_WR_SEND_INV:
-	case VB_WR_LOCAL_INV:
-	case VB_WR_BIND_MW:
-		break;
-	}
-	return false;
-}
-
-static inline bool vb_wqe_is_local(const struct vb_wqe *wqe)
-{
-	return wqe->opcode == VB_WR_LOCAL_INV || wqe->opcode == VB_WR_BIND_MW;
-}
-
 /* Whether a part of the request at send_index is done or in flight. */
 static inline bool vb_qp_has_begun(const struct vb_qp *qp, const struct vb_wqe *wqe)
 {

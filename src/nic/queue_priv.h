@@ -10,6 +10,7 @@
 #define VB_NIC_QUEUE_PRIV_H
 
 #include "nic/nic_priv.h"
+#include "nic/operation_priv.h"
 #include "nic/request.h"
 #include "wire/number.h"
 
@@ -95,6 +96,27 @@ static inline void *vb_queue_slot(const struct vb_queue *queue, uint32_t index)
 static inline struct vb_wqe *vb_queue_wqe(const struct vb_queue *queue, uint32_t index)
 {
 	return vb_queue_slot(queue, index);
+}
+
+static inline const struct vb_operation *vb_wqe_operation(const struct vb_wqe *wqe)
+{
+	return &vb_operations[wqe->opcode];
+}
+
+/* Whether a request completes only when its response has arrived. */
+static inline bool vb_wqe_needs_response(const struct vb_wqe *wqe)
+{
+	return vb_wqe_operation(wqe)->traits & VB_OPERATION_RESPONSE;
+}
+
+static inline bool vb_wqe_needs_receive(const struct vb_wqe *wqe)
+{
+	return vb_wqe_operation(wqe)->traits & VB_OPERATION_NEEDS_RECEIVE;
+}
+
+static inline bool vb_wqe_is_local(const struct vb_wqe *wqe)
+{
+	return vb_wqe_operation(wqe)->traits & VB_OPERATION_IS_LOCAL;
 }
 
 static inline struct vb_sge *vb_wqe_sges(const struct vb_wqe *wqe)

@@ -29,32 +29,12 @@ enum hold {
 	HELD_BY_CREDITS, /* the peer has no receive for it, as far as we know */
 };
 
-static bool needs_receive(const struct vb_wqe *wqe)
-{
-	switch ((enum vb_wr_opcode)wqe->opcode) {
-	case VB_WR_SEND:
-	case VB_WR_SEND_IMM:
-	case VB_WR_SEND_INV:
-	case VB_WR_WRITE_IMM:
-		return true;
-	case VB_WR_WRITE:
-	case VB_WR_READ:
-	case VB_WR_COMPARE_SWAP:
-	case VB_WR_FETCH_ADD:
-	case VB_WR_ATOMIC_WRITE:
-	case VB_WR_LOCAL_INV:
-	case VB_WR_BIND_MW:
-		break;
-	}
-	return false;
-}
-
 /* Whether the message lies beyond the peer's credits. */
 static bool is_beyond_credits(const struct vb_requester *requester, const struct vb_wqe *wqe)
 {
 	uint32_t ssn = wqe->progress == VB_WQE_NOT_STARTED ? requester->next_ssn : wqe->ssn;
 
-	return requester->has_credits && needs_receive(wqe) &&
+	return requester->has_credits && vb_wqe_needs_receive(wqe) &&
 	       (int32_t)((ssn - requester->credit_limit) << 8) > 0;
 }
 
@@ -150,8 +130,8 @@ static enum hold why_new_is_held(const struct vb_qp *qp, const struct vb_wqe *wq
 		return HELD_BY_DRAIN;
 	if (wqe->flags & VB_SEND_FENCE && requester->reads_out)
 		return HELD_BY_FENCE;
-	if (vb_wqe_needs_response(wqe) && requester->reads_out &&
-	    requester->reads_out >= qp->attr.reads_out)
+	if (requester->reads_out && requester->reads_out >= qp->attr.reads_out &&
+	    vb_wqe_needs_response(wqe))
 		return HELD_BY_READS;
 	if (psns_out && psns_out + psns > PSN_WINDOW)
 		return HELD_BY_WINDOW;
@@ -182,8 +162,8 @@ static enum hold why_held(const struct vb_qp *qp)
 	if (vb_wqe_is_local(wqe))
 		return NOT_HELD;
 	/* Repeated READs count against the peer's limit like new ones. */
-	if (vb_wqe_needs_response(wqe) && requester->reads_out &&
-	    requester->reads_out >= qp->attr.reads_out)
+	if (requester->reads_out && requester->reads_out >= qp->attr.reads_out &&
+	    vb_wqe_needs_response(wqe))
 		return HELD_BY_READS;
 	if (is_window_full(qp, wqe))
 		return HELD_BY_WINDOW;
@@ -242,8 +222,8 @@ static enum vb_status check_sink(const struct vb_qp *qp, const struct vb_wqe *wq
 
 	if (!qp->attr.reads_out)
 		return VB_STATUS_LOC_QP_OP_ERR;
-	if (wqe->opcode == VB_WR_ATOMIC_WRITE)
-		return VB_STATUS_SUCCESS; /* its buffer is a source */
+	if (!vb_operation_has_sink(vb_wqe_operation(wqe)))
+		return VB_STATUS_SUCCESS;
 	for (uint32_t i = 0; i < wqe->sge_count; i++) {
 		struct vb_memory memory;
 		struct vb_memory_request request = {
@@ -304,8 +284,6 @@ static bool wants_ack(const struct vb_qp *qp, const struct vb_wqe *wqe)
 	uint32_t index = vb_psn_distance(requester->next_psn, wqe->first_psn);
 	uint32_t window;
 
-	if (vb_wqe_needs_response(wqe))
-		return false; /* its response is the acknowledgement */
 	if (index + 1 == wqe->packet_count)
 		return true;
 	window = vb_rc_window(qp);
@@ -318,10 +296,11 @@ static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *sl
 {
 	struct vb_requester *requester = &qp->requester;
 	struct vb_cursor cursor = requester->cursor;
-	bool ask = wants_ack(qp, wqe);
+	bool needs_response = vb_wqe_needs_response(wqe);
+	bool ask = !needs_response && wants_ack(qp, wqe); /* a response is an acknowledgement */
 	enum vb_verdict verdict;
 
-	if (vb_wqe_needs_response(wqe) && vb_psn_equal(requester->next_psn, wqe->first_psn)) {
+	if (needs_response && vb_psn_equal(requester->next_psn, wqe->first_psn)) {
 		enum vb_status status = check_sink(qp, wqe);
 
 		if (status != VB_STATUS_SUCCESS) {
@@ -402,7 +381,8 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 			execute_local(qp, wqe);
 			continue;
 		}
-		if (wqe->progress == VB_WQE_NOT_STARTED && qp->peer_memory && !needs_receive(wqe)) {
+		if (wqe->progress == VB_WQE_NOT_STARTED && qp->peer_memory &&
+		    !vb_wqe_needs_receive(wqe)) {
 			enum vb_direct direct = vb_qp_execute_directly(qp, wqe);
 
 			if (direct == VB_DIRECT_DONE)
@@ -431,7 +411,7 @@ bool vb_rc_execute_now(struct vb_qp *qp)
 	while (is_plain(qp)) {
 		const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, qp->requester.send_index);
 
-		if (wqe->progress != VB_WQE_NOT_STARTED || needs_receive(wqe) ||
+		if (wqe->progress != VB_WQE_NOT_STARTED || vb_wqe_needs_receive(wqe) ||
 		    vb_wqe_is_local(wqe) || wqe->length > VB_DIRECT_SHORT_MAX ||
 		    vb_qp_execute_directly(qp, wqe) != VB_DIRECT_DONE)
 			return false;

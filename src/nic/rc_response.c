@@ -292,29 +292,22 @@ static void on_result(struct vb_qp *qp, const struct vb_frame *frame,
 	if (!acknowledge_before(qp, packet->bth.psn))
 		return;
 	wqe = vb_queue_wqe(&qp->sq, requester->done_index);
-	switch ((enum vb_wr_opcode)wqe->opcode) {
-	case VB_WR_READ:
-		verdict = is_read_response ? take_read_response(qp, wqe, frame, packet)
-					   : VB_INVALID_REQUEST;
-		break;
-	case VB_WR_COMPARE_SWAP:
-	case VB_WR_FETCH_ADD:
-		verdict = is_read_response ? VB_INVALID_REQUEST
-					   : take_atomic_result(qp, wqe, packet);
-		break;
-	case VB_WR_ATOMIC_WRITE:
+	switch (vb_operation_response(vb_wqe_operation(wqe))) {
+	case VB_RESPONSE_NONE:
+		vb_nic_drop(qp->nic, VB_DROP_NOT_OUR_RESPONSE);
+		return;
+	case VB_RESPONSE_EMPTY:
 		if (!is_read_response || packet->payload_length || !(packet->traits & VB_IS_LAST))
 			verdict = VB_INVALID_REQUEST;
 		break;
-	case VB_WR_WRITE:
-	case VB_WR_WRITE_IMM:
-	case VB_WR_SEND:
-	case VB_WR_SEND_IMM:
-	case VB_WR_SEND_INV:
-	case VB_WR_LOCAL_INV:
-	case VB_WR_BIND_MW:
-		vb_nic_drop(qp->nic, VB_DROP_NOT_OUR_RESPONSE);
-		return;
+	case VB_RESPONSE_DATA:
+		verdict = is_read_response ? take_read_response(qp, wqe, frame, packet)
+					   : VB_INVALID_REQUEST;
+		break;
+	case VB_RESPONSE_VALUE:
+		verdict = is_read_response ? VB_INVALID_REQUEST
+					   : take_atomic_result(qp, wqe, packet);
+		break;
 	}
 	if (verdict != VB_PASS) {
 		fail_response(qp, verdict);

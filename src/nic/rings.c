@@ -40,29 +40,6 @@ void vb_queue_reset(struct vb_queue *queue)
 	atomic_store_explicit(&queue->freed, 0, memory_order_release);
 }
 
-/* --- the operations: sets of opcodes, against which every request is checked --- */
-
-#define SET(opcode) (1u << VB_WR_##opcode)
-#define SENDS (SET(SEND) | SET(SEND_IMM))
-#define WRITES (SET(WRITE) | SET(WRITE_IMM) | SET(LOCAL_INV) | SET(BIND_MW))
-#define READS (SET(READ) | SET(COMPARE_SWAP) | SET(FETCH_ADD) | SET(SEND_INV))
-#define ALL (SENDS | WRITES | READS | SET(ATOMIC_WRITE))
-#define WITH_INLINE (SENDS | SET(SEND_INV) | SET(WRITE) | SET(WRITE_IMM) | SET(ATOMIC_WRITE))
-/* Operations with additional checks. */
-#define PARTICULAR \
-	(SET(COMPARE_SWAP) | SET(FETCH_ADD) | SET(ATOMIC_WRITE) | SET(BIND_MW) | SET(LOCAL_INV))
-
-static const uint32_t supported[] = {
-	[VB_QP_RC] = ALL,     [VB_QP_UC] = SENDS | WRITES,
-	[VB_QP_UD] = SENDS,   [VB_QP_XRC_SEND] = SENDS | WRITES | READS,
-	[VB_QP_XRC_RECV] = 0,
-};
-
-static bool is_in(uint32_t set, enum vb_wr_opcode opcode)
-{
-	return (uint32_t)opcode < 32 && set >> opcode & 1;
-}
-
 static bool sum_lengths(const struct vb_sge *sges, uint32_t count, uint32_t *length)
 {
 	uint64_t total = count ? sges[0].length : 0; /* usually there is one */
@@ -74,49 +51,40 @@ static bool sum_lengths(const struct vb_sge *sges, uint32_t count, uint32_t *len
 }
 
 static enum vb_post_refusal check_inline(const struct vb_qp *qp,
-					 const struct vb_send_request *request, uint32_t length)
+					 const struct vb_operation *operation, uint32_t length)
 {
-	if (!is_in(WITH_INLINE, request->opcode))
+	if (!vb_operation_has_source(operation))
 		return VB_POST_NO_INLINE;
-	/* The 8 bytes of an atomic write fit into every slot: qp.c asserts it. */
-	if (length > qp->inline_max && request->opcode != VB_WR_ATOMIC_WRITE)
+	/* The 8 bytes of a word fit into every slot: qp.c asserts it. */
+	if (length > qp->inline_max && !(operation->traits & VB_OPERATION_IS_WORD))
 		return VB_POST_INLINE_LENGTH;
 	return VB_POST_OK;
 }
 
-static enum vb_post_refusal check_by_opcode(const struct vb_send_request *request, uint32_t *length)
+/* Checks operations whose length is fixed, by their kind or because they have no data. */
+static enum vb_post_refusal check_fixed(const struct vb_operation *operation,
+					const struct vb_send_request *request, uint32_t *length)
 {
-	switch (request->opcode) {
-	case VB_WR_COMPARE_SWAP:
-	case VB_WR_FETCH_ADD:
-	case VB_WR_ATOMIC_WRITE:
+	if (operation->traits & VB_OPERATION_IS_WORD)
 		return *length == 8 ? VB_POST_OK : VB_POST_ATOMIC_LENGTH;
-	case VB_WR_BIND_MW:
-		*length = 0;
-		if (!request->bind.mw || (request->bind.rkey ^ request->bind.mw->key_base) >> 8)
-			return VB_POST_WINDOW_KEY; /* the program may change only its low 8 bits */
-		return VB_POST_OK;
-	case VB_WR_LOCAL_INV:
-		*length = 0;
-		return VB_POST_OK;
-	case VB_WR_SEND:
-	case VB_WR_SEND_IMM:
-	case VB_WR_SEND_INV:
-	case VB_WR_WRITE:
-	case VB_WR_WRITE_IMM:
-	case VB_WR_READ:
-		break;
-	}
+	*length = 0;
+	if (request->opcode == VB_WR_BIND_MW &&
+	    (!request->bind.mw || (request->bind.rkey ^ request->bind.mw->key_base) >> 8))
+		return VB_POST_WINDOW_KEY; /* the program may change only its low 8 bits */
 	return VB_POST_OK;
 }
 
 static enum vb_post_refusal check_send(const struct vb_qp *qp,
 				       const struct vb_send_request *request, uint32_t *length)
 {
+	const struct vb_operation *operation;
 	bool is_inline = request->flags & VB_SEND_INLINE;
 
-	if (!is_in(supported[qp->type], request->opcode))
-		return is_in(ALL, request->opcode) ? VB_POST_SERVICE : VB_POST_OPCODE;
+	if ((uint32_t)request->opcode >= VB_OPERATION_COUNT)
+		return VB_POST_OPCODE;
+	operation = &vb_operations[request->opcode];
+	if (!(operation->types >> qp->type & 1))
+		return operation->types ? VB_POST_SERVICE : VB_POST_OPCODE;
 	if (vb_qp_state_now(qp) < VB_STATE_RTS) /* IBA 11.4.1.1 */
 		return VB_POST_STATE;
 	/*
@@ -128,13 +96,13 @@ static enum vb_post_refusal check_send(const struct vb_qp *qp,
 	if (!sum_lengths(request->sges, request->sge_count, length))
 		return VB_POST_LENGTH;
 	if (is_inline) {
-		enum vb_post_refusal refusal = check_inline(qp, request, *length);
+		enum vb_post_refusal refusal = check_inline(qp, operation, *length);
 
 		if (refusal)
 			return refusal;
 	}
-	if (PARTICULAR >> request->opcode & 1) /* the opcode is below 32 */
-		return check_by_opcode(request, length);
+	if (operation->traits & (VB_OPERATION_IS_WORD | VB_OPERATION_IS_LOCAL))
+		return check_fixed(operation, request, length);
 	if (qp->type == VB_QP_UD && (!request->ah || request->ah->pd != qp->pd))
 		return VB_POST_ADDRESS_HANDLE;
 	return VB_POST_OK;
@@ -187,7 +155,7 @@ static void copy_operands(const struct vb_qp *qp, struct vb_wqe *wqe,
 		return;
 	}
 	wqe->rdma.remote_address = request->remote_address;
-	if ((SET(COMPARE_SWAP) | SET(FETCH_ADD)) >> request->opcode & 1) {
+	if (vb_operation_is_atomic(&vb_operations[request->opcode])) {
 		wqe->rdma.compare_add = request->compare_add;
 		wqe->rdma.swap = request->swap;
 	}

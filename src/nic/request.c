@@ -7,32 +7,6 @@
 
 #include "base/bytes.h"
 
-/*
- * The position of a packet in its request: in the middle, the last, the first, the only one. Local
- * operations have no packets.
- */
-enum { MIDDLE = 0, LAST = 1, FIRST = 2, ONLY = FIRST | LAST };
-
-// clang-format off
-static const uint8_t packet_ops[][4] = {
-	[VB_WR_WRITE]        = { [MIDDLE] = VB_OP_WRITE_MIDDLE, [LAST] = VB_OP_WRITE_LAST,
-				 [FIRST] = VB_OP_WRITE_FIRST,   [ONLY] = VB_OP_WRITE_ONLY },
-	[VB_WR_WRITE_IMM]    = { [MIDDLE] = VB_OP_WRITE_MIDDLE, [LAST] = VB_OP_WRITE_LAST_IMM,
-				 [FIRST] = VB_OP_WRITE_FIRST,   [ONLY] = VB_OP_WRITE_ONLY_IMM },
-	[VB_WR_SEND]         = { [MIDDLE] = VB_OP_SEND_MIDDLE,  [LAST] = VB_OP_SEND_LAST,
-				 [FIRST] = VB_OP_SEND_FIRST,    [ONLY] = VB_OP_SEND_ONLY },
-	[VB_WR_SEND_IMM]     = { [MIDDLE] = VB_OP_SEND_MIDDLE,  [LAST] = VB_OP_SEND_LAST_IMM,
-				 [FIRST] = VB_OP_SEND_FIRST,    [ONLY] = VB_OP_SEND_ONLY_IMM },
-	[VB_WR_SEND_INV]     = { [MIDDLE] = VB_OP_SEND_MIDDLE,  [LAST] = VB_OP_SEND_LAST_INV,
-				 [FIRST] = VB_OP_SEND_FIRST,    [ONLY] = VB_OP_SEND_ONLY_INV },
-	/* Issued again for the rest of its data, a READ is not at its first PSN. */
-	[VB_WR_READ]         = { [LAST] = VB_OP_READ_REQUEST,   [ONLY] = VB_OP_READ_REQUEST },
-	[VB_WR_COMPARE_SWAP] = { [ONLY] = VB_OP_COMPARE_SWAP },
-	[VB_WR_FETCH_ADD]    = { [ONLY] = VB_OP_FETCH_ADD },
-	[VB_WR_ATOMIC_WRITE] = { [ONLY] = VB_OP_ATOMIC_WRITE },
-};
-// clang-format on
-
 void vb_request_start(struct vb_qp *qp, struct vb_wqe *wqe)
 {
 	struct vb_requester *requester = &qp->requester;
@@ -60,53 +34,58 @@ enum vb_status vb_request_execute_local(struct vb_qp *qp, struct vb_wqe *wqe)
 }
 
 /* Fills in the headers after the BTH, which most packets do not have. */
-static void fill_extensions(const struct vb_wqe *wqe, uint32_t offset, struct vb_packet *packet)
+static void fill_extensions(const struct vb_wqe *wqe, uint32_t traits, uint32_t offset,
+			    struct vb_packet *packet)
 {
-	enum vb_wr_opcode opcode = (enum vb_wr_opcode)wqe->opcode;
-	bool is_read = opcode == VB_WR_READ;
+	bool is_compare = wqe->opcode == VB_WR_COMPARE_SWAP;
 
 	packet->imm = wqe->imm;
 	packet->invalidate_key = wqe->imm;
-	if (opcode == VB_WR_COMPARE_SWAP || opcode == VB_WR_FETCH_ADD) {
-		packet->payload_length = 0;
+	if (traits & VB_HAS_ATOMICETH) {
 		packet->atomic.address = wqe->rdma.remote_address;
 		packet->atomic.rkey = wqe->rdma.rkey;
-		packet->atomic.swap_or_add = opcode == VB_WR_COMPARE_SWAP ? wqe->rdma.swap
-									  : wqe->rdma.compare_add;
-		packet->atomic.compare = opcode == VB_WR_COMPARE_SWAP ? wqe->rdma.compare_add : 0;
+		packet->atomic.swap_or_add = is_compare ? wqe->rdma.swap : wqe->rdma.compare_add;
+		packet->atomic.compare = is_compare ? wqe->rdma.compare_add : 0;
 	} else {
-		/* A READ that is issued again asks only for the rest (IBA 9.4.4). */
-		packet->reth.address = wqe->rdma.remote_address + (is_read ? offset : 0);
+		/*
+		 * A READ that is issued again asks only for the rest (IBA 9.4.4). A WRITE has this
+		 * header in its first packet only.
+		 */
+		packet->reth.address = wqe->rdma.remote_address + offset;
 		packet->reth.rkey = wqe->rdma.rkey;
-		packet->reth.length = wqe->length - (is_read ? offset : 0);
+		packet->reth.length = wqe->length - offset;
 	}
 	packet->srqn = wqe->rdma.srqn;
 }
 
 /*
  * Fills in the headers of the packet with the next PSN. All packets of a message but the last carry
- * a full path MTU (C5-8).
+ * a full path MTU (C5-8). A request whose data comes in the response has one packet without data.
  */
 static void fill_packet(const struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t index,
 			bool ask_for_ack, struct vb_packet *packet)
 {
-	bool is_read = wqe->opcode == VB_WR_READ;
+	const struct vb_operation *operation = vb_wqe_operation(wqe);
+	bool has_sink = vb_operation_has_sink(operation);
 	uint32_t offset = index << qp->mtu_shift;
-	bool last = index + 1 == wqe->packet_count || is_read;
+	bool last = index + 1 == wqe->packet_count || has_sink;
+	uint32_t traits;
 
 	packet->bth = (struct vb_bth){
 		.opcode = VB_OPCODE(
 			qp->service,
-			packet_ops[wqe->opcode][(index ? MIDDLE : FIRST) | (last ? LAST : 0)]),
+			operation->packets[(index ? VB_POSITION_MIDDLE : VB_POSITION_FIRST) |
+					   (last ? VB_POSITION_LAST : 0)]),
 		.pkey = vb_nic_pkey(qp->nic, qp->attr.pkey_index),
 		.destination = qp->peer,
 		.psn = qp->requester.next_psn,
 		.solicited = last && wqe->flags & VB_SEND_SOLICITED,
 		.ack_request = ask_for_ack,
 	};
-	packet->payload_length = is_read ? 0 : min32(wqe->length - offset, qp->attr.path_mtu);
-	if (vb_opcode_traits(packet->bth.opcode) & VB_HAS_EXTENSIONS)
-		fill_extensions(wqe, offset, packet);
+	packet->payload_length = has_sink ? 0 : min32(wqe->length - offset, qp->attr.path_mtu);
+	traits = vb_opcode_traits(packet->bth.opcode);
+	if (traits & VB_HAS_EXTENSIONS)
+		fill_extensions(wqe, traits, offset, packet);
 }
 
 bool vb_request_build_short(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_slot *slot)

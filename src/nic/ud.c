@@ -9,9 +9,8 @@
 
 static void fill_packet(const struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_packet *packet)
 {
-	packet->bth.opcode = VB_OPCODE(VB_SERVICE_UD, wqe->opcode == VB_WR_SEND_IMM
-							      ? VB_OP_SEND_ONLY_IMM
-							      : VB_OP_SEND_ONLY);
+	packet->bth.opcode =
+		VB_OPCODE(VB_SERVICE_UD, vb_wqe_operation(wqe)->packets[VB_POSITION_ONLY]);
 	packet->bth.pkey = vb_nic_pkey(qp->nic, qp->attr.pkey_index);
 	packet->bth.destination.v = wqe->ud.qpn;
 	packet->bth.psn = qp->requester.next_psn;

@@ -132,7 +132,7 @@ FAULTS = [
 
     # --- READs ---
     Fault('read-asks-again-from-the-start', 'nic/request.c',
-          'packet->reth.address = wqe->rdma.remote_address + (is_read ? offset : 0);',
+          'packet->reth.address = wqe->rdma.remote_address + offset;',
           'packet->reth.address = wqe->rdma.remote_address;',
           'conversation/test_rc_read'),
     Fault('read-completes-without-its-data', 'nic/rc_response.c',

@@ -32,20 +32,6 @@ const char *vb_flaw_name(enum vb_flaw flaw)
 	return names[flaw];
 }
 
-static const char *const request_names[VB_COVERAGE_OPCODES] = {
-	[VB_WR_WRITE] = "WRITE",
-	[VB_WR_WRITE_IMM] = "WRITE_IMM",
-	[VB_WR_SEND] = "SEND",
-	[VB_WR_SEND_IMM] = "SEND_IMM",
-	[VB_WR_READ] = "READ",
-	[VB_WR_COMPARE_SWAP] = "COMPARE_SWAP",
-	[VB_WR_FETCH_ADD] = "FETCH_ADD",
-	[VB_WR_LOCAL_INV] = "LOCAL_INV",
-	[VB_WR_BIND_MW] = "BIND_MW",
-	[VB_WR_SEND_INV] = "SEND_INV",
-	[VB_WR_ATOMIC_WRITE] = "ATOMIC_WRITE",
-};
-
 static bool describe_table(const uint64_t table[VB_COVERAGE_TYPES][VB_COVERAGE_STATUSES],
 			   uint32_t row, const char *what, char *text, uint32_t size)
 {
@@ -67,8 +53,8 @@ static bool describe_requests(const struct vb_coverage *coverage, uint32_t row, 
 	text[0] = '\0';
 	if (coverage->requests[type][opcode])
 		snprintf(text, size, "%-9s %-8s %-24s %12" PRIu64, "request",
-			 vb_qp_type_describe((enum vb_qp_type)type), request_names[opcode],
-			 coverage->requests[type][opcode]);
+			 vb_qp_type_describe((enum vb_qp_type)type),
+			 vb_wr_opcode_describe((uint8_t)opcode), coverage->requests[type][opcode]);
 	return true;
 }
 

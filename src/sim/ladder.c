@@ -130,23 +130,16 @@ static void draw_packet(struct vb_ladder *ladder, const struct vb_trace_entry *e
 	snprintf(text, size, "%s%s%s", rung, *note ? "  " : "", note);
 }
 
-static const char *request_name(uint64_t opcode)
+/* Spelled out, for a reader who is new to them. */
+static const char *request_words(uint8_t opcode)
 {
-	static const char *const names[] = {
-		[VB_WR_WRITE] = "WRITE",
-		[VB_WR_WRITE_IMM] = "WRITE with immediate",
-		[VB_WR_SEND] = "SEND",
-		[VB_WR_SEND_IMM] = "SEND with immediate",
-		[VB_WR_READ] = "READ",
-		[VB_WR_COMPARE_SWAP] = "COMPARE_SWAP",
-		[VB_WR_FETCH_ADD] = "FETCH_ADD",
-		[VB_WR_LOCAL_INV] = "LOCAL_INV",
-		[VB_WR_BIND_MW] = "BIND_MW",
-		[VB_WR_SEND_INV] = "SEND with invalidate",
-		[VB_WR_ATOMIC_WRITE] = "ATOMIC_WRITE",
-	};
-
-	return opcode < sizeof(names) / sizeof(names[0]) && names[opcode] ? names[opcode] : "?";
+	if (opcode == VB_WR_WRITE_IMM)
+		return "WRITE with immediate";
+	if (opcode == VB_WR_SEND_IMM)
+		return "SEND with immediate";
+	if (opcode == VB_WR_SEND_INV)
+		return "SEND with invalidate";
+	return vb_wr_opcode_describe(opcode);
 }
 
 static void draw_note(const struct vb_trace_entry *entry, char *text, uint32_t size)
@@ -157,8 +150,8 @@ static void draw_note(const struct vb_trace_entry *entry, char *text, uint32_t s
 	switch (entry->kind) {
 	case VB_TRACE_POST_SEND:
 		snprintf(words, sizeof(words),
-			 "* posts %s, %" PRIu64 " bytes (request %" PRIu64 ")", request_name(v[1]),
-			 v[3], v[2]);
+			 "* posts %s, %" PRIu64 " bytes (request %" PRIu64 ")",
+			 request_words((uint8_t)v[1]), v[3], v[2]);
 		break;
 	case VB_TRACE_COMPLETION:
 		snprintf(words, sizeof(words), "= completion: %s of request %" PRIu64 ", %s",

@@ -133,35 +133,6 @@ const char *vb_fate_describe(enum vb_packet_fate fate)
 	return names[fate];
 }
 
-static const char *request_name(uint64_t opcode)
-{
-	switch ((enum vb_wr_opcode)opcode) {
-	case VB_WR_WRITE:
-		return "WRITE";
-	case VB_WR_WRITE_IMM:
-		return "WRITE_IMM";
-	case VB_WR_SEND:
-		return "SEND";
-	case VB_WR_SEND_IMM:
-		return "SEND_IMM";
-	case VB_WR_READ:
-		return "READ";
-	case VB_WR_COMPARE_SWAP:
-		return "COMPARE_SWAP";
-	case VB_WR_FETCH_ADD:
-		return "FETCH_ADD";
-	case VB_WR_LOCAL_INV:
-		return "LOCAL_INV";
-	case VB_WR_BIND_MW:
-		return "BIND_MW";
-	case VB_WR_SEND_INV:
-		return "SEND_INV";
-	case VB_WR_ATOMIC_WRITE:
-		return "ATOMIC_WRITE";
-	}
-	return "?";
-}
-
 static void describe_packet(const struct vb_trace_entry *entry, char *text, uint32_t size)
 {
 	struct vb_packet packet;
@@ -206,7 +177,7 @@ static void describe_note(const struct vb_trace_entry *entry, char *text, uint32
 	case VB_TRACE_POST_SEND:
 		snprintf(text, size,
 			 "%u post    qp 0x%06" PRIx64 "  %s wr=%" PRIu64 " len=%" PRIu64 "%s%s%s%s",
-			 entry->from, v[0], request_name(v[1]), v[2], v[3],
+			 entry->from, v[0], vb_wr_opcode_describe((uint8_t)v[1]), v[2], v[3],
 			 v[4] & VB_SEND_SIGNALED ? "" : " unsignaled",
 			 v[4] & VB_SEND_FENCE ? " fence" : "",
 			 v[4] & VB_SEND_SOLICITED ? " solicited" : "",

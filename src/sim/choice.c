@@ -5,6 +5,7 @@
 #include "sim/choice.h"
 
 #include "sim/dice.h"
+#include "sim/draft_priv.h"
 
 #define SHORT_MAX 64u /* bytes */
 
@@ -60,8 +61,7 @@ static uint32_t pick_length(struct vb_world *world, uint32_t mtu, uint32_t most)
 static uint32_t pick_local_region(struct vb_world *world, enum vb_wr_opcode opcode)
 {
 	uint32_t roll = (uint32_t)vb_prng_below(&world->prng, 100);
-	bool is_source = opcode != VB_WR_READ && opcode != VB_WR_FETCH_ADD &&
-			 opcode != VB_WR_COMPARE_SWAP;
+	bool is_source = !vb_draft_has_sink(opcode);
 
 	if (roll < 8)
 		return VB_REGION_LOCAL;
@@ -114,7 +114,7 @@ static bool find_foreign_window(struct vb_world *world, struct vb_draft *draft)
 
 static enum vb_flaw pick_rdma_flaw(struct vb_world *world, struct vb_draft *draft)
 {
-	bool is_atomic = draft->opcode == VB_WR_FETCH_ADD || draft->opcode == VB_WR_COMPARE_SWAP;
+	bool is_atomic = vb_draft_is_atomic(draft->opcode);
 
 	if (find_foreign_window(world, draft) && chance(world, 1, 2))
 		return VB_FLAW_FOREIGN_WINDOW;
@@ -141,8 +141,7 @@ static enum vb_flaw pick_rdma_flaw(struct vb_world *world, struct vb_draft *draf
 
 static enum vb_flaw pick_local_flaw(struct vb_world *world, const struct vb_draft *draft)
 {
-	bool is_target = draft->opcode == VB_WR_READ || draft->opcode == VB_WR_FETCH_ADD ||
-			 draft->opcode == VB_WR_COMPARE_SWAP;
+	bool is_target = vb_draft_has_sink(draft->opcode);
 
 	switch (vb_prng_below(&world->prng, 4)) {
 	case 0:
@@ -180,8 +179,7 @@ static void pick_flaw(struct vb_world *world, const struct vb_channel *channel,
 	} else {
 		draft->flaw = pick_local_flaw(world, draft);
 	}
-	if (draft->opcode == VB_WR_ATOMIC_WRITE || draft->opcode == VB_WR_FETCH_ADD ||
-	    draft->opcode == VB_WR_COMPARE_SWAP)
+	if (vb_draft_is_word(draft->opcode))
 		draft->length = 8;
 }
 
@@ -192,8 +190,7 @@ static void pick_size(struct vb_world *world, struct vb_channel *channel, struct
 	if (draft->opcode == VB_WR_WRITE || draft->opcode == VB_WR_READ)
 		most = most * 2 > 4096 ? most * 2 : 4096;
 	draft->length = pick_length(world, channel->options.mtu, most);
-	if (draft->opcode == VB_WR_ATOMIC_WRITE || draft->opcode == VB_WR_FETCH_ADD ||
-	    draft->opcode == VB_WR_COMPARE_SWAP)
+	if (vb_draft_is_word(draft->opcode))
 		draft->length = 8;
 }
 
@@ -210,8 +207,7 @@ static void choose_flags(struct vb_world *world, struct vb_channel *channel, str
 	if (chance(world, 1, 4))
 		draft->flags |= VB_SEND_SOLICITED;
 	if (draft->length <= channel->options.inline_max && channel->options.inline_max &&
-	    chance(world, 1, 3) && draft->opcode != VB_WR_READ &&
-	    draft->opcode != VB_WR_FETCH_ADD && draft->opcode != VB_WR_COMPARE_SWAP)
+	    chance(world, 1, 3) && !vb_draft_has_sink(draft->opcode))
 		draft->flags |= VB_SEND_INLINE;
 }
 

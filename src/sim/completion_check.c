@@ -63,6 +63,7 @@ static bool is_send_status_right(const struct vb_model *model,
 	return (request->allowed | receive_trouble(model, request)) & VB_STATUS_BIT(status);
 }
 
+/* Not taken from the engine's table of operations: the model could find no mistake in that. */
 static uint8_t completion_opcode(enum vb_wr_opcode opcode)
 {
 	switch (opcode) {

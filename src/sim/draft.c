@@ -27,11 +27,6 @@ uint32_t vb_draft_right(enum vb_wr_opcode opcode)
 	return vb_draft_is_atomic(opcode) ? VB_ACCESS_REMOTE_ATOMIC : 0;
 }
 
-static bool changes_local_memory(enum vb_wr_opcode opcode)
-{
-	return opcode == VB_WR_READ || vb_draft_is_atomic(opcode);
-}
-
 /*
  * Splits `length` bytes into blocks of a region. False, with nothing allocated, if there is no
  * room.
@@ -128,7 +123,7 @@ static bool build_local(struct vb_draft_build *b)
 		return false;
 	b->request.sges = b->sges;
 	b->request.sge_count = count;
-	if (!changes_local_memory(draft->opcode))
+	if (!vb_draft_has_sink(draft->opcode))
 		fill_pieces(&b->model);
 	else
 		b->model.opens_local = true;

@@ -19,6 +19,11 @@ struct vb_draft_build {
 	bool is_executed; /* during the post */
 };
 
+/*
+ * What an opcode means is stated here, in draft.c and in the model once more. Taken from the
+ * engine's table of operations, it would be wrong wherever the table is, and find no mistake in it.
+ */
+
 static inline bool vb_draft_is_atomic(enum vb_wr_opcode opcode)
 {
 	return opcode == VB_WR_COMPARE_SWAP || opcode == VB_WR_FETCH_ADD;
@@ -28,6 +33,12 @@ static inline bool vb_draft_is_atomic(enum vb_wr_opcode opcode)
 static inline bool vb_draft_is_word(enum vb_wr_opcode opcode)
 {
 	return vb_draft_is_atomic(opcode) || opcode == VB_WR_ATOMIC_WRITE;
+}
+
+/* Whether the peer's answer goes into the request's own buffers. */
+static inline bool vb_draft_has_sink(enum vb_wr_opcode opcode)
+{
+	return vb_draft_is_atomic(opcode) || opcode == VB_WR_READ;
 }
 
 static inline bool vb_draft_is_reliable(const struct vb_channel *channel)

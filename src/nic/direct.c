@@ -20,7 +20,7 @@ _Static_assert(VB_PEER_MEMORY_WRITES_MAX <= VB_SGE_MAX, "one span for each of th
 
 static bool may_be_direct(const struct vb_wqe *wqe)
 {
-	return vb_wqe_operation(wqe)->traits & VB_OPERATION_MAY_BE_DIRECT;
+	return wqe->traits & VB_OPERATION_MAY_BE_DIRECT;
 }
 
 /*
@@ -86,9 +86,9 @@ static bool fill_part(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_span
 	}
 	cursor = vb_cursor_at(&sgl, request->offset);
 	request->spans = spans;
-	request->span_count = vb_sgl_resolve(
-		qp->nic, &sgl, &cursor, request->part_length,
-		vb_operation_has_sink(vb_wqe_operation(wqe)) ? VB_ACCESS_LOCAL_WRITE : 0, spans);
+	request->span_count =
+		vb_sgl_resolve(qp->nic, &sgl, &cursor, request->part_length,
+			       vb_traits_have_sink(wqe->traits) ? VB_ACCESS_LOCAL_WRITE : 0, spans);
 	return request->span_count;
 }
 

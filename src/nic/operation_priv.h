@@ -47,26 +47,21 @@ struct vb_operation {
 /* By enum vb_wr_opcode. A request with an opcode that has no row is never in a send queue. */
 extern const struct vb_operation vb_operations[VB_OPERATION_COUNT];
 
-static inline bool vb_operation_is_atomic(const struct vb_operation *operation)
+static inline enum vb_response vb_traits_response(uint8_t traits)
 {
-	return operation->right == VB_ACCESS_REMOTE_ATOMIC;
-}
-
-static inline enum vb_response vb_operation_response(const struct vb_operation *operation)
-{
-	return (enum vb_response)(operation->traits & VB_OPERATION_RESPONSE);
+	return (enum vb_response)(traits & VB_OPERATION_RESPONSE);
 }
 
 /* Whether the buffers of the request are where its response goes. */
-static inline bool vb_operation_has_sink(const struct vb_operation *operation)
+static inline bool vb_traits_have_sink(uint8_t traits)
 {
-	return vb_operation_response(operation) >= VB_RESPONSE_DATA;
+	return vb_traits_response(traits) >= VB_RESPONSE_DATA;
 }
 
 /* Whether the request sends what is in its buffers; this may be inline. */
-static inline bool vb_operation_has_source(const struct vb_operation *operation)
+static inline bool vb_traits_have_source(uint8_t traits)
 {
-	return !vb_operation_has_sink(operation) && !(operation->traits & VB_OPERATION_IS_LOCAL);
+	return !vb_traits_have_sink(traits) && !(traits & VB_OPERATION_IS_LOCAL);
 }
 
 #endif

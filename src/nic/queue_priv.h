@@ -61,6 +61,7 @@ struct vb_wqe {
 	uint8_t flags; /* enum vb_send_flag */
 	uint8_t sge_count;
 	uint8_t progress; /* enum vb_wqe_progress; written by the engine */
+	uint8_t traits; /* those of its operation, where every packet asks for them */
 };
 
 /* A receive in its ring slot. Its SGEs follow it. */
@@ -106,17 +107,17 @@ static inline const struct vb_operation *vb_wqe_operation(const struct vb_wqe *w
 /* Whether a request completes only when its response has arrived. */
 static inline bool vb_wqe_needs_response(const struct vb_wqe *wqe)
 {
-	return vb_wqe_operation(wqe)->traits & VB_OPERATION_RESPONSE;
+	return wqe->traits & VB_OPERATION_RESPONSE;
 }
 
 static inline bool vb_wqe_needs_receive(const struct vb_wqe *wqe)
 {
-	return vb_wqe_operation(wqe)->traits & VB_OPERATION_NEEDS_RECEIVE;
+	return wqe->traits & VB_OPERATION_NEEDS_RECEIVE;
 }
 
 static inline bool vb_wqe_is_local(const struct vb_wqe *wqe)
 {
-	return vb_wqe_operation(wqe)->traits & VB_OPERATION_IS_LOCAL;
+	return wqe->traits & VB_OPERATION_IS_LOCAL;
 }
 
 static inline struct vb_sge *vb_wqe_sges(const struct vb_wqe *wqe)

@@ -222,7 +222,7 @@ static enum vb_status check_sink(const struct vb_qp *qp, const struct vb_wqe *wq
 
 	if (!qp->attr.reads_out)
 		return VB_STATUS_LOC_QP_OP_ERR;
-	if (!vb_operation_has_sink(vb_wqe_operation(wqe)))
+	if (!vb_traits_have_sink(wqe->traits))
 		return VB_STATUS_SUCCESS;
 	for (uint32_t i = 0; i < wqe->sge_count; i++) {
 		struct vb_memory memory;

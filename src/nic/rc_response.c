@@ -292,7 +292,7 @@ static void on_result(struct vb_qp *qp, const struct vb_frame *frame,
 	if (!acknowledge_before(qp, packet->bth.psn))
 		return;
 	wqe = vb_queue_wqe(&qp->sq, requester->done_index);
-	switch (vb_operation_response(vb_wqe_operation(wqe))) {
+	switch (vb_traits_response(wqe->traits)) {
 	case VB_RESPONSE_NONE:
 		vb_nic_drop(qp->nic, VB_DROP_NOT_OUR_RESPONSE);
 		return;

@@ -66,7 +66,7 @@ static void fill_packet(const struct vb_qp *qp, const struct vb_wqe *wqe, uint32
 			bool ask_for_ack, struct vb_packet *packet)
 {
 	const struct vb_operation *operation = vb_wqe_operation(wqe);
-	bool has_sink = vb_operation_has_sink(operation);
+	bool has_sink = vb_traits_have_sink(wqe->traits);
 	uint32_t offset = index << qp->mtu_shift;
 	bool last = index + 1 == wqe->packet_count || has_sink;
 	uint32_t traits;

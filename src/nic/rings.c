@@ -53,7 +53,7 @@ static bool sum_lengths(const struct vb_sge *sges, uint32_t count, uint32_t *len
 static enum vb_post_refusal check_inline(const struct vb_qp *qp,
 					 const struct vb_operation *operation, uint32_t length)
 {
-	if (!vb_operation_has_source(operation))
+	if (!vb_traits_have_source(operation->traits))
 		return VB_POST_NO_INLINE;
 	/* The 8 bytes of a word fit into every slot: qp.c asserts it. */
 	if (length > qp->inline_max && !(operation->traits & VB_OPERATION_IS_WORD))
@@ -155,7 +155,7 @@ static void copy_operands(const struct vb_qp *qp, struct vb_wqe *wqe,
 		return;
 	}
 	wqe->rdma.remote_address = request->remote_address;
-	if (vb_operation_is_atomic(&vb_operations[request->opcode])) {
+	if (vb_traits_response(wqe->traits) == VB_RESPONSE_VALUE) { /* an atomic */
 		wqe->rdma.compare_add = request->compare_add;
 		wqe->rdma.swap = request->swap;
 	}
@@ -186,6 +186,7 @@ vb_err vb_qp_post_send(struct vb_qp *qp, const struct vb_send_request *request)
 	}
 	wqe->wr_id = request->wr_id;
 	wqe->opcode = (uint8_t)request->opcode;
+	wqe->traits = vb_operations[request->opcode].traits;
 	wqe->flags = (uint8_t)(request->flags | (qp->signal_all ? VB_SEND_SIGNALED : 0));
 	wqe->imm = request->imm;
 	wqe->length = length;

@@ -18,12 +18,12 @@
 #define EVERYTHING (SENDS | WRITES | SET(READ) | ATOMICS | SET(ATOMIC_WRITE) | LOCALS)
 
 /* The set of all operations that the function is true for. */
-static uint32_t those(bool (*is_one)(const struct vb_operation *))
+static uint32_t those(bool (*is_one)(uint8_t traits))
 {
 	uint32_t set = 0;
 
 	for (uint32_t i = 0; i < VB_OPERATION_COUNT; i++)
-		if (vb_operations[i].types && is_one(&vb_operations[i]))
+		if (vb_operations[i].types && is_one(vb_operations[i].traits))
 			set |= 1u << i;
 	return set;
 }
@@ -52,7 +52,8 @@ static uint32_t those_with_response(enum vb_response response)
 	uint32_t set = 0;
 
 	for (uint32_t i = 0; i < VB_OPERATION_COUNT; i++)
-		if (vb_operations[i].types && vb_operation_response(&vb_operations[i]) == response)
+		if (vb_operations[i].types &&
+		    vb_traits_response(vb_operations[i].traits) == response)
 			set |= 1u << i;
 	return set;
 }
@@ -104,8 +105,8 @@ TEST(atomics_and_atomic_writes_are_on_eight_bytes)
 
 TEST(buffers_are_a_source_or_a_sink_or_not_used)
 {
-	EXPECT_EQ(those(vb_operation_has_source), SENDS | WRITES | SET(ATOMIC_WRITE));
-	EXPECT_EQ(those(vb_operation_has_sink), SET(READ) | ATOMICS);
+	EXPECT_EQ(those(vb_traits_have_source), SENDS | WRITES | SET(ATOMIC_WRITE));
+	EXPECT_EQ(those(vb_traits_have_sink), SET(READ) | ATOMICS);
 	EXPECT_EQ(those_with(VB_OPERATION_IS_LOCAL), LOCALS);
 }
 
@@ -174,10 +175,10 @@ TEST(packets_carry_the_headers_that_their_operation_needs)
 		if (set & LOCALS)
 			continue;
 		EXPECT_EQ((traits & (VB_HAS_RETH | VB_HAS_ATOMICETH)) != 0, row->right != 0);
-		EXPECT_EQ((traits & VB_HAS_ATOMICETH) != 0, vb_operation_is_atomic(row));
+		EXPECT_EQ((traits & VB_HAS_ATOMICETH) != 0, (set & ATOMICS) != 0);
 		EXPECT_EQ((traits & VB_HAS_IMM) != 0,
 			  (set & (SET(SEND_IMM) | SET(WRITE_IMM))) != 0);
 		EXPECT_EQ((traits & VB_HAS_IETH) != 0, set == SET(SEND_INV));
-		EXPECT_EQ((traits & VB_HAS_PAYLOAD) != 0, vb_operation_has_source(row));
+		EXPECT_EQ((traits & VB_HAS_PAYLOAD) != 0, vb_traits_have_source(row->traits));
 	}
 }

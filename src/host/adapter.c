@@ -177,6 +177,7 @@ void vb_adapter_plug_in_local_peers(struct vb_adapter *adapter)
 	char limits[VB_LIMIT_TEXT_MAX];
 	vb_err err;
 
+	vb_port_member_set_taker(adapter->member, vb_local_peers_take_member_mail, NULL);
 	if (!adapter->peers)
 		return;
 	err = vb_local_peers_plug_in(adapter->peers, adapter->member);
@@ -185,7 +186,8 @@ void vb_adapter_plug_in_local_peers(struct vb_adapter *adapter)
 		       "%s: no shared memory to be had%s: peers on this host are reached by packets",
 		       adapter->device.name, vb_limit_describe(err, limits));
 	else
-		vb_port_member_set_local_peers(adapter->member, adapter->peers);
+		vb_port_member_set_taker(adapter->member, vb_local_peers_take_member_mail,
+					 adapter->peers);
 }
 
 /* Makes the parts in order. vb_adapter_close() ends those that exist in reverse order. */

@@ -49,6 +49,17 @@ void vb_local_peers_on_mail(struct vb_local_peers *peers, uint32_t kind, const v
 	}
 }
 
+void vb_local_peers_take_member_mail(void *owner, const struct vb_port_member *member,
+				     uint32_t kind, const void *bytes, struct vb_mail *mail)
+{
+	struct vb_local_peers *peers = owner;
+
+	if (peers)
+		vb_local_peers_on_mail(peers, kind, bytes, mail);
+	else
+		vb_local_peer_refuse_mail(member, kind, mail);
+}
+
 void vb_local_peers_destroy(struct vb_local_peers *peers)
 {
 	vb_local_peers_unshare_all(peers);

@@ -61,6 +61,9 @@ void vb_local_peers_on_mail(struct vb_local_peers *peers, uint32_t kind, const v
  */
 void vb_local_peer_refuse_mail(const struct vb_port_member *member, uint32_t kind,
 			       const struct vb_mail *mail);
+/* The one or the other, for vb_port_member_set_taker(). `owner` is the local peers, or NULL. */
+void vb_local_peers_take_member_mail(void *owner, const struct vb_port_member *member,
+				     uint32_t kind, const void *bytes, struct vb_mail *mail);
 /* Sends offers again that found a mailbox full. */
 void vb_local_peers_offer_again(struct vb_local_peers *peers);
 /* Releases the peers that are dead and have left nothing to receive. */

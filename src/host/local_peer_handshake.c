@@ -15,7 +15,7 @@
 #include "host/limit.h"
 #include "host/log.h"
 #include "host/mail.h"
-#include "host/port_member_priv.h"
+#include "host/port_member.h"
 #include "link/fd.h"
 #include "link/sys.h"
 
@@ -23,7 +23,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 /* Times after an offer. */
 #define ANSWER_NS 1000000000u /* a peer that has not answered counts as absent */
@@ -135,9 +134,8 @@ static int send_offer_mail(struct vb_local_peers *peers, uint32_t number)
 	/* A peer that already has our ring does not need it again: any descriptor will do. */
 	int ring_fd = peer->out_fd >= 0 ? peer->out_fd : peers->block_fd;
 	int fds[VB_OFFER_FDS] = { peers->block_fd, peers->wake_fd, ring_fd };
-	struct vb_mail_name name = vb_port_member_name(&peers->member->user, number);
 
-	return vb_mail_send_fds(peers->member->box, &name, &part, fds, VB_OFFER_FDS);
+	return vb_port_member_send(peers->member, number, &part, fds, VB_OFFER_FDS);
 }
 
 /*
@@ -162,12 +160,6 @@ static bool make_offer(struct vb_local_peers *peers, uint32_t number)
 	return true;
 }
 
-/* If we have become another user since we joined, the peers no longer accept our offers. */
-static bool has_changed_user(const struct vb_port_member *member)
-{
-	return geteuid() != member->user.uid;
-}
-
 /*
  * Makes the peer an offer and notes that its answer is due, even if the peer made the first offer.
  * False if that is impossible: the peer is then closed.
@@ -175,7 +167,7 @@ static bool has_changed_user(const struct vb_port_member *member)
 static bool ask_for_link(struct vb_local_peers *peers, uint32_t number)
 {
 	struct vb_local_peer *peer = &peers->table[number];
-	bool has_changed = has_changed_user(peers->member);
+	bool has_changed = !vb_port_member_is_same_user(peers->member);
 
 	if (has_changed || !make_offer(peers, number)) {
 		enum vb_local_peer_why absence_reason = has_changed ? VB_LOCAL_PEER_ANOTHER_USER
@@ -336,11 +328,12 @@ static void send_refusal(const struct vb_port_member *member, const struct vb_ma
 	struct vb_local_peer_offer message = {
 		.kind = VB_LOCAL_PEER_REFUSES,
 		.number = vb_port_member_number(member),
-		.incarnation = has_changed_user(member) ? VB_REFUSAL_USER : VB_REFUSAL_PATH,
+		.incarnation = vb_port_member_is_same_user(member) ? VB_REFUSAL_PATH
+								   : VB_REFUSAL_USER,
 	};
 	struct iovec part = { &message, sizeof(message) };
 
-	(void)vb_mail_answer(member->box, mail->connection, &part, 1, NULL, 0);
+	vb_port_member_reply(member, mail, &part);
 }
 
 void vb_local_peer_refuse_mail(const struct vb_port_member *member, uint32_t kind,
@@ -394,7 +387,7 @@ void vb_local_peers_on_offer(struct vb_local_peers *peers, const void *bytes, st
 	struct vb_local_peer_offer message;
 	struct vb_local_peer *peer;
 
-	if (!peers->block || has_changed_user(peers->member)) {
+	if (!peers->block || !vb_port_member_is_same_user(peers->member)) {
 		if (peers->member)
 			send_refusal(peers->member, mail);
 		return;

@@ -13,7 +13,7 @@
 #include "host/expanse.h"
 #include "host/kept.h"
 #include "host/mail.h"
-#include "host/port_member_priv.h"
+#include "host/port_member.h"
 #include "host/shared.h"
 #include "link/fd.h"
 #include "link/sys.h"
@@ -71,15 +71,13 @@ static void send_mail(struct vb_local_peers *peers, uint32_t number,
 		      struct vb_local_peer_segment *message, int fd)
 {
 	struct iovec part = { message, sizeof(*message) };
-	struct vb_mail_name name;
 
 	if (!peers->member)
 		return;
 	message->number = vb_port_member_number(peers->member);
 	message->incarnation = peers->block->head.incarnation;
-	name = vb_port_member_name(&peers->member->user, number);
 	/* A peer that does not get it does without. */
-	(void)vb_mail_send_fds(peers->member->box, &name, &part, &fd, fd >= 0);
+	(void)vb_port_member_send(peers->member, number, &part, &fd, fd >= 0);
 }
 
 void vb_local_peers_unshare(struct vb_local_peers *peers, uint32_t number)

@@ -5,10 +5,10 @@
  */
 #include "host/port_member_priv.h"
 
-#include "host/local_peer.h"
 #include "link/udp.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #define PARTS_MAX 512
 #define MESSAGE_BATCH 8u /* messages that bring no packets */
@@ -51,9 +51,30 @@ void vb_port_member_steer(struct vb_udp *udp, uint32_t qp1_to)
 	(void)!vb_udp_steer(udp, VB_PORT_MEMBER_QPN_SHIFT, VB_PORT_MEMBER_QPN_MASK, qp1_to);
 }
 
-void vb_port_member_set_local_peers(struct vb_port_member *member, struct vb_local_peers *peers)
+void vb_port_member_set_taker(struct vb_port_member *member, vb_port_member_take_mail *take,
+			      void *owner)
 {
-	member->peers = peers;
+	member->take = take;
+	member->owner = owner;
+}
+
+int vb_port_member_send(struct vb_port_member *member, uint32_t to, const struct iovec *part,
+			const int *fds, uint32_t fd_count)
+{
+	struct vb_mail_name name = vb_port_member_name(&member->user, to);
+
+	return vb_mail_send_fds(member->box, &name, part, fds, fd_count);
+}
+
+void vb_port_member_reply(const struct vb_port_member *member, const struct vb_mail *mail,
+			  const struct iovec *part)
+{
+	(void)vb_mail_answer(member->box, mail->connection, part, 1, NULL, 0);
+}
+
+bool vb_port_member_is_same_user(const struct vb_port_member *member)
+{
+	return geteuid() == member->user.uid;
 }
 
 int vb_port_member_fd(const struct vb_port_member *member)
@@ -184,10 +205,8 @@ uint32_t vb_port_member_take(struct vb_port_member *member,
 			(void)vb_port_member_take_sockets(member->message, &mail);
 		else if (kind == VB_PORT_MEMBER_STATE_QUERY)
 			note_asker(member, &mail);
-		else if (member->peers)
-			vb_local_peers_on_mail(member->peers, kind, member->message, &mail);
-		else
-			vb_local_peer_refuse_mail(member, kind, &mail);
+		else if (member->take)
+			member->take(member->owner, member, kind, member->message, &mail);
 		vb_mail_close_fds(&mail);
 		member->counts.taken += count;
 		if (count)

@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 /*
  * QPNs from 0xff0000 on belong to no member: 0xffffff addresses every member of a multicast group.
@@ -25,7 +26,7 @@
 #define VB_PORT_MEMBER_BATCH 24 /* of the longest packets: fits a stock kernel's socket buffer */
 
 struct vb_port_member;
-struct vb_local_peers;
+struct vb_mail;
 struct vb_udp;
 
 /*
@@ -80,8 +81,22 @@ const int *vb_port_member_receiver(const struct vb_port_member *member);
  */
 bool vb_port_member_has_roce_port(const struct vb_port_member *member);
 
-/* Offers of local peers go to `peers`, or nowhere if it is NULL. */
-void vb_port_member_set_local_peers(struct vb_port_member *member, struct vb_local_peers *peers);
+/*
+ * Messages of kinds that members do not know, which are those of local peers, go to this function;
+ * until it is set they are discarded. The member closes the descriptors in `mail` afterwards.
+ */
+typedef void vb_port_member_take_mail(void *owner, const struct vb_port_member *member,
+				      uint32_t kind, const void *bytes, struct vb_mail *mail);
+void vb_port_member_set_taker(struct vb_port_member *member, vb_port_member_take_mail *take,
+			      void *owner);
+/* Sends such a message, with descriptors. Returns what vb_mail_send_fds() returns. */
+int vb_port_member_send(struct vb_port_member *member, uint32_t to, const struct iovec *part,
+			const int *fds, uint32_t fd_count);
+/* Answers such a message without waiting. */
+void vb_port_member_reply(const struct vb_port_member *member, const struct vb_mail *mail,
+			  const struct iovec *part);
+/* False if this process has become another user since it joined: its mail is not accepted then. */
+bool vb_port_member_is_same_user(const struct vb_port_member *member);
 
 /* A process asks for our state (host/state.h), and gets the answer. */
 bool vb_port_member_is_asked(const struct vb_port_member *member);

@@ -24,7 +24,8 @@ struct vb_port_member {
 	struct vb_receivers_set ungiven;
 	uint32_t next_ungiven; /* … the one to try next … */
 	uint64_t give_ns; /* … and when */
-	struct vb_local_peers *peers; /* or NULL */
+	vb_port_member_take_mail *take; /* of other mail, or NULL … */
+	void *owner; /* … and its argument */
 	bool is_asked; /* for our state … */
 	uint64_t asker; /* … over this connection */
 	struct vb_port_member_counts counts;

@@ -5,6 +5,7 @@
 #include "base/heap.h"
 #include "host/port_member.h"
 #include "host/local_peer.h"
+#include "host/state_query.h"
 #include "link/udp.h"
 #include "nic/counters.h"
 #include "nic/qp.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The query of all adapters for their state. */
-#include "host/state.h"
+#include "host/state_query.h"
 
 #include "host/clock.h"
 #include "host/mail.h"

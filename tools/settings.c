@@ -5,7 +5,7 @@
  */
 #include "settings.h"
 
-#include "host/config.h"
+#include "host/sys/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>

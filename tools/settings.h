@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The settings (host/config.h) as options of a command: "--mtu 1024" or "--mtu=1024", "--config
+ * The settings (host/sys/config.h) as options of a command: "--mtu 1024" or "--mtu=1024", "--config
  * FILE" for the file. The chosen values go into the environment, where this process and its
  * children find them.
  */

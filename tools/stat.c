@@ -5,7 +5,7 @@
  */
 #include "verbatim.h"
 
-#include "host/state_query.h"
+#include "host/registry/state_query.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
  */
 #include "abi/refuse_priv.h"
 #include "base/heap.h"
-#include "host/config.h"
-#include "host/pollable.h"
+#include "host/sys/config.h"
+#include "host/sys/pollable.h"
 #include "link/fd.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 #include "abi/returns.h"
 #include "base/heap.h"
-#include "host/config.h"
+#include "host/sys/config.h"
 
 #include <endian.h>
 #include <errno.h>

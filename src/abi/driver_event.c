@@ -6,7 +6,7 @@
 #include "abi/objects_priv.h"
 
 #include "base/heap.h"
-#include "host/pollable.h"
+#include "host/sys/pollable.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #include "abi/refuse_priv.h"
 
 #include "base/heap.h"
-#include "host/dma.h"
+#include "host/memory/dma.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 /* Queue pairs: creating, modifying, querying, destroying; posting lists of requests. */
 #include "abi/refuse_priv.h"
 #include "abi/wr_priv.h"
-#include "host/group.h"
+#include "host/adapter/group.h"
 
 #include <endian.h>
 #include <errno.h>

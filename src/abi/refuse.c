@@ -6,7 +6,7 @@
 #include "abi/refuse_priv.h"
 
 #include "abi/returns.h"
-#include "host/limit.h"
+#include "host/sys/limit.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -8,7 +8,7 @@
 #define VB_ABI_REFUSE_PRIV_H
 
 #include "abi/objects_priv.h"
-#include "host/log.h"
+#include "host/sys/log.h"
 
 /* The value is `error`: return vb_abi_refuse(EINVAL, "ibv_create_cq: …", …); */
 #define vb_abi_refuse(error, ...) (vb_log(VB_LOG_WARN, __VA_ARGS__), (error))

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * QP 1 for librdmacm (host/qp1_user.h): each function enters the adapter of a context, does its
+ * QP 1 for librdmacm (host/qp1/qp1_user.h): each function enters the adapter of a context, does its
  * work and leaves.
  */
 #include "abi/export_priv.h"
 #include "abi/objects_priv.h"
 #include "abi/refuse_priv.h"
 #include "base/heap.h"
-#include "host/clock.h"
-#include "host/qp1_user.h"
-#include "host/qp1.h"
+#include "host/sys/clock.h"
+#include "host/qp1/qp1_user.h"
+#include "host/qp1/qp1.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -3,7 +3,7 @@
  * The CRC-32 of Ethernet (reflected, polynomial 0x04C11DB7), which the ICRC uses. Two methods give
  * the same result: isa-l picks the fastest instructions of the CPU at run time; tables are faster
  * where those instructions are slow or missing. A caller that has a clock may measure and choose
- * (host/measure.h).
+ * (host/sys/measure.h).
  */
 #ifndef VB_BASE_CRC_H
 #define VB_BASE_CRC_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The only access to application memory. The functions are fixed at link time: src/host/dma.c
- * accesses the memory of this process, src/sim/dma.c that of simulated machines. Each may fail,
- * because a program can unmap registered memory at any time. Then nothing or a part has been
- * copied, and the caller ends the operation with a completion error. Only the memory-protection
- * check hands out addresses for these functions.
+ * The only access to application memory. The functions are fixed at link time:
+ * src/host/memory/dma.c accesses the memory of this process, src/sim/dma.c that of simulated
+ * machines. Each may fail, because a program can unmap registered memory at any time. Then nothing
+ * or a part has been copied, and the caller ends the operation with a completion error. Only the
+ * memory-protection check hands out addresses for these functions.
  */
 #ifndef VB_BASE_DMA_H
 #define VB_BASE_DMA_H

@@ -2,7 +2,7 @@
 /* The heap of librdmacm: that of libibverbs, so that a process has one heap for both libraries. */
 #include "base/heap.h"
 
-#include "host/qp1_user.h"
+#include "host/qp1/qp1_user.h"
 
 void *vb_heap_alloc(size_t count, size_t size)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Ports. The ports of this process are in a list. Against other processes the name of its service
- * (host/qp1_user.h) holds a port, from the bind on, so that a second process is refused where the
- * kernel would refuse it. A port chosen only to connect from needs no name: no request asks for it.
+ * (host/qp1/qp1_user.h) holds a port, from the bind on, so that a second process is refused where
+ * the kernel would refuse it. A port chosen only to connect from needs no name: no request asks for
+ * it.
  */
 #include "cma/cma_priv.h"
 

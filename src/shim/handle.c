@@ -5,7 +5,7 @@
  */
 #include "shim/handle.h"
 
-#include "host/quiet.h"
+#include "host/sys/quiet.h"
 
 #include <dirent.h>
 #include <errno.h>

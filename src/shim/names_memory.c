@@ -7,7 +7,7 @@
  */
 #include "shim/next.h"
 
-#include "host/conversion.h"
+#include "host/local/conversion.h"
 
 #include <errno.h>
 #include <sched.h>

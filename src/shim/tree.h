@@ -8,7 +8,7 @@
 #ifndef VB_SHIM_TREE_H
 #define VB_SHIM_TREE_H
 
-#include "host/device.h"
+#include "host/device/device.h"
 
 #include <stddef.h>
 

@@ -8,7 +8,7 @@
 #include "shim/tree_entry_priv.h"
 
 #include "base/bytes.h"
-#include "host/file.h"
+#include "host/sys/file.h"
 
 #include <errno.h>
 #include <stdio.h>

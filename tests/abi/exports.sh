@@ -51,7 +51,7 @@ T vb_abi_qp1_wait@@VERBATIM_1
 END
 status=0
 grep 'VERBATIM_1$' "$directory/all" | diff "$directory/own" - || status=1
-verdict $status "the exports for our librdmacm are not those of src/host/qp1_user.h"
+verdict $status "the exports for our librdmacm are not those of src/host/qp1/qp1_user.h"
 
 readelf -d "$ours" >"$directory/dynamic"
 for what in 'soname: \[libibverbs.so.1\]' NODELETE SYMBOLIC NOW; do

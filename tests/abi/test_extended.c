@@ -7,7 +7,7 @@
 #include "support_device.h"
 
 #include "abi/objects_priv.h"
-#include "host/adapter_priv.h"
+#include "host/adapter/adapter_priv.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -9,7 +9,7 @@
 
 #include "support_pair.h"
 
-#include "host/dma_peer.h"
+#include "host/local/dma_peer.h"
 
 enum { SHM_LINK = 7, ROOM = 50 };
 

@@ -8,8 +8,8 @@
 #include "support_input.h"
 
 #include "base/bytes.h"
-#include "host/dma.h"
-#include "host/port_member_priv.h"
+#include "host/memory/dma.h"
+#include "host/registry/port_member_priv.h"
 #include "link/fd.h"
 #include "nic/cq.h"
 #include "nic/memory.h"

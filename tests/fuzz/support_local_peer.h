@@ -7,7 +7,7 @@
 #ifndef VB_TESTS_FUZZ_SUPPORT_LOCAL_PEER_H
 #define VB_TESTS_FUZZ_SUPPORT_LOCAL_PEER_H
 
-#include "host/local_peer_priv.h"
+#include "host/local/local_peer_priv.h"
 #include "nic/request.h"
 
 #define LOCAL_PEER_SELF 3u

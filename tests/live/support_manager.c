@@ -3,7 +3,7 @@
 #include "support_manager.h"
 
 #include "base/timer.h"
-#include "host/clock.h"
+#include "host/sys/clock.h"
 #include "support_link.h"
 
 #include <errno.h>

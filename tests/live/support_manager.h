@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A small connection manager. It does what librdmacm does with QP 1 (host/qp1_user.h), for one
+ * A small connection manager. It does what librdmacm does with QP 1 (host/qp1/qp1_user.h), for one
  * machine (mgmt/cm.h) and without QPs. Its connections carry no data. Events are taken one by one;
  * an event that does not come fails the test by the test's time-out.
  */
@@ -8,7 +8,7 @@
 #define VB_TESTS_LIVE_SUPPORT_MANAGER_H
 
 #include "harness.h"
-#include "host/qp1_user.h"
+#include "host/qp1/qp1_user.h"
 
 #include <infiniband/verbs.h>
 #include <pthread.h>

@@ -2,7 +2,7 @@
 /* Stations, their notes, and what their adapters report about themselves. */
 #include "support_station.h"
 
-#include "host/state_query.h"
+#include "host/registry/state_query.h"
 
 #include <sched.h>
 #include <signal.h>

@@ -5,7 +5,7 @@
  */
 #include "harness.h"
 
-#include "host/alarm.h"
+#include "host/adapter/alarm.h"
 
 #include <poll.h>
 #include <sys/timerfd.h>

@@ -7,7 +7,7 @@
 #include "harness.h"
 #include "namespace.h"
 
-#include "host/device.h"
+#include "host/device/device.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

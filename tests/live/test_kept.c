@@ -7,8 +7,8 @@
 #include "harness.h"
 #include "kernel_refuses.h"
 
-#include "host/kept.h"
-#include "host/shared.h"
+#include "host/local/kept.h"
+#include "host/local/shared.h"
 #include "link/fd.h"
 #include "support_ends.h"
 

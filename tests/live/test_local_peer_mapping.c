@@ -9,8 +9,8 @@
 #include "support_ends.h"
 
 #include "abi/objects_priv.h"
-#include "host/adapter_priv.h"
-#include "host/local_peer_priv.h"
+#include "host/adapter/adapter_priv.h"
+#include "host/local/local_peer_priv.h"
 #include "nic/cq.h"
 
 #include <sched.h>

@@ -6,7 +6,7 @@
 #include "support_verbs.h"
 
 #include "abi/objects_priv.h"
-#include "host/port_member.h"
+#include "host/registry/port_member.h"
 
 #include <arpa/inet.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "kernel_refuses.h"
 #include "namespace.h"
 
-#include "host/own_ports.h"
+#include "host/registry/own_ports.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -7,8 +7,8 @@
 #include "support_verbs.h"
 
 #include "abi/objects_priv.h"
-#include "host/adapter_priv.h"
-#include "host/receivers.h"
+#include "host/adapter/adapter_priv.h"
+#include "host/registry/receivers.h"
 #include "link/udp.h"
 #include "link/udp_priv.h"
 

@@ -9,7 +9,7 @@
 
 #include "namespace.h"
 
-#include "host/port_holders.h"
+#include "host/registry/port_holders.h"
 #include "wire/flow.h"
 
 #include <netinet/in.h>

@@ -3,7 +3,7 @@
 #include "namespace.h"
 #include "support_link.h"
 
-#include "host/port_member_priv.h"
+#include "host/registry/port_member_priv.h"
 
 #include <dirent.h>
 #include <poll.h>

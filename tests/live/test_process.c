@@ -6,7 +6,7 @@
  */
 #include "support_verbs.h"
 
-#include "host/port_member.h"
+#include "host/registry/port_member.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 
 #include "base/crc.h"
 #include "base/prng.h"
-#include "host/clock.h"
+#include "host/sys/clock.h"
 #include "namespace.h"
 #include "nic/nic.h"
 #include "support_link.h"

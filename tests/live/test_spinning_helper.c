@@ -6,7 +6,7 @@
 #include "support_link.h"
 #include "support_verbs.h"
 
-#include "host/spin.h"
+#include "host/adapter/spin.h"
 #include "namespace.h"
 
 #include <stdatomic.h>

@@ -6,7 +6,7 @@
 #ifndef VB_TESTS_SHIM_SUPPORT_SHIM_H
 #define VB_TESTS_SHIM_SUPPORT_SHIM_H
 
-#include "host/device.h"
+#include "host/device/device.h"
 
 #define CLASS "/sys/class/infiniband"
 #define DEVICE CLASS "/vb_lo"

@@ -6,7 +6,7 @@
 #ifndef VB_TESTS_SUPPORT_ADAPTER_H
 #define VB_TESTS_SUPPORT_ADAPTER_H
 
-#include "host/adapter.h"
+#include "host/adapter/adapter.h"
 #include "nic/pd.h"
 #include "nic/qp.h"
 

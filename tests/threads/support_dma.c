@@ -6,7 +6,7 @@
 #include "support_dma.h"
 
 #include "harness.h"
-#include "host/dma.h"
+#include "host/memory/dma.h"
 
 #include <string.h>
 #include <sys/mman.h>

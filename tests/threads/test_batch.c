@@ -6,7 +6,7 @@
 #include "harness.h"
 #include "support_adapter.h"
 
-#include "host/adapter_priv.h"
+#include "host/adapter/adapter_priv.h"
 #include "nic/counters.h"
 #include "nic/cq.h"
 #include "nic/memory.h"

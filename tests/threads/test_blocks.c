@@ -2,7 +2,7 @@
 /* The memory allocator, asked by one thread how much it has while another one takes and gives. */
 #include "harness.h"
 
-#include "host/blocks.h"
+#include "host/memory/blocks.h"
 
 #include <pthread.h>
 

@@ -6,7 +6,7 @@
  */
 #include "base/crc.h"
 #include "harness.h"
-#include "host/dma.h"
+#include "host/memory/dma.h"
 #include "support_dma.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
  * in the same threads fail quietly. Tests that end in a crash fork for it.
  */
 #include "harness.h"
-#include "host/dma.h"
+#include "host/memory/dma.h"
 #include "support_dma.h"
 
 #include <pthread.h>

@@ -8,7 +8,7 @@
 #include "harness.h"
 #include "support_adapter.h"
 
-#include "host/adapter_priv.h"
+#include "host/adapter/adapter_priv.h"
 #include "link/fd.h"
 #include "nic/cq.h"
 #include "nic/qp.h"

@@ -2,8 +2,8 @@
 /* The lock that every message takes. */
 #include "harness.h"
 
-#include "host/clock.h"
-#include "host/lock.h"
+#include "host/sys/clock.h"
+#include "host/sys/lock.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -7,7 +7,7 @@
 #include "harness.h"
 #include "support_adapter.h"
 
-#include "host/lock.h"
+#include "host/sys/lock.h"
 #include "nic/cq.h"
 #include "nic/memory.h"
 #include "nic/qp.h"

@@ -7,7 +7,7 @@
 
 #include "base/heap.h"
 #include "base/prng.h"
-#include "host/blocks.h"
+#include "host/memory/blocks.h"
 
 #include <pthread.h>
 #include <stdint.h>

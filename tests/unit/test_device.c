@@ -6,7 +6,7 @@
  */
 #include "harness.h"
 
-#include "host/device_priv.h"
+#include "host/device/device_priv.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

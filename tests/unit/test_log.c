@@ -2,7 +2,7 @@
 /* The log: levels, one line per message, files, repetition, and what logging must not disturb. */
 #include "harness.h"
 
-#include "host/log.h"
+#include "host/sys/log.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The receiving and driving half of the port. One round carries at most one batch in each
+ * direction.
+ */
+#include "host/adapter/port_priv.h"
+
+#include "base/heap.h"
+#include "host/sys/log.h"
+#include "host/registry/port_member.h"
+#include "host/local/local_peer.h"
+#include "host/registry/own_ports.h"
+#include "host/qp1/qp1.h"
+#include "host/adapter/state.h"
+#include "link/udp.h"
+#include "nic/qp1_packet.h"
+#include "nic/nic.h"
+#include "nic/peer_memory.h"
+
+#define UNREACHABLE_BATCH 16u
+/* Few packets come by way of another process: most looks are for those from the wire. */
+#define GLANCES_WITHOUT_MEMBERS 32u
+/*
+ * How often a polling program looks beyond the shared-memory links, when the last packet came by
+ * one.
+ */
+#define ELSEWHERE_NS 20000u
+#define GLANCES_WITHOUT_QP1 64u
+#define GLANCES_PER_TURN 16u
+
+/* The descriptors to wait on. */
+enum { LINK, MEMBER, QP1, PEERS };
+
+vb_err vb_port_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_port_member *member,
+		      struct vb_local_peers *peers, struct vb_qp1 *qp1,
+		      const struct vb_gid *host_gid, struct vb_port **port_out)
+{
+	struct vb_port *port = vb_heap_alloc(1, sizeof(*port));
+
+	if (!port)
+		return VB_ENOMEM;
+	if (vb_own_ports_create(vb_udp_source_port(udp, 0), &port->own_ports) != VB_OK) {
+		vb_heap_free(port);
+		return VB_ENOMEM;
+	}
+	for (uint32_t i = 0; i < vb_udp_source_count(udp); i++)
+		vb_own_ports_add(port->own_ports, vb_udp_source_port(udp, i));
+	port->nic = nic;
+	port->udp = udp;
+	port->member = member;
+	port->peers = peers;
+	port->qp1 = qp1;
+	port->host_gid = host_gid;
+	for (uint32_t i = 0; i < VB_NUMBERED_FLOWS_MAX; i++)
+		vb_nic_number_flow(nic, i, NULL, 0); /* set by an earlier link */
+	*port_out = port;
+	return VB_OK;
+}
+
+void vb_port_destroy(struct vb_port *port)
+{
+	vb_own_ports_destroy(port->own_ports);
+	vb_heap_free(port);
+}
+
+struct vb_own_ports *vb_port_own_ports(struct vb_port *port)
+{
+	return port->own_ports;
+}
+
+/* --- receiving --- */
+
+static void fill_frame(struct vb_frame *frame, const struct vb_udp_datagram *datagram)
+{
+	*frame = (struct vb_frame){
+		.flow = {
+			.source_port = datagram->source_port,
+			.traffic_class = datagram->traffic_class,
+			.hop_limit = datagram->hop_limit,
+		},
+		.ip_id = datagram->segment_index,
+		.head = { datagram->data, datagram->length },
+	};
+	memcpy(frame->flow.source.raw, datagram->source.ip, sizeof(frame->flow.source.raw));
+	memcpy(frame->flow.destination.raw, datagram->destination.ip,
+	       sizeof(frame->flow.destination.raw));
+}
+
+uint32_t vb_port_owner_of(const struct vb_port *port, const struct vb_frame *frame)
+{
+	vb_qpn qpn;
+	uint32_t owner;
+
+	if (frame->head.length < VB_BTH_SIZE)
+		return vb_port_member_number(port->member);
+	qpn = vb_bth_load(frame->head.data).destination;
+	owner = vb_port_member_of_qpn(qpn);
+	return owner < VB_PORT_MEMBER_COUNT && qpn.v > 1 ? owner
+							 : vb_port_member_number(port->member);
+}
+
+/*
+ * Packets that no process takes are refused by our engine, for the reason that it finds: a damaged
+ * QPN may name a process that does not exist.
+ */
+VB_NOINLINE static void hand_over(struct vb_port *port, uint64_t now_ns)
+{
+	if (port->handed_count && !vb_port_member_hand_over(port->member, port->handed_to,
+							    port->handed, port->handed_count))
+		vb_nic_receive(port->nic, now_ns, port->handed, port->handed_count);
+	port->handed_count = 0;
+}
+
+/* Collects packets for one process, so that they go in one message. */
+static void hand_over_later(struct vb_port *port, uint64_t now_ns, uint32_t owner,
+			    const struct vb_frame *frame)
+{
+	if (port->handed_count == VB_PORT_MEMBER_BATCH || owner != port->handed_to)
+		hand_over(port, now_ns);
+	port->handed_to = owner;
+	port->handed[port->handed_count++] = *frame;
+}
+
+static bool receive_from_shm_links(struct vb_port *port, uint64_t now_ns)
+{
+	uint32_t count = 0;
+
+	if (port->peers)
+		count = vb_local_peers_receive(port->peers, port->frames, VB_PORT_BATCH);
+	if (!count)
+		return false;
+	port->has_shm_links = true;
+	vb_nic_receive(port->nic, now_ns, port->frames, count);
+	vb_local_peers_release(port->peers);
+	return true;
+}
+
+static bool is_multicast(const struct vb_udp_datagram *datagram)
+{
+	struct vb_gid gid = vb_port_gid_of(&datagram->destination);
+
+	return vb_gid_is_multicast(&gid);
+}
+
+/*
+ * Senders on this host put a packet on their links before they send it by the wire. So all those
+ * packets are on the links now, and the engine must have them before the wire's copies, to
+ * recognize the copies. A sender that goes on writing does not hold us up.
+ */
+VB_NOINLINE static void prepare_for_multicast(struct vb_port *port, uint64_t now_ns, uint32_t count)
+{
+	uint32_t batches = vb_local_peers_packets_max(port->peers) / VB_PORT_BATCH;
+	struct vb_frame frame;
+
+	for (uint32_t i = 0; i < batches && receive_from_shm_links(port, now_ns); i++)
+		;
+	for (uint32_t i = 0; i < count; i++) {
+		fill_frame(&frame, &port->datagrams[i]);
+		vb_local_peers_request_link_to_sender(port->peers, &frame);
+	}
+}
+
+/*
+ * Drops what other users of this host send before it is examined: they can also send from our
+ * addresses. Returns the size of the remaining batch.
+ */
+static uint32_t drop_strangers(struct vb_port *port, uint64_t now_ns, uint32_t count)
+{
+	const uint64_t *trusted = vb_own_ports_trusted(port->own_ports);
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct vb_udp_datagram *datagram = &port->datagrams[i];
+		struct vb_gid source;
+
+		if (!vb_own_ports_has(trusted, datagram->source_port)) {
+			source = vb_port_gid_of(&datagram->source);
+			if (vb_own_ports_is_stranger(port->own_ports, &source,
+						     datagram->destination.scope,
+						     datagram->source_port, now_ns)) {
+				vb_nic_drop_mad(port->nic, VB_DROP_STRANGER);
+				continue;
+			}
+		}
+		if (kept != i)
+			port->datagrams[kept] = *datagram;
+		kept++;
+	}
+	return kept;
+}
+
+static bool receive_from_wire(struct vb_port *port, uint64_t now_ns)
+{
+	uint32_t received = vb_udp_receive(port->udp, port->datagrams, VB_PORT_BATCH);
+	uint32_t count = drop_strangers(port, now_ns, received);
+	uint32_t ours = 0;
+
+	if (count)
+		port->has_shm_links = false;
+	if (count && port->peers && is_multicast(&port->datagrams[0]))
+		prepare_for_multicast(port, now_ns, count);
+	for (uint32_t i = 0; i < count; i++) {
+		struct vb_frame *frame = &port->frames[ours];
+		uint32_t owner;
+
+		fill_frame(frame, &port->datagrams[i]);
+		if (vb_nic_is_for_qp1(frame)) {
+			vb_qp1_receive(port->qp1, now_ns, frame);
+			continue;
+		}
+		owner = vb_port_owner_of(port, frame);
+		if (owner == vb_port_member_number(port->member))
+			ours++;
+		else
+			hand_over_later(port, now_ns, owner, frame);
+	}
+	hand_over(port, now_ns);
+	if (ours)
+		vb_nic_receive(port->nic, now_ns, port->frames, ours);
+	return received;
+}
+
+static bool receive_from_members(struct vb_port *port, uint64_t now_ns)
+{
+	uint32_t count = vb_port_member_take(port->member, port->handed);
+	uint32_t others = 0;
+
+	port->glances = 0;
+	vb_udp_allow_connected_rx(port->udp, vb_port_member_is_alone(port->member));
+	if (port->peers)
+		vb_local_peers_offer_again(port->peers);
+	if (vb_port_member_is_asked(port->member))
+		vb_state_report(port->nic, port->peers, port->member);
+	for (uint32_t i = 0; i < count; i++) {
+		if (vb_nic_is_for_qp1(&port->handed[i]))
+			vb_qp1_receive(port->qp1, now_ns, &port->handed[i]);
+		else
+			port->handed[others++] = port->handed[i];
+	}
+	if (others)
+		vb_nic_receive(port->nic, now_ns, port->handed, others);
+	return count;
+}
+
+/* --- sending --- */
+
+/* Logs it once: the program will notice by time-outs. */
+static void log_drops(struct vb_port *port)
+{
+	if (port->has_logged_drops || !vb_udp_counters(port->udp)[VB_UDP_TX_DROP_PORT_HELD])
+		return;
+	port->has_logged_drops = true;
+	vb_log(VB_LOG_WARN,
+	       "packets to other hosts are dropped: UDP port %d was held by others when the first of this user's programs came",
+	       VB_ROCE_PORT);
+}
+
+/* Both what the engine has moved itself and what it left for the next turn count. */
+static bool note_direct_parts(struct vb_port *port)
+{
+	uint64_t parts = vb_nic_counters(port->nic)->counts[VB_COUNTER_DIRECT_PARTS];
+	bool has_moved = parts != port->direct_parts;
+
+	port->direct_parts = parts;
+	return has_moved;
+}
+
+/* Looks for segments that requests of the previous turn needed. */
+static void look_for_segments(struct vb_port *port, uint64_t now_ns)
+{
+	if (port->peers && vb_local_peers_ask_for_segments(port->peers))
+		(void)receive_from_members(port, now_ns);
+}
+
+static void look_for_room(struct vb_port *port)
+{
+	if (port->peers && vb_nic_has_qps_without_room(port->nic))
+		vb_local_peers_flush(port->peers);
+}
+
+/* Sends what the engine has put into the slots. */
+static void send_out(struct vb_port *port, uint32_t slot_count)
+{
+	if (!vb_port_send_slots(port, slot_count))
+		return;
+	log_drops(port);
+	if (port->glances >= GLANCES_WITHOUT_MEMBERS / 2)
+		/* look on the next one: no answer can have come yet */
+		port->glances = GLANCES_WITHOUT_MEMBERS;
+	/*
+	 * Only sending a message shows whether its interface segments. This message is lost to
+	 * peers that check its ICRC.
+	 */
+	if (vb_udp_segments_max(port->udp) == 1)
+		vb_nic_stop_batching(port->nic);
+}
+
+static bool transmit(struct vb_port *port, uint64_t now_ns)
+{
+	uint32_t slot_count = 0;
+
+	look_for_segments(port, now_ns);
+	look_for_room(port);
+	if (vb_nic_has_work(port->nic))
+		slot_count = vb_nic_transmit(port->nic, now_ns, port->slots, VB_PORT_BATCH);
+	if (!slot_count)
+		return note_direct_parts(port);
+	send_out(port, slot_count);
+	return true;
+}
+
+bool vb_port_send_now(struct vb_port *port, struct vb_qp *qp, uint64_t now_ns)
+{
+	const struct vb_slot *slot = &port->slots[0];
+	uint32_t slot_count = vb_qp_send_now(qp, now_ns, port->slots);
+
+	if (!slot_count)
+		return false;
+	if (slot->shm_link) {
+		(void)vb_local_peer_send(port->peers, vb_local_peer_of_shm_link(slot->shm_link),
+					 slot);
+		vb_local_peers_flush(port->peers);
+	} else {
+		send_out(port, slot_count);
+	}
+	return true;
+}
+
+bool vb_port_send(struct vb_port *port, uint64_t now_ns)
+{
+	return transmit(port, now_ns);
+}
+
+static void expire_timers(struct vb_port *port, uint64_t now_ns)
+{
+	if (vb_nic_deadline(port->nic) <= now_ns)
+		vb_nic_fire_timers(port->nic, now_ns);
+}
+
+/* --- QP 1 --- */
+
+VB_COLD static void take_unreachable(struct vb_port *port, uint64_t now_ns)
+{
+	struct vb_udp_address unreachable[UNREACHABLE_BATCH];
+	uint32_t count;
+
+	do {
+		count = vb_udp_take_unreachable(port->udp, unreachable, UNREACHABLE_BATCH);
+		for (uint32_t i = 0; i < count; i++) {
+			struct vb_gid gid = vb_port_gid_of(&unreachable[i]);
+
+			vb_qp1_on_unreachable(port->qp1, now_ns, &gid);
+		}
+	} while (count == UNREACHABLE_BATCH);
+}
+
+static void steer_if_claimed(struct vb_port *port)
+{
+	if (vb_qp1_take_steering_claim(port->qp1))
+		vb_port_member_steer(port->udp, vb_port_member_number(port->member));
+}
+
+VB_COLD static void look_at_qp1(struct vb_port *port, uint64_t now_ns)
+{
+	vb_qp1_receive_mail(port->qp1, now_ns);
+	steer_if_claimed(port);
+}
+
+/*
+ * No thread waits on the descriptors while a program polls. A turn counts more: the helper then
+ * takes one per millisecond.
+ */
+static void glance_at_qp1(struct vb_port *port, uint64_t now_ns, uint32_t weight)
+{
+	port->glances_without_qp1 += weight;
+	if (port->glances_without_qp1 < GLANCES_WITHOUT_QP1)
+		return;
+	port->glances_without_qp1 = 0;
+	port->asked_address = (struct vb_gid){ 0 }; /* addresses come and go … */
+	vb_own_ports_expire(port->own_ports, now_ns); /* … and ports */
+	if (port->peers)
+		vb_local_peers_close_gone(port->peers);
+	look_at_qp1(port, now_ns);
+	if (vb_qp1_is_waiting(port->qp1))
+		take_unreachable(port, now_ns);
+}
+
+/* Drives QP 1 if it has work. True if any packet went out. */
+static bool drive_qp1(struct vb_port *port, uint64_t now_ns)
+{
+	uint32_t count;
+
+	if (vb_qp1_deadline(port->qp1) > now_ns)
+		return false;
+	vb_qp1_expire(port->qp1, now_ns);
+	count = vb_qp1_transmit(port->qp1, now_ns, port->slots, VB_PORT_BATCH);
+	steer_if_claimed(port);
+	if (count)
+		vb_port_send_slots(port, count);
+	return count;
+}
+
+uint64_t vb_port_deadline(const struct vb_port *port)
+{
+	uint64_t engine_ns = vb_nic_deadline(port->nic);
+	uint64_t qp1_ns = vb_qp1_deadline(port->qp1);
+
+	return engine_ns < qp1_ns ? engine_ns : qp1_ns;
+}
+
+/* --- driving --- */
+
+bool vb_port_turn(struct vb_port *port, uint64_t now_ns)
+{
+	bool moved = receive_from_shm_links(port, now_ns);
+
+	vb_udp_read_others_next(port->udp);
+	moved |= receive_from_wire(port, now_ns);
+	moved |= receive_from_members(port, now_ns);
+	glance_at_qp1(port, now_ns, GLANCES_PER_TURN);
+	expire_timers(port, now_ns);
+	moved |= drive_qp1(port, now_ns);
+	return transmit(port, now_ns) || moved;
+}
+
+/* These are system calls; each takes longer than a message by a shared-memory link. */
+static bool glance_elsewhere(struct vb_port *port, uint64_t now_ns)
+{
+	uint32_t weight = port->has_shm_links ? GLANCES_PER_TURN : 1;
+	bool moved = receive_from_wire(port, now_ns);
+
+	port->elsewhere_ns = now_ns + ELSEWHERE_NS;
+	port->glances += weight;
+	if (port->glances > GLANCES_WITHOUT_MEMBERS)
+		moved |= receive_from_members(port, now_ns);
+	glance_at_qp1(port, now_ns, weight);
+	return moved;
+}
+
+bool vb_port_glance(struct vb_port *port, uint64_t now_ns)
+{
+	bool moved = receive_from_shm_links(port, now_ns);
+
+	if (!port->has_shm_links || now_ns >= port->elsewhere_ns)
+		moved |= glance_elsewhere(port, now_ns);
+	if (now_ns == port->glanced_ns) /* no deadline can have passed since */
+		return moved;
+	port->glanced_ns = now_ns;
+	expire_timers(port, now_ns);
+	return drive_qp1(port, now_ns) || moved;
+}
+
+void vb_port_on_wake(struct vb_port *port, const struct pollfd fds[VB_PORT_FDS_MAX],
+		     uint64_t now_ns)
+{
+	if (fds[LINK].revents)
+		take_unreachable(port, now_ns);
+	if (fds[QP1].revents)
+		look_at_qp1(port, now_ns);
+	if (fds[PEERS].revents && port->peers)
+		vb_local_peers_take_wake(port->peers);
+}
+
+uint32_t vb_port_fds(const struct vb_port *port, struct pollfd fds[VB_PORT_FDS_MAX])
+{
+	fds[LINK] = (struct pollfd){ .fd = vb_udp_fd(port->udp), .events = POLLIN };
+	fds[MEMBER] = (struct pollfd){ .fd = vb_port_member_fd(port->member), .events = POLLIN };
+	fds[QP1] = (struct pollfd){ .fd = vb_qp1_fd(port->qp1), .events = POLLIN };
+	if (!port->peers)
+		return PEERS;
+	fds[PEERS] = (struct pollfd){ .fd = vb_local_peers_fd(port->peers), .events = POLLIN };
+	return VB_PORT_FDS_MAX;
+}

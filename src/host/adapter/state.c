@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The description of an adapter's state. */
+#include "host/adapter/state.h"
+
+#include "base/heap.h"
+#include "host/registry/port_member.h"
+#include "host/local/local_peer.h"
+#include "host/registry/state_query.h"
+#include "link/udp.h"
+#include "nic/counters.h"
+#include "nic/qp.h"
+#include "nic/peer_memory.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct text {
+	char *bytes;
+	uint32_t length;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct text *text, const char *format, ...)
+{
+	uint32_t room = VB_STATE_TEXT_MAX - text->length;
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vsnprintf(text->bytes + text->length, room, format, arguments);
+	va_end(arguments);
+	if (length > 0 && (uint32_t)length < room) /* else the text is truncated here */
+		text->length += (uint32_t)length;
+}
+
+static bool is_on_this_host(const struct vb_nic *nic, const struct vb_gid *gid)
+{
+	struct vb_udp_address address = { 0 };
+
+	if (vb_nic_has_gid(nic, gid))
+		return true;
+	memcpy(address.ip, gid->raw, sizeof(address.ip));
+	return vb_udp_address_is_local(&address);
+}
+
+static bool is_connected(const struct vb_qp *qp)
+{
+	enum vb_qp_state state = vb_qp_state(qp);
+
+	return vb_qp_type(qp) != VB_QP_UD && state != VB_STATE_RESET && state != VB_STATE_INIT;
+}
+
+const char *vb_state_path(const struct vb_nic *nic, const struct vb_local_peers *peers,
+			  const struct vb_qp *qp)
+{
+	struct vb_qp_attr attr;
+	uint32_t number;
+
+	if (!is_connected(qp))
+		return NULL;
+	vb_qp_query(qp, &attr);
+	number = vb_port_member_of_qpn(attr.destination);
+	if (!is_on_this_host(nic, &attr.address.destination))
+		return "wire: the peer is on another host";
+	if (!peers)
+		return "wire: the path is set to wire";
+	if (number >= VB_PORT_MEMBER_COUNT)
+		return "wire: the peer is no adapter of ours";
+	if (!vb_qp_shm_link(qp) && vb_local_peer_is_open(peers, number))
+		return "wire: the peer had not answered when they were connected";
+	if (vb_qp_shm_link(qp) && !vb_local_peer_is_open(peers, number))
+		return "shared memory, the peer is gone";
+	return vb_local_peer_describe(peers, number);
+}
+
+static void add_qp(struct text *text, const struct vb_nic *nic, const struct vb_local_peers *peers,
+		   const struct vb_qp *qp)
+{
+	const char *path = vb_state_path(nic, peers, qp);
+	char address[INET6_ADDRSTRLEN];
+	struct vb_qp_attr attr;
+
+	add(text, "QP 0x%06x %s %s", vb_qp_number(qp).v, vb_qp_type_describe(vb_qp_type(qp)),
+	    vb_qp_state_describe(vb_qp_state(qp)));
+	if (path) {
+		vb_qp_query(qp, &attr);
+		inet_ntop(AF_INET6, attr.address.destination.raw, address, sizeof(address));
+		add(text, " to %s QP 0x%06x: %s", address, attr.destination.v, path);
+	}
+	add(text, "\n");
+}
+
+static void add_counts(struct text *text, const struct vb_nic *nic,
+		       const struct vb_local_peers *peers)
+{
+	const struct vb_counters *counters = vb_nic_counters(nic);
+	const struct vb_local_peer_counts *by_shm;
+
+	add(text, "executed directly: %" PRIu64 " parts of requests\n",
+	    counters->counts[VB_COUNTER_DIRECT_PARTS]);
+	if (!peers)
+		return;
+	by_shm = vb_local_peer_counts(peers);
+	add(text,
+	    "by shared memory: %" PRIu64 " packets sent, %" PRIu64 " received, %" PRIu64
+	    " lost, %" PRIu64 " wakes\n",
+	    by_shm->sent, by_shm->received, by_shm->lost, by_shm->wakes);
+	if (counters->drops[VB_DROP_COPY])
+		add(text,
+		    "multicast that came by shared memory and by the wire again: %" PRIu64
+		    " packets\n",
+		    counters->drops[VB_DROP_COPY]);
+}
+
+void vb_state_report(const struct vb_nic *nic, const struct vb_local_peers *peers,
+		     struct vb_port_member *member)
+{
+	struct text text = { .bytes = vb_heap_alloc(1, VB_STATE_TEXT_MAX) };
+	const struct vb_qp *qp;
+	uint32_t place = 0;
+
+	if (text.bytes) {
+		add_counts(&text, nic, peers);
+		while ((qp = vb_nic_next_qp(nic, &place)))
+			add_qp(&text, nic, peers, qp);
+	}
+	vb_port_member_answer_state(member, text.bytes, text.length);
+	vb_heap_free(text.bytes);
+}

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Joining and leaving the port. Processes join one at a time, because a new receiving socket
+ * becomes the last one of its group, and its place there must become its number. If the lock is
+ * unavailable, this may go wrong, which costs only speed. The order of steps matters: a process
+ * that leaves closes its socket before it gives up its number; a process that adopts a socket takes
+ * the number first.
+ */
+#include "host/registry/port_member_priv.h"
+
+#include "base/heap.h"
+#include "host/sys/clock.h"
+#include "host/registry/guid.h"
+#include "host/sys/log.h"
+#include "host/registry/name_lock.h"
+#include "host/registry/port_holders.h"
+#include "host/sys/stopped.h"
+#include "link/fd.h"
+#include "link/udp.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MILLISECOND 1000000ull
+#define ANSWER_PATIENCE_NS (10 * MILLISECOND) /* before the next member is asked as well */
+#define ANSWERS_PATIENCE_NS (100 * MILLISECOND) /* for all of them */
+#define ASKED_MEMBERS 2u
+#define GUID_PATIENCE_NS (1000 * MILLISECOND) /* for a process that runs */
+#define ANSWERS_CONNECTIONS VB_PORT_MEMBER_COUNT
+
+struct joining {
+	struct vb_port_member *member;
+	struct vb_mail_box *box; /* for questions and their answers */
+	uint32_t next; /* the next member to ask */
+	uint32_t unanswered; /* questions */
+	uint32_t busy_count; /* members that could not be asked just now */
+	bool has_number; /* already, because it joins again */
+};
+
+static bool is_own(const struct joining *joining, uint32_t number)
+{
+	return joining->has_number && number == joining->member->number;
+}
+
+/* --- asking ----------------------------------------------------------------------------------- */
+
+static int ask(struct vb_mail_box *box, const struct vb_mail_user *user, uint32_t number)
+{
+	struct vb_port_member_asks asks = { VB_PORT_MEMBER_SOCKETS_QUERY, vb_receivers_held() };
+	struct iovec part = { &asks, sizeof(asks) };
+	struct vb_mail_name name = vb_port_member_name(user, number);
+
+	return vb_mail_is_listed(box, &name) ? vb_mail_send(box, &name, &part, 1) : -ECONNREFUSED;
+}
+
+/* Asks the next member that is there; false when all were asked. */
+static bool ask_next(struct joining *joining)
+{
+	while (joining->next < VB_PORT_MEMBER_COUNT) {
+		uint32_t number = joining->next++;
+		int result;
+
+		if (is_own(joining, number))
+			continue;
+		result = ask(joining->box, &joining->member->user, number);
+		joining->unanswered += result == 0;
+		joining->busy_count += result == -EAGAIN;
+		if (!result)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether some members could not be asked, because they do not keep up: then all are asked from the
+ * beginning.
+ */
+static bool ask_again(struct joining *joining)
+{
+	bool is_worth_it = joining->busy_count;
+
+	if (is_worth_it)
+		joining->next = joining->busy_count = 0;
+	return is_worth_it;
+}
+
+/*
+ * Asks for sockets to hold. Asks several members, in case one is stopped. The answers arrive later.
+ */
+static void ask_some(struct vb_port_member *member)
+{
+	uint32_t asked = 0;
+
+	if (vb_receivers_are_complete())
+		return;
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT && asked < ASKED_MEMBERS; i++)
+		asked += i != member->number && !ask(member->box, &member->user, i);
+}
+
+static void wait_for_answer(struct joining *joining, uint64_t ns)
+{
+	struct pollfd fd = { .fd = vb_mail_fd(joining->box), .events = POLLIN };
+	struct timespec patience = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+	struct vb_mail mail;
+
+	syscall(SYS_ppoll, &fd, 1, &patience, NULL, 0);
+	while (vb_mail_receive(joining->box, joining->member->message, VB_PORT_MEMBER_MESSAGE_MAX,
+			       &mail)) {
+		if (vb_port_member_take_sockets(joining->member->message, &mail) &&
+		    joining->unanswered)
+			joining->unanswered--;
+		vb_mail_close_fds(&mail);
+	}
+}
+
+/* One member is enough, if it knows all sockets that the kernel knows. */
+static void collect_sockets(struct joining *joining)
+{
+	uint64_t now = vb_clock_now();
+	uint64_t end = now + ANSWERS_PATIENCE_NS;
+
+	while (now < end && !vb_receivers_are_complete()) {
+		uint64_t patience = end - now;
+
+		if (ask_next(joining)) {
+			if (patience > ANSWER_PATIENCE_NS)
+				patience = ANSWER_PATIENCE_NS;
+		} else if (ask_again(joining)) {
+			patience = MILLISECOND;
+		} else if (!joining->unanswered) {
+			return;
+		}
+		wait_for_answer(joining, patience);
+		now = vb_clock_now();
+	}
+}
+
+/* --- a number and its socket ------------------------------------------------------------------ */
+
+static bool claim(struct vb_port_member *member, uint32_t number)
+{
+	struct vb_mail_name name = vb_port_member_name(&member->user, number);
+
+	if (number >= VB_PORT_MEMBER_COUNT || !vb_mail_claim(member->box, &name))
+		return false;
+	member->number = number;
+	return true;
+}
+
+/* Saves us the attempt, and the member a connection. */
+static bool is_surely_taken(const struct joining *joining, uint32_t number)
+{
+	struct vb_mail_name name = vb_port_member_name(&joining->member->user, number);
+
+	return vb_mail_list_is_exact(joining->box) && vb_mail_is_listed(joining->box, &name);
+}
+
+/* Takes the place of a member that is gone. */
+static bool adopt(struct joining *joining, uint32_t receive_buffer_length)
+{
+	struct vb_port_member *member = joining->member;
+
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++) {
+		int fd = vb_receivers_fd(i);
+
+		if (fd < 0 || is_surely_taken(joining, i) || !claim(member, i))
+			continue;
+		vb_udp_receiver_adopt(fd, receive_buffer_length);
+		member->receiver = fd;
+		return true;
+	}
+	return false;
+}
+
+static uint16_t port_of_group(void)
+{
+	uint16_t port = vb_receivers_port();
+
+	return port ? port : VB_ROCE_PORT;
+}
+
+/*
+ * If other processes hold the port, the group uses another one: any free port, or the one that its
+ * sockets have.
+ */
+static vb_err open_receiver(struct joining *joining, uint32_t receive_buffer_length, int *fd_out)
+{
+	struct vb_udp_config config = {
+		.port = port_of_group(),
+		.receive_buffer_length = receive_buffer_length,
+	};
+	vb_err err = vb_udp_receiver_open(&config, fd_out);
+
+	if (err != VB_EBUSY)
+		return err;
+	if (!vb_receivers_port())
+		collect_sockets(joining);
+	config.port = vb_receivers_port();
+	return vb_udp_receiver_open(&config, fd_out);
+}
+
+/*
+ * Claims the number of the socket's place, if it is known and free. Otherwise any number: packets
+ * then arrive at other members and are handed over.
+ */
+static bool claim_place(struct vb_port_member *member)
+{
+	uint32_t count = vb_udp_count_receivers(vb_udp_receiver_port(member->receiver));
+
+	if (count && claim(member, count - 1))
+		return true;
+	vb_log(VB_LOG_INFO,
+	       "the %u. socket of the port is not the %u. process's: packets take a detour", count,
+	       count);
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++)
+		if (vb_receivers_fd(i) < 0 && claim(member, i))
+			return true;
+	return false;
+}
+
+/* The other members must also hold our socket. */
+static vb_err publish(struct vb_port_member *member)
+{
+	if (!vb_receivers_add(member->number, member->receiver))
+		return VB_EINVAL;
+	vb_port_member_give_to_all(member);
+	return VB_OK;
+}
+
+static vb_err add_place(struct joining *joining, uint32_t receive_buffer_length)
+{
+	struct vb_port_member *member = joining->member;
+	vb_err err = open_receiver(joining, receive_buffer_length, &member->receiver);
+
+	if (err)
+		return err;
+	if (!claim_place(member)) {
+		vb_udp_receiver_close(member->receiver);
+		vb_log(VB_LOG_ERROR,
+		       "%u adapters are open in this user's processes: there can be no more",
+		       VB_PORT_MEMBER_COUNT);
+		return VB_ENOSPC;
+	}
+	return publish(member);
+}
+
+/* --- joining and leaving ---------------------------------------------------------------------- */
+
+static bool is_there(const struct joining *joining, uint32_t number)
+{
+	struct vb_mail_name name = vb_port_member_name(&joining->member->user, number);
+	pid_t pid;
+
+	if (!vb_mail_is_listed(joining->box, &name))
+		return false;
+	return vb_mail_list_is_exact(joining->box) ||
+	       vb_mail_find_holder(joining->box, &name, &pid);
+}
+
+/* The count of numbers that other members have. */
+static uint32_t count_others(const struct joining *joining)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++)
+		count += !is_own(joining, i) && is_there(joining, i);
+	return count;
+}
+
+/*
+ * A socket without a reader is worth asking for. Otherwise a newcomer need not wait for any member.
+ */
+static bool has_free_places(const struct joining *joining)
+{
+	return vb_udp_count_receivers(port_of_group()) > count_others(joining);
+}
+
+/*
+ * Members may use another port than the RoCE port, because other processes held it when the first
+ * member came. The members' sockets show which port that is.
+ */
+static void learn_port(struct joining *joining)
+{
+	struct vb_port_holders holders;
+
+	if (vb_receivers_port())
+		return;
+	vb_port_holders_find(VB_ROCE_PORT, &holders);
+	if ((!holders.own_count || vb_port_holders_are_in_the_way(&holders)) &&
+	    count_others(joining))
+		collect_sockets(joining);
+}
+
+static vb_err obtain_place(struct joining *joining, uint32_t receive_buffer_length)
+{
+	learn_port(joining);
+	if (has_free_places(joining)) {
+		collect_sockets(joining);
+		if (adopt(joining, receive_buffer_length)) {
+			vb_port_member_give_to_all(joining->member); /* some may have closed it */
+			return VB_OK;
+		}
+	}
+	return add_place(joining, receive_buffer_length);
+}
+
+/*
+ * Gets the socket that the number has always had, if another member still holds it; otherwise a new
+ * one. Packets to a new one take a detour.
+ */
+static vb_err obtain_place_again(struct joining *joining, uint32_t receive_buffer_length)
+{
+	struct vb_port_member *member = joining->member;
+	vb_err err;
+
+	if (count_others(joining))
+		collect_sockets(joining);
+	member->receiver = vb_receivers_fd(member->number);
+	if (member->receiver >= 0) {
+		vb_udp_receiver_adopt(member->receiver, receive_buffer_length);
+		vb_port_member_give_to_all(member);
+		return VB_OK;
+	}
+	err = open_receiver(joining, receive_buffer_length, &member->receiver);
+	return err ? err : publish(member);
+}
+
+/* Whether a member was asked that is not stopped. */
+static bool is_answer_likely(struct joining *joining)
+{
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++) {
+		struct vb_mail_name name = vb_port_member_name(&joining->member->user, i);
+		pid_t pid;
+
+		if (!is_own(joining, i) && vb_mail_is_listed(joining->box, &name) &&
+		    vb_mail_find_holder(joining->box, &name, &pid) && !vb_process_is_stopped(pid))
+			return true;
+	}
+	return false;
+}
+
+/* Learns the GUID of the host from the other members. The very first member makes it. */
+static vb_err learn_guid(struct joining *joining)
+{
+	uint64_t now = vb_clock_now();
+	uint64_t end = now + GUID_PATIENCE_NS;
+
+	joining->has_number = true; /* by now */
+	while (!vb_guid() && now < end && is_answer_likely(joining)) {
+		bool is_busy = !ask_next(joining) && ask_again(joining);
+
+		wait_for_answer(joining, is_busy ? MILLISECOND : ANSWER_PATIENCE_NS);
+		now = vb_clock_now();
+	}
+	if (vb_guid())
+		return VB_OK;
+	if (count_others(joining))
+		vb_log(VB_LOG_WARN,
+		       "none of this user's programs on this host tells its GUID: this one makes another");
+	return vb_guid_make();
+}
+
+static vb_err join(struct vb_port_member *member, uint32_t receive_buffer_length, bool has_number)
+{
+	struct vb_mail_name name = vb_port_member_joining_name(&member->user);
+	struct joining joining = { .member = member,
+				   .box = vb_mail_open(&member->user, ANSWERS_CONNECTIONS),
+				   .has_number = has_number };
+	int lock;
+	vb_err err;
+
+	if (!joining.box)
+		return VB_ENOMEM;
+	lock = vb_name_lock_take(&name, &member->user);
+	vb_mail_refresh_list(joining.box);
+	err = has_number ? obtain_place_again(&joining, receive_buffer_length)
+			 : obtain_place(&joining, receive_buffer_length);
+	vb_name_lock_release(lock);
+	if (!err)
+		err = learn_guid(&joining);
+	vb_mail_close(joining.box);
+	if (!err)
+		ask_some(member);
+	return err;
+}
+
+/* Creates a member with a mailbox, and nothing else yet. */
+static struct vb_port_member *make(void)
+{
+	struct vb_port_member *member = vb_heap_alloc(1, sizeof(*member));
+
+	if (!member)
+		return NULL;
+	member->user = vb_mail_user();
+	member->box = vb_mail_open(&member->user, VB_MAIL_CONNECTIONS);
+	if (member->box)
+		return member;
+	vb_heap_free(member);
+	return NULL;
+}
+
+static void unmake(struct vb_port_member *member)
+{
+	vb_mail_close(member->box);
+	vb_heap_free(member);
+}
+
+static vb_err finish_joining(struct vb_port_member *member, uint32_t receive_buffer_length,
+			     bool has_number, struct vb_port_member **member_out)
+{
+	vb_err err;
+
+	if (vb_receivers_open() && !has_number)
+		vb_guid_forget();
+	err = join(member, receive_buffer_length, has_number);
+	if (err) {
+		vb_receivers_close();
+		unmake(member);
+		return err;
+	}
+	*member_out = member;
+	return VB_OK;
+}
+
+vb_err vb_port_member_join(uint32_t receive_buffer_length, struct vb_port_member **member_out)
+{
+	struct vb_port_member *member = make();
+
+	if (member && member->user.is_overflow)
+		vb_log(VB_LOG_WARN,
+		       "this user has the overflow uid %u of a user namespace: nobody can be told from others, so peers on this host are reached by packets only",
+		       member->user.uid);
+	return member ? finish_joining(member, receive_buffer_length, false, member_out)
+		      : VB_ENOMEM;
+}
+
+vb_err vb_port_member_rejoin(uint32_t number, uint32_t receive_buffer_length,
+			     struct vb_port_member **member_out)
+{
+	struct vb_port_member *member = make();
+
+	if (!member)
+		return VB_ENOMEM;
+	if (!claim(member, number)) {
+		unmake(member);
+		return VB_EBUSY;
+	}
+	vb_receivers_drop_lost();
+	return finish_joining(member, receive_buffer_length, true, member_out);
+}
+
+bool vb_port_member_find_other(const struct vb_port_member *member, uint32_t *number_out)
+{
+	bool is_found = false;
+
+	vb_mail_refresh_list(member->box);
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT && !is_found; i++) {
+		struct vb_mail_name name = vb_port_member_name(&member->user, i);
+		pid_t pid;
+
+		is_found = i != member->number && vb_mail_is_listed(member->box, &name) &&
+			   vb_mail_find_holder(member->box, &name, &pid);
+		if (is_found)
+			*number_out = i;
+	}
+	return is_found;
+}
+
+void vb_port_member_drop_lost_connections(struct vb_port_member *member)
+{
+	vb_mail_drop_lost_connections(member->box);
+}
+
+bool vb_port_member_is_intact(const struct vb_port_member *member)
+{
+	return vb_mail_is_intact(member->box) && vb_fd_is_ours(member->receiver);
+}
+
+/* Leaves a socket alone that is no longer ours, or is the parent's. */
+void vb_port_member_leave(struct vb_port_member *member)
+{
+	if (vb_fd_is_ours(member->receiver))
+		vb_udp_receiver_retire(member->receiver);
+	vb_mail_close(member->box);
+	vb_receivers_close();
+	vb_heap_free(member);
+}

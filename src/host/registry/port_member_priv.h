@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The internals of port membership, and the messages that members exchange. Both ends are this
+ * program, of one user on one host, but perhaps in different versions: each message begins with its
+ * kind, and unknown messages are discarded.
+ */
+#ifndef VB_HOST_REGISTRY_PORT_MEMBER_PRIV_H
+#define VB_HOST_REGISTRY_PORT_MEMBER_PRIV_H
+
+#include "host/registry/mail.h"
+#include "host/registry/port_member.h"
+#include "host/registry/receivers.h"
+
+#define VB_PORT_MEMBER_MESSAGE_MAX (VB_PORT_MEMBER_BATCH * 8192u)
+
+_Static_assert(VB_RECEIVERS_MAX == VB_PORT_MEMBER_COUNT, "a receiving socket for each member");
+
+struct vb_port_member {
+	struct vb_mail_box *box;
+	int receiver;
+	uint32_t number;
+	struct vb_mail_user user;
+	/* members with a full mailbox when we gave them our socket … */
+	struct vb_receivers_set ungiven;
+	uint32_t next_ungiven; /* … the one to try next … */
+	uint64_t give_ns; /* … and when */
+	vb_port_member_take_mail *take; /* of other mail, or NULL … */
+	void *owner; /* … and its argument */
+	bool is_asked; /* for our state … */
+	uint64_t asker; /* … over this connection */
+	struct vb_port_member_counts counts;
+	uint8_t message[VB_PORT_MEMBER_MESSAGE_MAX]; /* the message taken last */
+};
+
+enum vb_port_member_message_kind {
+	VB_PORT_MEMBER_PACKETS = 0x76623101,
+	/* a process joins and asks for receiving sockets */
+	VB_PORT_MEMBER_SOCKETS_QUERY = 0x76623102,
+	VB_PORT_MEMBER_SOCKETS = 0x76623106, /* receiving sockets: the answer, or a new one */
+	VB_PORT_MEMBER_STATE_QUERY = 0x76623104, /* a person asks for our state */
+	VB_PORT_MEMBER_STATE = 0x76623105, /* the answer */
+};
+
+struct vb_port_member_asks {
+	uint32_t kind;
+	struct vb_receivers_set held; /* the sockets the sender already has */
+};
+
+struct vb_port_member_sockets {
+	uint32_t kind;
+	uint32_t count;
+	uint32_t is_last; /* of an answer */
+	uint32_t reserved;
+	uint64_t guid; /* of the host, if the sender knows it; else 0 */
+	uint8_t numbers[VB_MAIL_FDS_MAX]; /* of the sockets, in the order of the descriptors */
+};
+
+/* Text follows this head. */
+struct vb_port_member_state {
+	uint32_t kind;
+	uint32_t number; /* of the sender */
+};
+
+/* port_member_name.c */
+struct vb_mail_name vb_port_member_name(const struct vb_mail_user *user, uint32_t number);
+/*
+ * The name of the lock that a joining process holds. Sockets of the port come and go only under it,
+ * or by death.
+ */
+struct vb_mail_name vb_port_member_joining_name(const struct vb_mail_user *user);
+
+/*
+ * port_member_sockets.c: answers a request with the sockets in the table that the asker does not
+ * have.
+ */
+void vb_port_member_answer(const struct vb_port_member *member, const struct vb_mail *ask);
+/* Adds the sockets to the table. True at the end of an answer. */
+bool vb_port_member_take_sockets(const void *bytes, struct vb_mail *mail);
+/*
+ * Gives our own socket to the other members, and later to those with a full mailbox, once it has
+ * room.
+ */
+void vb_port_member_give_to_all(struct vb_port_member *member);
+void vb_port_member_give_more(struct vb_port_member *member);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The closing of sockets that no member needs. When a socket of a port is closed, the kernel moves
+ * the last one to its place. So a member that is gone leaves its socket behind, for the next
+ * process that joins. Only the last socket can be closed without moving another: each of the other
+ * members closes its copy, and the socket is gone when all have done so. Meanwhile no process can
+ * join, and none can take its number.
+ */
+#include "host/registry/port_member_priv.h"
+
+#include "host/registry/name_lock.h"
+#include "link/udp.h"
+
+/* If a process of another user has the name, the socket stays. */
+static bool is_gone(const struct vb_port_member *member, uint32_t number)
+{
+	struct vb_mail_name name = vb_port_member_name(&member->user, number);
+
+	return vb_mail_is_unused(&name);
+}
+
+/* False if it is not the last one of the port, or a process has its number. */
+static bool drop_last(const struct vb_port_member *member)
+{
+	struct vb_mail_name name;
+	struct vb_mail_box *box;
+	bool is_claimed;
+	uint32_t last;
+
+	if (!vb_receivers_find_last(&last) ||
+	    vb_udp_count_receivers(vb_receivers_port()) != last + 1)
+		return false;
+	box = vb_mail_open(&member->user, 0);
+	if (!box)
+		return false;
+	name = vb_port_member_name(&member->user, last);
+	is_claimed = vb_mail_claim(box, &name);
+	if (is_claimed)
+		vb_receivers_drop(last);
+	vb_mail_close(box);
+	return is_claimed;
+}
+
+/* If a process joins at this moment, the sockets are closed the next time. */
+static void drop_tail(const struct vb_port_member *member)
+{
+	struct vb_mail_name name = vb_port_member_joining_name(&member->user);
+	int lock = vb_name_lock_try(&name);
+
+	if (lock < 0)
+		return;
+	while (drop_last(member))
+		;
+	vb_name_lock_release(lock);
+}
+
+void vb_port_member_drop_tail(const struct vb_port_member *member)
+{
+	uint32_t last;
+
+	if (vb_receivers_find_last(&last) && last != member->number && is_gone(member, last))
+		drop_tail(member);
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The receiving and driving half of the port. One round carries at most one batch in each
- * direction.
+ * The life of a port, and its rounds: which path is looked at when. One round carries at most one
+ * batch in each direction. Frames come in through port_receive.c and go out through port_send.c.
  */
 #include "host/adapter/port_priv.h"
 
@@ -68,180 +68,6 @@ struct vb_own_ports *vb_port_own_ports(struct vb_port *port)
 	return port->own_ports;
 }
 
-/* --- receiving --- */
-
-static void fill_frame(struct vb_frame *frame, const struct vb_udp_datagram *datagram)
-{
-	*frame = (struct vb_frame){
-		.flow = {
-			.source_port = datagram->source_port,
-			.traffic_class = datagram->traffic_class,
-			.hop_limit = datagram->hop_limit,
-		},
-		.ip_id = datagram->segment_index,
-		.head = { datagram->data, datagram->length },
-	};
-	memcpy(frame->flow.source.raw, datagram->source.ip, sizeof(frame->flow.source.raw));
-	memcpy(frame->flow.destination.raw, datagram->destination.ip,
-	       sizeof(frame->flow.destination.raw));
-}
-
-uint32_t vb_port_owner_of(const struct vb_port *port, const struct vb_frame *frame)
-{
-	vb_qpn qpn;
-	uint32_t owner;
-
-	if (frame->head.length < VB_BTH_SIZE)
-		return vb_port_member_number(port->member);
-	qpn = vb_bth_load(frame->head.data).destination;
-	owner = vb_port_member_of_qpn(qpn);
-	return owner < VB_PORT_MEMBER_COUNT && qpn.v > 1 ? owner
-							 : vb_port_member_number(port->member);
-}
-
-/*
- * Packets that no process takes are refused by our engine, for the reason that it finds: a damaged
- * QPN may name a process that does not exist.
- */
-VB_NOINLINE static void hand_over(struct vb_port *port, uint64_t now_ns)
-{
-	if (port->handed_count && !vb_port_member_hand_over(port->member, port->handed_to,
-							    port->handed, port->handed_count))
-		vb_nic_receive(port->nic, now_ns, port->handed, port->handed_count);
-	port->handed_count = 0;
-}
-
-/* Collects packets for one process, so that they go in one message. */
-static void hand_over_later(struct vb_port *port, uint64_t now_ns, uint32_t owner,
-			    const struct vb_frame *frame)
-{
-	if (port->handed_count == VB_PORT_MEMBER_BATCH || owner != port->handed_to)
-		hand_over(port, now_ns);
-	port->handed_to = owner;
-	port->handed[port->handed_count++] = *frame;
-}
-
-static bool receive_from_shm_links(struct vb_port *port, uint64_t now_ns)
-{
-	uint32_t count = 0;
-
-	if (port->peers)
-		count = vb_local_peers_receive(port->peers, port->frames, VB_PORT_BATCH);
-	if (!count)
-		return false;
-	port->has_shm_links = true;
-	vb_nic_receive(port->nic, now_ns, port->frames, count);
-	vb_local_peers_release(port->peers);
-	return true;
-}
-
-static bool is_multicast(const struct vb_udp_datagram *datagram)
-{
-	struct vb_gid gid = vb_port_gid_of(&datagram->destination);
-
-	return vb_gid_is_multicast(&gid);
-}
-
-/*
- * Senders on this host put a packet on their links before they send it by the wire. So all those
- * packets are on the links now, and the engine must have them before the wire's copies, to
- * recognize the copies. A sender that goes on writing does not hold us up.
- */
-VB_NOINLINE static void prepare_for_multicast(struct vb_port *port, uint64_t now_ns, uint32_t count)
-{
-	uint32_t batches = vb_local_peers_packets_max(port->peers) / VB_PORT_BATCH;
-	struct vb_frame frame;
-
-	for (uint32_t i = 0; i < batches && receive_from_shm_links(port, now_ns); i++)
-		;
-	for (uint32_t i = 0; i < count; i++) {
-		fill_frame(&frame, &port->datagrams[i]);
-		vb_local_peers_request_link_to_sender(port->peers, &frame);
-	}
-}
-
-/*
- * Drops what other users of this host send before it is examined: they can also send from our
- * addresses. Returns the size of the remaining batch.
- */
-static uint32_t drop_strangers(struct vb_port *port, uint64_t now_ns, uint32_t count)
-{
-	const uint64_t *trusted = vb_own_ports_trusted(port->own_ports);
-	uint32_t kept = 0;
-
-	for (uint32_t i = 0; i < count; i++) {
-		const struct vb_udp_datagram *datagram = &port->datagrams[i];
-		struct vb_gid source;
-
-		if (!vb_own_ports_has(trusted, datagram->source_port)) {
-			source = vb_port_gid_of(&datagram->source);
-			if (vb_own_ports_is_stranger(port->own_ports, &source,
-						     datagram->destination.scope,
-						     datagram->source_port, now_ns)) {
-				vb_nic_drop_mad(port->nic, VB_DROP_STRANGER);
-				continue;
-			}
-		}
-		if (kept != i)
-			port->datagrams[kept] = *datagram;
-		kept++;
-	}
-	return kept;
-}
-
-static bool receive_from_wire(struct vb_port *port, uint64_t now_ns)
-{
-	uint32_t received = vb_udp_receive(port->udp, port->datagrams, VB_PORT_BATCH);
-	uint32_t count = drop_strangers(port, now_ns, received);
-	uint32_t ours = 0;
-
-	if (count)
-		port->has_shm_links = false;
-	if (count && port->peers && is_multicast(&port->datagrams[0]))
-		prepare_for_multicast(port, now_ns, count);
-	for (uint32_t i = 0; i < count; i++) {
-		struct vb_frame *frame = &port->frames[ours];
-		uint32_t owner;
-
-		fill_frame(frame, &port->datagrams[i]);
-		if (vb_nic_is_for_qp1(frame)) {
-			vb_qp1_receive(port->qp1, now_ns, frame);
-			continue;
-		}
-		owner = vb_port_owner_of(port, frame);
-		if (owner == vb_port_member_number(port->member))
-			ours++;
-		else
-			hand_over_later(port, now_ns, owner, frame);
-	}
-	hand_over(port, now_ns);
-	if (ours)
-		vb_nic_receive(port->nic, now_ns, port->frames, ours);
-	return received;
-}
-
-static bool receive_from_members(struct vb_port *port, uint64_t now_ns)
-{
-	uint32_t count = vb_port_member_take(port->member, port->handed);
-	uint32_t others = 0;
-
-	port->glances = 0;
-	vb_udp_allow_connected_rx(port->udp, vb_port_member_is_alone(port->member));
-	if (port->peers)
-		vb_local_peers_offer_again(port->peers);
-	if (vb_port_member_is_asked(port->member))
-		vb_state_report(port->nic, port->peers, port->member);
-	for (uint32_t i = 0; i < count; i++) {
-		if (vb_nic_is_for_qp1(&port->handed[i]))
-			vb_qp1_receive(port->qp1, now_ns, &port->handed[i]);
-		else
-			port->handed[others++] = port->handed[i];
-	}
-	if (others)
-		vb_nic_receive(port->nic, now_ns, port->handed, others);
-	return count;
-}
-
 /* --- sending --- */
 
 /* Logs it once: the program will notice by time-outs. */
@@ -269,7 +95,7 @@ static bool note_direct_parts(struct vb_port *port)
 static void look_for_segments(struct vb_port *port, uint64_t now_ns)
 {
 	if (port->peers && vb_local_peers_ask_for_segments(port->peers))
-		(void)receive_from_members(port, now_ns);
+		(void)vb_port_receive_from_members(port, now_ns);
 }
 
 static void look_for_room(struct vb_port *port)
@@ -279,9 +105,9 @@ static void look_for_room(struct vb_port *port)
 }
 
 /* Sends what the engine has put into the slots. */
-static void send_out(struct vb_port *port, uint32_t slot_count)
+static void send_out(struct vb_port *port, uint64_t now_ns, uint32_t slot_count)
 {
-	if (!vb_port_send_slots(port, slot_count))
+	if (!vb_port_send_slots(port, now_ns, slot_count))
 		return;
 	log_drops(port);
 	if (port->glances >= GLANCES_WITHOUT_MEMBERS / 2)
@@ -305,24 +131,17 @@ static bool transmit(struct vb_port *port, uint64_t now_ns)
 		slot_count = vb_nic_transmit(port->nic, now_ns, port->slots, VB_PORT_BATCH);
 	if (!slot_count)
 		return note_direct_parts(port);
-	send_out(port, slot_count);
+	send_out(port, now_ns, slot_count);
 	return true;
 }
 
 bool vb_port_send_now(struct vb_port *port, struct vb_qp *qp, uint64_t now_ns)
 {
-	const struct vb_slot *slot = &port->slots[0];
 	uint32_t slot_count = vb_qp_send_now(qp, now_ns, port->slots);
 
 	if (!slot_count)
 		return false;
-	if (slot->shm_link) {
-		(void)vb_local_peer_send(port->peers, vb_local_peer_of_shm_link(slot->shm_link),
-					 slot);
-		vb_local_peers_flush(port->peers);
-	} else {
-		send_out(port, slot_count);
-	}
+	send_out(port, now_ns, slot_count);
 	return true;
 }
 
@@ -396,7 +215,7 @@ static bool drive_qp1(struct vb_port *port, uint64_t now_ns)
 	count = vb_qp1_transmit(port->qp1, now_ns, port->slots, VB_PORT_BATCH);
 	steer_if_claimed(port);
 	if (count)
-		vb_port_send_slots(port, count);
+		(void)vb_port_send_slots(port, now_ns, count);
 	return count;
 }
 
@@ -412,11 +231,11 @@ uint64_t vb_port_deadline(const struct vb_port *port)
 
 bool vb_port_turn(struct vb_port *port, uint64_t now_ns)
 {
-	bool moved = receive_from_shm_links(port, now_ns);
+	bool moved = vb_port_receive_from_shm_links(port, now_ns);
 
 	vb_udp_read_others_next(port->udp);
-	moved |= receive_from_wire(port, now_ns);
-	moved |= receive_from_members(port, now_ns);
+	moved |= vb_port_receive_from_wire(port, now_ns);
+	moved |= vb_port_receive_from_members(port, now_ns);
 	glance_at_qp1(port, now_ns, GLANCES_PER_TURN);
 	expire_timers(port, now_ns);
 	moved |= drive_qp1(port, now_ns);
@@ -427,19 +246,19 @@ bool vb_port_turn(struct vb_port *port, uint64_t now_ns)
 static bool glance_elsewhere(struct vb_port *port, uint64_t now_ns)
 {
 	uint32_t weight = port->has_shm_links ? GLANCES_PER_TURN : 1;
-	bool moved = receive_from_wire(port, now_ns);
+	bool moved = vb_port_receive_from_wire(port, now_ns);
 
 	port->elsewhere_ns = now_ns + ELSEWHERE_NS;
 	port->glances += weight;
 	if (port->glances > GLANCES_WITHOUT_MEMBERS)
-		moved |= receive_from_members(port, now_ns);
+		moved |= vb_port_receive_from_members(port, now_ns);
 	glance_at_qp1(port, now_ns, weight);
 	return moved;
 }
 
 bool vb_port_glance(struct vb_port *port, uint64_t now_ns)
 {
-	bool moved = receive_from_shm_links(port, now_ns);
+	bool moved = vb_port_receive_from_shm_links(port, now_ns);
 
 	if (!port->has_shm_links || now_ns >= port->elsewhere_ns)
 		moved |= glance_elsewhere(port, now_ns);

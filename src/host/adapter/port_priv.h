@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The internals of a port: port.c receives and drives, port_send.c sends. */
+/* The internals of a port: port.c drives, port_receive.c receives, port_send.c sends. */
 #ifndef VB_HOST_ADAPTER_PORT_PRIV_H
 #define VB_HOST_ADAPTER_PORT_PRIV_H
 
@@ -65,7 +65,18 @@ static inline struct vb_gid vb_port_gid_of(const struct vb_udp_address *address)
  */
 uint32_t vb_port_owner_of(const struct vb_port *port, const struct vb_frame *frame);
 
-/* Sends the first `slot_count` of port->slots. Returns the number of messages for the wire. */
-uint32_t vb_port_send_slots(struct vb_port *port, uint32_t slot_count);
+/*
+ * port_send.c, the one exit: sends the first `slot_count` of port->slots, on the path that each of
+ * them takes. Returns the number of messages for the wire.
+ */
+uint32_t vb_port_send_slots(struct vb_port *port, uint64_t now_ns, uint32_t slot_count);
+
+/*
+ * port_receive.c: receives up to a batch from each of these. True if there was any frame, also one
+ * that was dropped.
+ */
+bool vb_port_receive_from_shm_links(struct vb_port *port, uint64_t now_ns);
+bool vb_port_receive_from_wire(struct vb_port *port, uint64_t now_ns);
+bool vb_port_receive_from_members(struct vb_port *port, uint64_t now_ns);
 
 #endif

@@ -299,11 +299,27 @@ VB_COLD static void number_flow(struct vb_port *port, uint32_t source_index)
 	vb_nic_number_flow(port->nic, source_index, &flow, next_ip_id);
 }
 
-uint32_t vb_port_send_slots(struct vb_port *port, uint32_t slot_count)
+/* A packet of the engine that goes alone needs none of the other paths. */
+static bool send_alone(struct vb_port *port, uint32_t slot_count)
+{
+	const struct vb_slot *slot = &port->slots[0];
+
+	if (slot_count != 1 || !slot->shm_link)
+		return false;
+	(void)vb_local_peer_send(port->peers, vb_local_peer_of_shm_link(slot->shm_link), slot);
+	vb_local_peers_flush(port->peers);
+	return true;
+}
+
+uint32_t vb_port_send_slots(struct vb_port *port, uint64_t now_ns, uint32_t slot_count)
 {
 	bool is_any_multicast = false;
-	uint32_t message_count = make_messages(port, slot_count, &is_any_multicast);
+	uint32_t message_count;
 
+	(void)now_ns;
+	if (send_alone(port, slot_count))
+		return 0;
+	message_count = make_messages(port, slot_count, &is_any_multicast);
 	send_late(port);
 	if (port->peers && is_any_multicast)
 		send_copies(port, slot_count);

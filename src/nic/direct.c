@@ -124,7 +124,8 @@ static enum vb_status place_result(struct vb_qp *qp, const struct vb_wqe *wqe, u
 static void advance(struct vb_qp *qp, const struct vb_peer_memory_request *request,
 		    enum vb_status status)
 {
-	vb_nic_count(qp->nic, VB_COUNTER_DIRECT_PARTS);
+	vb_executed_note(qp, vb_queue_wqe(&qp->sq, qp->requester.send_index)->opcode,
+			 request->part_length);
 	/* NOLINTNEXTLINE(clang-analyzer-core.*): no more are executed than were filled in */
 	qp->nic->direct_left -= request->part_length;
 	qp->requester.direct_offset += request->part_length;

@@ -49,6 +49,13 @@ struct vb_numbered_flow {
 	struct vb_flow flow;
 };
 
+/* See nic/executed.h. */
+struct vb_executed_log {
+	struct vb_executed *log; /* NULL: nothing is logged */
+	uint32_t capacity;
+	uint32_t count; /* since the last look, also those beyond the capacity */
+};
+
 struct vb_nic {
 	struct vb_nic_config config;
 	struct vb_nic_limits limits;
@@ -97,6 +104,7 @@ struct vb_nic {
 	struct vb_gid gids[VB_GID_COUNT];
 	uint16_t pkeys[VB_PKEY_COUNT];
 	struct vb_counters counters;
+	struct vb_executed_log executed;
 };
 
 struct vb_pd {

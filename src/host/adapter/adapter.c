@@ -221,11 +221,7 @@ static vb_err make_parts(struct vb_adapter *adapter)
 	if (!err)
 		vb_adapter_plug_in_local_peers(adapter);
 	if (!err)
-		err = report(adapter,
-			     vb_port_create(adapter->nic, adapter->udp, adapter->member,
-					    adapter->peers, adapter->qp1, &adapter->host_gid,
-					    &adapter->port),
-			     "no memory for its packets");
+		err = report(adapter, vb_adapter_make_port(adapter), "no memory for its packets");
 	return err;
 }
 

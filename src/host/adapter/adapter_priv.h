@@ -17,6 +17,7 @@
 #include "host/sys/thread.h"
 
 #include "host/adapter/port.h"
+#include "host/adapter/self_check.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -36,6 +37,7 @@ struct vb_adapter {
 	struct vb_port_member *member;
 	struct vb_udp *udp;
 	struct vb_port *port;
+	struct vb_self_check self_check; /* of this port, if it is wanted */
 	struct vb_qp1 *qp1;
 	struct vb_local_peers *peers; /* NULL: all packets go over the wire */
 	struct vb_adapter_init init;
@@ -204,6 +206,8 @@ VB_MUST_USE vb_err vb_adapter_open_link(struct vb_adapter *adapter);
 
 /* --- plug.c --- */
 
+/* Of the parts that exist; also begins a self check. */
+VB_MUST_USE vb_err vb_adapter_make_port(struct vb_adapter *adapter);
 /* As the owner. Closes those descriptors that are still ours. */
 void vb_adapter_unplug(struct vb_adapter *adapter);
 /* As the owner. VB_EBUSY: another process has our number or a port. */

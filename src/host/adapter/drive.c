@@ -269,8 +269,11 @@ static bool drive_now(struct vb_adapter *adapter, struct vb_qp *qp, uint64_t now
 {
 	if (needs_whole_turn(adapter))
 		return false;
-	if (vb_qp_execute_now(qp, now_ns))
+	if (vb_qp_execute_now(qp, now_ns)) {
+		if (adapter->port)
+			vb_port_report_executed(adapter->port);
 		return true;
+	}
 	if (!adapter->port || !vb_port_send_now(adapter->port, qp, now_ns))
 		return false;
 	atomic_store_explicit(&adapter->deferred_ack_polls, 0, memory_order_relaxed);
@@ -487,6 +490,8 @@ bool vb_adapter_write_now(struct vb_adapter *adapter, struct vb_qp *qp,
 	is_done = !needs_whole_turn(adapter) && vb_qp_write_now(qp, now_ns, request);
 	vb_dma_end();
 	if (is_done) {
+		if (adapter->port)
+			vb_port_report_executed(adapter->port);
 		atomic_store_explicit(&adapter->posts_in_a_row, count, memory_order_relaxed);
 		note_post(adapter, now_ns);
 		note_run_of_posts(adapter);

@@ -8,6 +8,7 @@
 #include "host/adapter/adapter_priv.h"
 
 #include "base/heap.h"
+#include "host/sys/config.h"
 #include "host/sys/log.h"
 #include "host/registry/port_member.h"
 #include "host/local/local_peer.h"
@@ -58,11 +59,26 @@ static void enable_ip_fields(struct vb_adapter *adapter)
 		vb_udp_enable_ip_fields(adapter->udp);
 }
 
+vb_err vb_adapter_make_port(struct vb_adapter *adapter)
+{
+	vb_err err = vb_port_create(adapter->nic, adapter->udp, adapter->member, adapter->peers,
+				    adapter->qp1, &adapter->host_gid, &adapter->port);
+
+	if (!err && adapter->init.config->self_check) {
+		vb_self_check_init(&adapter->self_check, adapter->nic);
+		vb_port_set_tap(adapter->port, &adapter->self_check.tap);
+	}
+	return err;
+}
+
 void vb_adapter_unplug(struct vb_adapter *adapter)
 {
 	/* Without a port, plugging in has failed halfway, and the new link is in no group yet. */
 	if (adapter->port) {
 		keep_groups(adapter);
+		if (adapter->init.config->self_check)
+			vb_self_check_report(&adapter->self_check, adapter->nic,
+					     adapter->device.name);
 		vb_port_destroy(adapter->port);
 	}
 	if (adapter->peers)
@@ -90,8 +106,7 @@ vb_err vb_adapter_replug(struct vb_adapter *adapter)
 	if (!err)
 		vb_adapter_plug_in_local_peers(adapter);
 	if (!err)
-		err = vb_port_create(adapter->nic, adapter->udp, adapter->member, adapter->peers,
-				     adapter->qp1, &adapter->host_gid, &adapter->port);
+		err = vb_adapter_make_port(adapter);
 	if (err) {
 		vb_adapter_unplug(adapter);
 		return err;

@@ -14,6 +14,7 @@
 #include "host/adapter/state.h"
 #include "link/udp.h"
 #include "nic/qp1_packet.h"
+#include "nic/executed.h"
 #include "nic/nic.h"
 #include "nic/peer_memory.h"
 
@@ -59,6 +60,7 @@ vb_err vb_port_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_port_mem
 
 void vb_port_destroy(struct vb_port *port)
 {
+	vb_nic_log_executed(port->nic, NULL, 0);
 	vb_own_ports_destroy(port->own_ports);
 	vb_heap_free(port);
 }
@@ -66,6 +68,33 @@ void vb_port_destroy(struct vb_port *port)
 struct vb_own_ports *vb_port_own_ports(struct vb_port *port)
 {
 	return port->own_ports;
+}
+
+void vb_port_set_tap(struct vb_port *port, const struct vb_tap *tap)
+{
+	port->tap = tap;
+	vb_nic_log_executed(port->nic, tap ? port->executed : NULL, VB_TAP_EXECUTED_MAX);
+}
+
+void vb_port_set_fault_point(struct vb_port *port, const struct vb_fault_point *fault_point)
+{
+	port->fault_point = fault_point;
+	if (fault_point)
+		vb_nic_stop_batching(port->nic);
+}
+
+VB_COLD static void report_executed(struct vb_port *port)
+{
+	uint32_t count = vb_nic_take_executed(port->nic);
+
+	if (count)
+		port->tap->on_executed(port->tap->owner, port->executed, count);
+}
+
+void vb_port_report_executed(struct vb_port *port)
+{
+	if (port->tap)
+		report_executed(port);
 }
 
 /* --- sending --- */
@@ -129,6 +158,7 @@ static bool transmit(struct vb_port *port, uint64_t now_ns)
 	look_for_room(port);
 	if (vb_nic_has_work(port->nic))
 		slot_count = vb_nic_transmit(port->nic, now_ns, port->slots, VB_PORT_BATCH);
+	vb_port_report_executed(port);
 	if (!slot_count)
 		return note_direct_parts(port);
 	send_out(port, now_ns, slot_count);

@@ -20,9 +20,11 @@ struct vb_port_member;
 struct vb_local_peers;
 struct vb_nic;
 struct vb_own_ports;
+struct vb_fault_point;
 struct vb_port;
 struct vb_qp;
 struct vb_qp1;
+struct vb_tap;
 struct vb_udp;
 
 struct vb_gid;
@@ -81,6 +83,15 @@ void vb_port_on_wake(struct vb_port *port, const struct pollfd fds[VB_PORT_FDS_M
  * event.
  */
 uint64_t vb_port_deadline(const struct vb_port *port);
+
+/*
+ * To be called as the engine's owner. Both are borrowed; NULL: none. With a fault point the engine
+ * builds no batches any more, because each packet of a batch counts on those before it.
+ */
+void vb_port_set_tap(struct vb_port *port, const struct vb_tap *tap);
+void vb_port_set_fault_point(struct vb_port *port, const struct vb_fault_point *fault_point);
+/* To be called after the engine was made to execute requests other than by the port. */
+void vb_port_report_executed(struct vb_port *port);
 
 /* The descriptors to wait on for packets; returns their number. */
 uint32_t vb_port_fds(const struct vb_port *port, struct pollfd fds[VB_PORT_FDS_MAX]);

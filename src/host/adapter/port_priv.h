@@ -5,6 +5,7 @@
 
 #include "host/registry/port_member.h"
 #include "host/adapter/port.h"
+#include "host/adapter/tap.h"
 #include "link/udp.h"
 #include "nic/frame.h"
 #include "nic/nic.h"
@@ -48,6 +49,9 @@ struct vb_port {
 	struct vb_gid asked_address; /* the last address that a datagram went to … */
 	bool is_own_address; /* … and whether it is one of ours */
 	uint32_t glances; /* since we last looked for packets from other processes */
+	const struct vb_tap *tap; /* or NULL */
+	const struct vb_fault_point *fault_point; /* or NULL */
+	struct vb_executed executed[VB_TAP_EXECUTED_MAX]; /* for the tap */
 	uint32_t glances_without_qp1; /* the same for their mail to QP 1 */
 };
 

@@ -44,6 +44,17 @@ uint32_t vb_port_owner_of(const struct vb_port *port, const struct vb_frame *fra
 							 : vb_port_member_number(port->member);
 }
 
+/* Keeps the frames that the fault point does not lose. Returns their number. */
+VB_COLD static uint32_t lose_some(struct vb_port *port, struct vb_frame *frames, uint32_t count)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (!port->fault_point->loses_received(port->fault_point->owner, &frames[i]))
+			frames[kept++] = frames[i];
+	return kept;
+}
+
 /*
  * The one entrance: every frame for this adapter passes here, whichever path brought it. It is one
  * of QP 1 or of the engine.
@@ -52,6 +63,10 @@ static void enter(struct vb_port *port, uint64_t now_ns, struct vb_frame *frames
 {
 	uint32_t rest = 0;
 
+	if (port->fault_point)
+		count = lose_some(port, frames, count);
+	if (port->tap && count)
+		port->tap->on_received(port->tap->owner, now_ns, frames, count);
 	for (uint32_t i = 0; i < count; i++) {
 		if (!frames[i].shm_link && vb_nic_is_for_qp1(&frames[i]))
 			vb_qp1_receive(port->qp1, now_ns, &frames[i]);

@@ -299,6 +299,23 @@ VB_COLD static void number_flow(struct vb_port *port, uint32_t source_index)
 	vb_nic_number_flow(port->nic, source_index, &flow, next_ip_id);
 }
 
+/* Keeps the slots that the fault point does not lose. Returns their number. */
+VB_COLD static uint32_t lose_some(struct vb_port *port, uint32_t slot_count)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < slot_count; i++) {
+		struct vb_slot *slot = &port->slots[i];
+
+		if (port->fault_point->loses_sent(port->fault_point->owner, slot))
+			continue;
+		if (kept != i)
+			port->slots[kept] = *slot;
+		kept++;
+	}
+	return kept;
+}
+
 /* A packet of the engine that goes alone needs none of the other paths. */
 static bool send_alone(struct vb_port *port, uint32_t slot_count)
 {
@@ -316,7 +333,10 @@ uint32_t vb_port_send_slots(struct vb_port *port, uint64_t now_ns, uint32_t slot
 	bool is_any_multicast = false;
 	uint32_t message_count;
 
-	(void)now_ns;
+	if (port->tap)
+		port->tap->on_sent(port->tap->owner, now_ns, port->slots, slot_count);
+	if (port->fault_point)
+		slot_count = lose_some(port, slot_count);
 	if (send_alone(port, slot_count))
 		return 0;
 	message_count = make_messages(port, slot_count, &is_any_multicast);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The counting tap, and the comparison. */
+#include "host/adapter/self_check.h"
+
+#include "host/sys/log.h"
+#include "nic/nic.h"
+
+#include <inttypes.h>
+
+static const enum vb_counter compared[] = {
+	VB_COUNTER_TX_PACKETS, VB_COUNTER_TX_BYTES,	VB_COUNTER_RX_PACKETS,
+	VB_COUNTER_RX_BYTES,   VB_COUNTER_DIRECT_PARTS,
+};
+
+static void on_sent(void *owner, uint64_t now_ns, const struct vb_slot *slots, uint32_t count)
+{
+	uint64_t *seen = ((struct vb_self_check *)owner)->seen.counts;
+
+	(void)now_ns;
+	seen[VB_COUNTER_TX_PACKETS] += count;
+	for (uint32_t i = 0; i < count; i++)
+		seen[VB_COUNTER_TX_BYTES] += slots[i].length;
+}
+
+static void on_received(void *owner, uint64_t now_ns, const struct vb_frame *frames, uint32_t count)
+{
+	uint64_t *seen = ((struct vb_self_check *)owner)->seen.counts;
+
+	(void)now_ns;
+	seen[VB_COUNTER_RX_PACKETS] += count;
+	for (uint32_t i = 0; i < count; i++) {
+		seen[VB_COUNTER_RX_BYTES] += frames[i].head.length;
+		for (uint32_t k = 0; k < frames[i].rest_count; k++)
+			seen[VB_COUNTER_RX_BYTES] += frames[i].rest[k].length;
+	}
+}
+
+static void on_executed(void *owner, const struct vb_executed *parts, uint32_t count)
+{
+	(void)parts;
+	((struct vb_self_check *)owner)->seen.counts[VB_COUNTER_DIRECT_PARTS] += count;
+}
+
+void vb_self_check_init(struct vb_self_check *check, const struct vb_nic *nic)
+{
+	*check = (struct vb_self_check){
+		.tap = { check, on_sent, on_received, on_executed },
+		.before = *vb_nic_counters(nic),
+	};
+}
+
+void vb_self_check_report(const struct vb_self_check *check, const struct vb_nic *nic,
+			  const char *device)
+{
+	const struct vb_counters *now = vb_nic_counters(nic);
+	uint32_t differing = 0;
+
+	for (uint32_t i = 0; i < sizeof(compared) / sizeof(compared[0]); i++) {
+		enum vb_counter counter = compared[i];
+		uint64_t counted = now->counts[counter] - check->before.counts[counter];
+		uint64_t seen = check->seen.counts[counter];
+
+		if (counted == seen)
+			continue;
+		differing++;
+		vb_log(VB_LOG_ERROR,
+		       "%s: self check: the engine counted %s %" PRIu64 ", the port saw %" PRIu64,
+		       device, vb_counter_name(counter), counted, seen);
+	}
+	if (!differing)
+		vb_log(VB_LOG_INFO,
+		       "%s: self check: %" PRIu64 " packets sent, %" PRIu64
+		       " received and %" PRIu64 " parts executed, all of them counted",
+		       device, check->seen.counts[VB_COUNTER_TX_PACKETS],
+		       check->seen.counts[VB_COUNTER_RX_PACKETS],
+		       check->seen.counts[VB_COUNTER_DIRECT_PARTS]);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A tap sees everything that passes a port, in order: each frame on its way out and on its way in,
+ * and each part of a request that the engine executed itself. A fault point decides which frames are
+ * lost. Both are for observers and tests; a port without them pays one comparison for a batch.
+ */
+#ifndef VB_HOST_ADAPTER_TAP_H
+#define VB_HOST_ADAPTER_TAP_H
+
+#include "nic/executed.h"
+#include "nic/frame.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The functions are called by the engine's owner and must not call the port or the engine. */
+struct vb_tap {
+	void *owner; /* their first argument */
+	void (*on_sent)(void *owner, uint64_t now_ns, const struct vb_slot *slots, uint32_t count);
+	void (*on_received)(void *owner, uint64_t now_ns, const struct vb_frame *frames,
+			    uint32_t count);
+	/* More than VB_TAP_EXECUTED_MAX: those beyond are not in the list. */
+	void (*on_executed)(void *owner, const struct vb_executed *parts, uint32_t count);
+};
+
+#define VB_TAP_EXECUTED_MAX 1024u
+
+struct vb_fault_point {
+	void *owner;
+	/* True: the frame is lost, after the tap has seen it leave, or before the tap sees it arrive. */
+	bool (*loses_sent)(void *owner, const struct vb_slot *slot);
+	bool (*loses_received)(void *owner, const struct vb_frame *frame);
+};
+
+#endif

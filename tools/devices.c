@@ -6,10 +6,10 @@
 #include "settings.h"
 #include "verbatim.h"
 
-#include "host/sys/config.h"
 #include "host/device/device.h"
 #include "host/registry/mail.h"
 #include "host/registry/port_holders.h"
+#include "host/sys/config.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>

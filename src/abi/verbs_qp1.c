@@ -7,9 +7,9 @@
 #include "abi/objects_priv.h"
 #include "abi/refuse_priv.h"
 #include "base/heap.h"
-#include "host/sys/clock.h"
-#include "host/qp1/qp1_user.h"
 #include "host/qp1/qp1.h"
+#include "host/qp1/qp1_user.h"
+#include "host/sys/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>

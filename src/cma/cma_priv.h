@@ -14,8 +14,8 @@
 
 #include "base/list.h"
 #include "cma/address.h"
-#include "host/sys/clock.h"
 #include "host/qp1/qp1_user.h"
+#include "host/sys/clock.h"
 #include "mgmt/cm.h"
 
 #include <errno.h>

@@ -8,8 +8,8 @@
 #include "nic/direct_priv.h"
 
 #include "nic/payload_priv.h"
-#include "nic/rc_priv.h"
 #include "nic/peer_memory.h"
+#include "nic/rc_priv.h"
 
 #include "base/bytes.h"
 

@@ -7,8 +7,8 @@
  */
 #include "nic/direct_priv.h"
 
-#include "nic/rc_priv.h"
 #include "nic/peer_memory.h"
+#include "nic/rc_priv.h"
 
 bool vb_qp_may_write_now(const struct vb_qp *qp, const struct vb_send_request *request)
 {

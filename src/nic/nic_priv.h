@@ -12,8 +12,8 @@
 #include "nic/flight_priv.h"
 #include "nic/nic.h"
 #include "nic/pd.h"
-#include "nic/qp.h"
 #include "nic/peer_memory.h"
+#include "nic/qp.h"
 #include "wire/icrc_memo.h"
 
 #include <stdatomic.h>

@@ -10,9 +10,9 @@
 #include "nic/flight_priv.h"
 #include "nic/memory_priv.h"
 #include "nic/nic_priv.h"
+#include "nic/peer_memory.h"
 #include "nic/qp.h"
 #include "nic/queue_priv.h"
-#include "nic/peer_memory.h"
 #include "nic/rings.h"
 #include "wire/packet.h"
 

@@ -5,8 +5,8 @@
  */
 #include "nic/row_mirror_priv.h"
 
-#include "nic/qp_priv.h"
 #include "nic/peer_memory.h"
+#include "nic/qp_priv.h"
 
 #define ROW_WORDS_MAX (sizeof(struct vb_qp_row) / sizeof(uint64_t))
 #define READ_TRIES 64u /* a peer that changes a row without end is not worth waiting for */

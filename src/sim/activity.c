@@ -7,10 +7,10 @@
 #include "sim/workload.h"
 
 #include "base/err.h"
-#include "sim/dice.h"
-#include "sim/draft.h"
 #include "sim/choice.h"
+#include "sim/dice.h"
 #include "sim/disturbance.h"
+#include "sim/draft.h"
 #include "sim/window.h"
 
 #define MS 1000000u

@@ -12,9 +12,9 @@
 #include "sim/channel.h"
 #include "sim/coverage.h"
 #include "sim/fabric.h"
-#include "sim/shm_link.h"
 #include "sim/model.h"
 #include "sim/node.h"
+#include "sim/shm_link.h"
 #include "sim/trace.h"
 
 #define VB_WORLD_NODES_MAX 4

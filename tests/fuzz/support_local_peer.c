@@ -15,8 +15,8 @@
 #include "nic/memory.h"
 #include "nic/nic.h"
 #include "nic/pd.h"
-#include "nic/qp.h"
 #include "nic/peer_memory.h"
+#include "nic/qp.h"
 #include "nic/rings.h"
 #include "wire/header.h"
 

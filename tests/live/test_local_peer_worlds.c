@@ -9,8 +9,8 @@
 #include "support_link.h"
 
 #include "base/prng.h"
-#include "host/registry/port_member_priv.h"
 #include "host/local/local_peer_priv.h"
+#include "host/registry/port_member_priv.h"
 #include "nic/nic.h"
 
 #include <linux/futex.h>

@@ -7,8 +7,8 @@
 #include "support_link.h"
 
 #include "base/bytes.h"
-#include "host/registry/port_member_priv.h"
 #include "host/registry/name_lock.h"
+#include "host/registry/port_member_priv.h"
 #include "wire/flow.h"
 
 #include <fcntl.h>

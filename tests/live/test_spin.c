@@ -5,8 +5,8 @@
  */
 #include "harness.h"
 
-#include "host/sys/file.h"
 #include "host/adapter/spin.h"
+#include "host/sys/file.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
 #include "harness.h"
 #include "namespace.h"
 
-#include "host/sys/config.h"
 #include "host/device/device.h"
+#include "host/sys/config.h"
 
 #include <string.h>
 

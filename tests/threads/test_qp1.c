@@ -8,8 +8,8 @@
 #include "support_adapter.h"
 
 #include "base/timer.h"
-#include "host/sys/clock.h"
 #include "host/qp1/qp1.h"
+#include "host/sys/clock.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

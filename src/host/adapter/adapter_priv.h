@@ -7,12 +7,12 @@
 #ifndef VB_HOST_ADAPTER_ADAPTER_PRIV_H
 #define VB_HOST_ADAPTER_ADAPTER_PRIV_H
 
-#include "host/sys/clock.h"
+#include "base/list.h"
 #include "host/adapter/adapter.h"
 #include "host/adapter/alarm.h"
-#include "base/list.h"
-#include "host/local/conversion.h"
 #include "host/device/device.h"
+#include "host/local/conversion.h"
+#include "host/sys/clock.h"
 #include "host/sys/lock.h"
 #include "host/sys/thread.h"
 

@@ -7,13 +7,13 @@
  */
 #include "host/adapter/adapter_priv.h"
 
-#include "host/sys/clock.h"
-#include "host/memory/dma.h"
-#include "host/local/local_peer.h"
 #include "host/adapter/port.h"
+#include "host/local/local_peer.h"
+#include "host/memory/dma.h"
+#include "host/sys/clock.h"
 #include "nic/cq.h"
-#include "nic/qp.h"
 #include "nic/peer_memory.h"
+#include "nic/qp.h"
 #include "nic/rings.h"
 
 #include <errno.h>

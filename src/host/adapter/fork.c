@@ -10,12 +10,12 @@
  */
 #include "host/adapter/adapter_priv.h"
 
-#include "host/sys/clock.h"
 #include "host/local/conversion.h"
-#include "host/sys/log.h"
 #include "host/local/local_peer.h"
 #include "host/qp1/qp1.h"
 #include "host/registry/receivers.h"
+#include "host/sys/clock.h"
+#include "host/sys/log.h"
 #include "link/fd.h"
 #include "nic/peer_memory.h"
 

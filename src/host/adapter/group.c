@@ -6,8 +6,8 @@
 #include "host/adapter/group.h"
 
 #include "host/adapter/adapter_priv.h"
-#include "host/sys/log.h"
 #include "host/local/local_peer.h"
+#include "host/sys/log.h"
 #include "link/udp.h"
 #include "nic/nic.h"
 #include "nic/qp.h"

@@ -8,11 +8,11 @@
  */
 #include "host/adapter/adapter_priv.h"
 
-#include "host/sys/clock.h"
-#include "host/local/conversion.h"
-#include "host/registry/port_member.h"
-#include "host/local/local_peer.h"
 #include "host/adapter/spin.h"
+#include "host/local/conversion.h"
+#include "host/local/local_peer.h"
+#include "host/registry/port_member.h"
+#include "host/sys/clock.h"
 #include "host/sys/thread.h"
 #include "link/fd.h"
 #include "nic/rings.h"

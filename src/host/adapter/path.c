@@ -6,14 +6,14 @@
  */
 #include "host/adapter/adapter_priv.h"
 
-#include "host/sys/clock.h"
 #include "host/local/conversion.h"
-#include "host/sys/log.h"
-#include "host/registry/port_member.h"
 #include "host/local/local_peer.h"
+#include "host/registry/port_member.h"
+#include "host/sys/clock.h"
+#include "host/sys/log.h"
 #include "link/udp.h"
-#include "nic/qp.h"
 #include "nic/peer_memory.h"
+#include "nic/qp.h"
 
 #include <string.h>
 #include <sys/syscall.h>

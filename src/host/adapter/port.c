@@ -6,17 +6,17 @@
 #include "host/adapter/port_priv.h"
 
 #include "base/heap.h"
-#include "host/sys/log.h"
-#include "host/registry/port_member.h"
-#include "host/local/local_peer.h"
-#include "host/registry/own_ports.h"
-#include "host/qp1/qp1.h"
 #include "host/adapter/state.h"
+#include "host/local/local_peer.h"
+#include "host/qp1/qp1.h"
+#include "host/registry/own_ports.h"
+#include "host/registry/port_member.h"
+#include "host/sys/log.h"
 #include "link/udp.h"
-#include "nic/qp1_packet.h"
 #include "nic/executed.h"
 #include "nic/nic.h"
 #include "nic/peer_memory.h"
+#include "nic/qp1_packet.h"
 
 #define UNREACHABLE_BATCH 16u
 /* Few packets come by way of another process: most looks are for those from the wire. */

@@ -3,9 +3,9 @@
 #ifndef VB_HOST_ADAPTER_PORT_PRIV_H
 #define VB_HOST_ADAPTER_PORT_PRIV_H
 
-#include "host/registry/port_member.h"
 #include "host/adapter/port.h"
 #include "host/adapter/tap.h"
+#include "host/registry/port_member.h"
 #include "link/udp.h"
 #include "nic/frame.h"
 #include "nic/nic.h"

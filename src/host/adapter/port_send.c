@@ -6,8 +6,8 @@
  */
 #include "host/adapter/port_priv.h"
 
-#include "host/registry/port_member.h"
 #include "host/local/local_peer.h"
+#include "host/registry/port_member.h"
 #include "nic/nic.h"
 
 #include <sys/syscall.h>

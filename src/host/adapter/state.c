@@ -3,13 +3,13 @@
 #include "host/adapter/state.h"
 
 #include "base/heap.h"
-#include "host/registry/port_member.h"
 #include "host/local/local_peer.h"
+#include "host/registry/port_member.h"
 #include "host/registry/state_query.h"
 #include "link/udp.h"
 #include "nic/counters.h"
-#include "nic/qp.h"
 #include "nic/peer_memory.h"
+#include "nic/qp.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>

@@ -8,8 +8,8 @@
  */
 #include "host/local/conversion_priv.h"
 
-#include "host/memory/blocks.h"
 #include "host/local/conversion.h"
+#include "host/memory/blocks.h"
 #include "host/sys/file.h"
 #include "host/sys/numbers.h"
 #include "link/sys.h"

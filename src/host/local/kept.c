@@ -2,8 +2,8 @@
 /* What the keeper does with files. The tasks run in the keeper's thread and table. */
 #include "host/local/kept.h"
 
-#include "host/memory/expanse.h"
 #include "host/local/keeper.h"
+#include "host/memory/expanse.h"
 #include "link/fd.h"
 #include "link/sys.h"
 

@@ -11,11 +11,11 @@
 #include "host/local/local_peer_priv.h"
 
 #include "base/heap.h"
+#include "host/registry/mail.h"
+#include "host/registry/port_member.h"
 #include "host/sys/clock.h"
 #include "host/sys/limit.h"
 #include "host/sys/log.h"
-#include "host/registry/mail.h"
-#include "host/registry/port_member.h"
 #include "link/fd.h"
 #include "link/sys.h"
 

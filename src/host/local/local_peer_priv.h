@@ -5,9 +5,9 @@
 
 #include "host/local/dma_peer.h"
 #include "host/local/export.h"
-#include "host/registry/port_member.h"
 #include "host/local/local_peer.h"
 #include "host/local/shared.h"
+#include "host/registry/port_member.h"
 #include "link/ring.h"
 
 /* Why there is no shared-memory link. */

@@ -10,11 +10,11 @@
 
 #include "base/heap.h"
 #include "host/local/conversion.h"
-#include "host/memory/expanse.h"
 #include "host/local/kept.h"
+#include "host/local/shared.h"
+#include "host/memory/expanse.h"
 #include "host/registry/mail.h"
 #include "host/registry/port_member.h"
-#include "host/local/shared.h"
 #include "link/fd.h"
 #include "link/sys.h"
 #include "nic/memory.h"

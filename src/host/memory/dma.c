@@ -8,9 +8,9 @@
 
 #include "base/copy.h"
 #include "base/crc.h"
+#include "host/memory/faultable_copy.h"
 #include "host/memory/guard_priv.h"
 #include "host/memory/signals_priv.h"
-#include "host/memory/faultable_copy.h"
 
 #include <string.h>
 

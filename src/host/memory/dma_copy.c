@@ -5,9 +5,9 @@
  */
 #include "host/memory/dma.h"
 
+#include "host/memory/faultable_copy.h"
 #include "host/memory/guard_priv.h"
 #include "host/memory/signals_priv.h"
-#include "host/memory/faultable_copy.h"
 
 bool vb_dma_can_copy(vb_dma_addr to, size_t length)
 {

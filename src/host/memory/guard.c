@@ -6,8 +6,8 @@
  */
 #include "host/memory/guard_priv.h"
 
-#include "host/memory/signals_priv.h"
 #include "host/memory/faultable_copy.h"
+#include "host/memory/signals_priv.h"
 
 #include <ucontext.h>
 

@@ -11,9 +11,9 @@
 
 #include "base/heap.h"
 #include "host/memory/expanse.h"
+#include "host/registry/port_member.h"
 #include "host/sys/limit.h"
 #include "host/sys/log.h"
-#include "host/registry/port_member.h"
 #include "host/sys/quiet.h"
 #include "link/fd.h"
 #include "link/sys.h"

@@ -6,8 +6,8 @@
  */
 #include "host/registry/name_lock.h"
 
-#include "host/sys/clock.h"
 #include "host/registry/mail_list.h"
+#include "host/sys/clock.h"
 #include "host/sys/stopped.h"
 #include "link/fd.h"
 #include "link/sys.h"

@@ -9,11 +9,11 @@
 #include "host/registry/port_member_priv.h"
 
 #include "base/heap.h"
-#include "host/sys/clock.h"
 #include "host/registry/guid.h"
-#include "host/sys/log.h"
 #include "host/registry/name_lock.h"
 #include "host/registry/port_holders.h"
+#include "host/sys/clock.h"
+#include "host/sys/log.h"
 #include "host/sys/stopped.h"
 #include "link/fd.h"
 #include "link/udp.h"

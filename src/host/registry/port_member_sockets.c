@@ -2,8 +2,8 @@
 /* The exchange of receiving sockets between port members. */
 #include "host/registry/port_member_priv.h"
 
-#include "host/sys/clock.h"
 #include "host/registry/guid.h"
+#include "host/sys/clock.h"
 
 #include <errno.h>
 #include <string.h>

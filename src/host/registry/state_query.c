@@ -2,9 +2,9 @@
 /* The query of all adapters for their state. */
 #include "host/registry/state_query.h"
 
-#include "host/sys/clock.h"
 #include "host/registry/mail.h"
 #include "host/registry/port_member_priv.h"
+#include "host/sys/clock.h"
 
 #include <poll.h>
 #include <string.h>

@@ -15,6 +15,7 @@ os.environ['PATH'] += ':/usr/sbin:/sbin'        # where ip and ethtool may be
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get('VB_BUILD_RELEASE') or HERE.parent.parent / 'build')
 INSIDE = 'VB_IN_NAMESPACE'
+LOG = 'verbatim.log'    # what the adapters of a case report
 TIME_MAX = 300      # seconds that a program gets: far more than it needs
 TRIES_WITH_A_CLOCK = 5
 HOPELESS_TIME_MAX = 10   # … and a program that is expected to fail
@@ -236,7 +237,9 @@ class End:
         self.path = directory / name
         environment = dict(os.environ, VERBATIM_DEVICES=case.device.removeprefix('vb_'),
                            VERBATIM_PATH=ONE_HOST.get(case.place, 'auto'),
-                           UCX_NET_DEVICES=f'{case.device}:1', VB_ENTER=' '.join(network.enter))
+                           UCX_NET_DEVICES=f'{case.device}:1', VB_ENTER=' '.join(network.enter),
+                           VERBATIM_SELF_CHECK='on', VERBATIM_LOG='info',
+                           VERBATIM_LOG_FILE=str(directory / LOG))
         environment.update(case.environment)
         command = network.prefix(case, name) + [str(BUILD / 'verbatim'), 'run']
         command += [] if case.is_connecting else case.arguments(directory, name)
@@ -376,6 +379,15 @@ def run_case(network, case, directory, port):
     return problem, said
 
 
+def self_checks(directory):
+    """The adapters that compared what passed their port with their counters: how many agreed, and
+    the first complaint of another, or ''."""
+    log = directory / LOG
+    lines = [line for line in log.read_text(errors='replace').splitlines() if 'self check: ' in line] if log.exists() else []
+    complaints = [line for line in lines if not line.endswith('all of them counted')]
+    return len(lines) - len(complaints), complaints[0] if complaints else ''
+
+
 def run_once(network, case, directory, port):
     if case.has_data:
         for end in ('server', 'client'):
@@ -392,6 +404,7 @@ def run_once(network, case, directory, port):
     said = ''.join(f'--- {end.name} ---\n{end.said()}' for end in ends)
     if not problem and not looks_well(case, ends[-1]):
         problem = 'it did not say what it does in the end'
+    problem = problem or self_checks(directory)[1]
     if not problem and re.search('invalid data', said):
         problem = 'a program found wrong data'
     if not problem and case.has_data:

@@ -208,6 +208,8 @@ VB_MUST_USE vb_err vb_adapter_open_link(struct vb_adapter *adapter);
 
 /* Of the parts that exist; also begins a self check. */
 VB_MUST_USE vb_err vb_adapter_make_port(struct vb_adapter *adapter);
+/* As the owner, when the adapter or the process ends. */
+void vb_adapter_report_self_check(const struct vb_adapter *adapter);
 /* As the owner. Closes those descriptors that are still ours. */
 void vb_adapter_unplug(struct vb_adapter *adapter);
 /* As the owner. VB_EBUSY: another process has our number or a port. */

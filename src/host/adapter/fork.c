@@ -254,6 +254,7 @@ static __attribute__((destructor)) void on_exit_of_process(void)
 		if (vb_qp1_has_user(adapter->qp1))
 			send_farewells(adapter);
 		vb_adapter_give_up_qp1(adapter);
+		vb_adapter_report_self_check(adapter);
 		vb_lock_give(&adapter->owner);
 	}
 	pthread_mutex_unlock(&all_lock);

@@ -71,14 +71,18 @@ vb_err vb_adapter_make_port(struct vb_adapter *adapter)
 	return err;
 }
 
+void vb_adapter_report_self_check(const struct vb_adapter *adapter)
+{
+	if (adapter->port && adapter->init.config->self_check)
+		vb_self_check_report(&adapter->self_check, adapter->nic, adapter->device.name);
+}
+
 void vb_adapter_unplug(struct vb_adapter *adapter)
 {
 	/* Without a port, plugging in has failed halfway, and the new link is in no group yet. */
 	if (adapter->port) {
 		keep_groups(adapter);
-		if (adapter->init.config->self_check)
-			vb_self_check_report(&adapter->self_check, adapter->nic,
-					     adapter->device.name);
+		vb_adapter_report_self_check(adapter);
 		vb_port_destroy(adapter->port);
 	}
 	if (adapter->peers)

@@ -124,11 +124,12 @@ static enum vb_status place_result(struct vb_qp *qp, const struct vb_wqe *wqe, u
 static void advance(struct vb_qp *qp, const struct vb_peer_memory_request *request,
 		    enum vb_status status)
 {
-	vb_executed_note(qp, vb_queue_wqe(&qp->sq, qp->requester.send_index)->opcode,
-			 request->part_length);
 	/* NOLINTNEXTLINE(clang-analyzer-core.*): no more are executed than were filled in */
-	qp->nic->direct_left -= request->part_length;
-	qp->requester.direct_offset += request->part_length;
+	uint32_t length = request->part_length;
+
+	vb_executed_note(qp, vb_queue_wqe(&qp->sq, qp->requester.send_index)->opcode, length);
+	qp->nic->direct_left -= length;
+	qp->requester.direct_offset += length;
 	if (qp->requester.direct_offset != request->length)
 		return;
 	qp->requester.direct_offset = 0;

@@ -27,8 +27,8 @@ struct vb_executed {
  */
 void vb_nic_log_executed(struct vb_nic *nic, struct vb_executed *log, uint32_t capacity);
 /*
- * Returns how many parts were executed since the last call. Those beyond the capacity are not in the
- * log. The log is valid until the next call into the engine.
+ * Returns how many parts were executed since the last call. Those beyond the capacity are not in
+ * the log. The log is valid until the next call into the engine.
  */
 uint32_t vb_nic_take_executed(struct vb_nic *nic);
 

@@ -69,8 +69,8 @@ void vb_self_check_report(const struct vb_self_check *check, const struct vb_nic
 	}
 	if (!differing)
 		vb_log(VB_LOG_INFO,
-		       "%s: self check: %" PRIu64 " packets sent, %" PRIu64
-		       " received and %" PRIu64 " parts executed, all of them counted",
+		       "%s: self check: %" PRIu64 " packets sent, %" PRIu64 " received and %" PRIu64
+		       " parts executed, all of them counted",
 		       device, check->seen.counts[VB_COUNTER_TX_PACKETS],
 		       check->seen.counts[VB_COUNTER_RX_PACKETS],
 		       check->seen.counts[VB_COUNTER_DIRECT_PARTS]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A tap sees everything that passes a port, in order: each frame on its way out and on its way in,
- * and each part of a request that the engine executed itself. A fault point decides which frames are
- * lost. Both are for observers and tests; a port without them pays one comparison for a batch.
+ * and each part of a request that the engine executed itself. A fault point decides which frames
+ * are lost. Both are for observers and tests; a port without them pays one comparison for a batch.
  */
 #ifndef VB_HOST_ADAPTER_TAP_H
 #define VB_HOST_ADAPTER_TAP_H
@@ -27,7 +27,10 @@ struct vb_tap {
 
 struct vb_fault_point {
 	void *owner;
-	/* True: the frame is lost, after the tap has seen it leave, or before the tap sees it arrive. */
+	/*
+	 * True: the frame is lost, after the tap has seen it leave, or before the tap sees it
+	 * arrive.
+	 */
 	bool (*loses_sent)(void *owner, const struct vb_slot *slot);
 	bool (*loses_received)(void *owner, const struct vb_frame *frame);
 };

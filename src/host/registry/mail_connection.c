@@ -90,7 +90,7 @@ static void make_room(struct vb_mail_box *box, bool is_made)
 		if (!least || each->used < least->used)
 			least = each;
 	}
-	if (count < most)
+	if (!least || count < most)
 		return;
 	if (is_made)
 		vb_mail_drop_connection(box, least);

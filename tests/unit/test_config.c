@@ -203,7 +203,7 @@ TEST(every_setting_describes_itself)
 	vb_config_load(&config);
 	for (; vb_config_describe(&config, count, text, sizeof(text)); count++)
 		EXPECT(strstr(text, "VERBATIM_"));
-	EXPECT_EQ(count, 12);
+	EXPECT_EQ(count, 13);
 	EXPECT(vb_config_describe(&config, 1, text, sizeof(text)));
 	EXPECT_STR(text, "mtu = 512\n    largest path MTU; auto is what fits the interface "
 			 "(auto, 256, 512, 1024, 2048 or 4096) [VERBATIM_MTU]");

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tap and the fault point of a port, on two QPs of one adapter that write into each other's
+ * memory: by packets, which pass the port, and by the engine, which executes the WRITEs itself.
+ */
+#include "harness.h"
+#include "support_adapter.h"
+
+#include "base/prng.h"
+#include "host/adapter/adapter_priv.h"
+#include "host/adapter/tap.h"
+#include "nic/cq.h"
+#include "nic/memory.h"
+#include "nic/nic.h"
+#include "nic/rings.h"
+
+#include <string.h>
+#include <time.h>
+
+#define MUST(call) EXPECT_EQ(call, VB_OK)
+#define WAIT_S 30
+
+enum { WRITES = 64, LENGTH = 3000, ONE_LOST_OF = 12 };
+
+struct seen {
+	uint64_t sent, sent_bytes, received, received_bytes;
+	uint32_t executed, writes; /* … and those whose entry says so */
+};
+
+/* By dice: losses at a fixed interval could always hit the same packet of a window. */
+struct losses {
+	struct vb_prng dice;
+	uint32_t sent, received;
+};
+
+static struct vb_adapter *adapter;
+static struct vb_pd *pd;
+static struct vb_cq *cq;
+static struct vb_qp *qp, *target;
+static struct vb_mr *mr;
+static uint8_t memory[2 * LENGTH]; /* written from, and written to */
+static struct seen seen, seen_in_all; /* the helper may still add to the former */
+static struct losses losses, lost_in_all;
+
+static void on_event(void *owner, const struct vb_event *event)
+{
+	(void)owner, (void)event;
+}
+
+/* --- the observer, and the faults --- */
+
+static void on_sent(void *owner, uint64_t now_ns, const struct vb_slot *slots, uint32_t count)
+{
+	struct seen *to = owner;
+
+	EXPECT(now_ns > 0);
+	to->sent += count;
+	for (uint32_t i = 0; i < count; i++)
+		to->sent_bytes += slots[i].length;
+}
+
+static void on_received(void *owner, uint64_t now_ns, const struct vb_frame *frames, uint32_t count)
+{
+	struct seen *to = owner;
+
+	EXPECT(now_ns > 0);
+	to->received += count;
+	for (uint32_t i = 0; i < count; i++) {
+		to->received_bytes += frames[i].head.length;
+		for (uint32_t k = 0; k < frames[i].rest_count; k++)
+			to->received_bytes += frames[i].rest[k].length;
+	}
+}
+
+static void on_executed(void *owner, const struct vb_executed *parts, uint32_t count)
+{
+	struct seen *to = owner;
+
+	to->executed += count;
+	for (uint32_t i = 0; i < count && i < VB_TAP_EXECUTED_MAX; i++)
+		to->writes += parts[i].opcode == VB_WR_WRITE && parts[i].length == LENGTH &&
+			      parts[i].initiator.v == vb_qp_number(qp).v &&
+			      parts[i].target.v == vb_qp_number(target).v;
+}
+
+static bool loses_sent(void *owner, const struct vb_slot *slot)
+{
+	struct losses *counts = owner;
+	bool is_lost = !vb_prng_below(&counts->dice, ONE_LOST_OF);
+
+	(void)slot;
+	counts->sent += is_lost;
+	return is_lost;
+}
+
+static bool loses_received(void *owner, const struct vb_frame *frame)
+{
+	struct losses *counts = owner;
+	bool is_lost = !vb_prng_below(&counts->dice, ONE_LOST_OF);
+
+	(void)frame;
+	counts->received += is_lost;
+	return is_lost;
+}
+
+static const struct vb_tap tap = { &seen, on_sent, on_received, on_executed };
+static const struct vb_fault_point faults = { &losses, loses_sent, loses_received };
+
+/* --- the QPs --- */
+
+static void connect_qp(struct vb_qp *from, struct vb_qp *to, bool is_by_shared_memory)
+{
+	struct vb_qp_attr attr = {
+		.port = 1,
+		.path_mtu = 1024,
+		.address = { .destination = { { [10] = 0xff, [11] = 0xff, 10, 0, 0, 1 } },
+			     .source_index = 1 },
+		.destination = vb_qp_number(to),
+		.timeout = 14, /* 67 ms: others may need the CPU for a while */
+		.retry_count = 7,
+		.access = VB_ACCESS_REMOTE_WRITE,
+	};
+
+	if (is_by_shared_memory)
+		vb_adapter_prepare_path(adapter, &attr.address.destination, attr.destination);
+	vb_adapter_enter(adapter);
+	adapter_raise_qp(is_by_shared_memory ? adapter : NULL, from, attr);
+	vb_adapter_leave(adapter);
+}
+
+static void begin(bool is_by_shared_memory, const struct vb_fault_point *fault_point)
+{
+	struct vb_qp_init init = {
+		.type = VB_QP_RC,
+		.send_depth = WRITES,
+		.recv_depth = 1,
+		.send_sge_max = 1,
+		.recv_sge_max = 1,
+		.signal_all = true,
+	};
+	struct vb_mr_init mr_init = {
+		.address = (uintptr_t)memory,
+		.iova = (uintptr_t)memory,
+		.length = sizeof(memory),
+		.access = VB_ACCESS_LOCAL_WRITE | VB_ACCESS_REMOTE_WRITE,
+	};
+
+	memset(&seen, 0, sizeof(seen));
+	memset(&losses, 0, sizeof(losses));
+	vb_prng_init(&losses.dice, 1);
+	memset(memory, 0, sizeof(memory));
+	adapter_begin(on_event, &adapter, &pd);
+	vb_adapter_enter(adapter);
+	vb_port_set_tap(adapter->port, &tap);
+	vb_port_set_fault_point(adapter->port, fault_point);
+	MUST(vb_cq_create(vb_adapter_nic(adapter), 2 * WRITES, NULL, &cq));
+	init.send_cq = init.recv_cq = cq;
+	MUST(vb_qp_create(pd, &init, &qp));
+	MUST(vb_qp_create(pd, &init, &target));
+	MUST(vb_mr_create(pd, &mr_init, &mr));
+	vb_adapter_leave(adapter);
+	connect_qp(target, qp, is_by_shared_memory);
+	connect_qp(qp, target, is_by_shared_memory);
+}
+
+static double now_seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void expect_success(uint32_t count)
+{
+	double end_seconds = now_seconds() + WAIT_S;
+
+	while (count) {
+		struct vb_completion completion;
+
+		EXPECT(now_seconds() < end_seconds);
+		if (!vb_cq_poll(cq, &completion, 1)) {
+			vb_adapter_poll(adapter, cq);
+			continue;
+		}
+		vb_adapter_on_poll(adapter);
+		EXPECT_EQ(completion.status, VB_STATUS_SUCCESS);
+		count--;
+	}
+}
+
+/* Writes the first half of the memory into the second, again and again. */
+static void write_all(void)
+{
+	struct vb_sge sge = { (uintptr_t)memory, LENGTH, vb_mr_key(mr) };
+	struct vb_send_request request = {
+		.opcode = VB_WR_WRITE,
+		.sges = &sge,
+		.sge_count = 1,
+		.remote_address = (uintptr_t)memory + LENGTH,
+		.rkey = vb_mr_key(mr),
+	};
+
+	for (uint32_t i = 0; i < LENGTH; i++)
+		memory[i] = (uint8_t)(i * 7 + 1);
+	for (uint32_t i = 0; i < WRITES; i++) {
+		MUST(vb_qp_post_send(qp, &request));
+		(void)vb_qp_publish_sends(qp);
+		vb_adapter_kick_qp(adapter, qp);
+	}
+	expect_success(WRITES);
+	EXPECT_MEM(memory + LENGTH, memory, LENGTH);
+}
+
+static void end(void)
+{
+	vb_adapter_enter(adapter);
+	MUST(vb_mr_destroy(mr));
+	vb_adapter_await_local_peers(adapter);
+	MUST(vb_qp_destroy(qp));
+	MUST(vb_qp_destroy(target));
+	MUST(vb_cq_destroy(cq));
+	vb_adapter_leave(adapter);
+	adapter_end(adapter, pd);
+}
+
+/* As the owner: nothing moves meanwhile. */
+static void expect_all_seen(void)
+{
+	const uint64_t *counts;
+
+	vb_adapter_enter(adapter);
+	counts = vb_nic_counters(vb_adapter_nic(adapter))->counts;
+	EXPECT_EQ(seen.sent, counts[VB_COUNTER_TX_PACKETS]);
+	EXPECT_EQ(seen.sent_bytes, counts[VB_COUNTER_TX_BYTES]);
+	EXPECT_EQ(seen.received, counts[VB_COUNTER_RX_PACKETS]);
+	EXPECT_EQ(seen.received_bytes, counts[VB_COUNTER_RX_BYTES]);
+	EXPECT_EQ(seen.executed, counts[VB_COUNTER_DIRECT_PARTS]);
+	seen_in_all = seen;
+	lost_in_all = losses;
+	vb_adapter_leave(adapter);
+}
+
+TEST(a_tap_sees_each_packet_that_the_engine_counts)
+{
+	begin(false, NULL);
+	write_all();
+	expect_all_seen();
+	EXPECT(seen_in_all.sent > WRITES * (LENGTH / 1024));
+	EXPECT_EQ(seen_in_all.executed, 0);
+	end();
+}
+
+TEST(a_tap_sees_requests_that_the_engine_executes_itself)
+{
+	begin(true, NULL);
+	write_all();
+	expect_all_seen();
+	EXPECT_EQ(seen_in_all.executed, WRITES);
+	EXPECT_EQ(seen_in_all.writes, WRITES);
+	end();
+}
+
+TEST(what_a_fault_point_loses_is_sent_again)
+{
+	begin(false, &faults);
+	write_all();
+	expect_all_seen();
+	EXPECT(lost_in_all.sent && lost_in_all.received);
+	EXPECT(seen_in_all.received <= seen_in_all.sent - lost_in_all.sent - lost_in_all.received);
+	end();
+}
+
+TEST(without_a_tap_nothing_is_logged)
+{
+	begin(true, NULL);
+	vb_adapter_enter(adapter);
+	vb_port_set_tap(adapter->port, NULL);
+	vb_adapter_leave(adapter);
+	write_all();
+	EXPECT_EQ(seen.executed, 0);
+	EXPECT_EQ(seen.sent, 0);
+	end();
+}

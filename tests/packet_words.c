@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets made from lines, and lines compared, where some words count only if they are expected. */
+/* Makes packets from lines of words, and compares such lines; some words count only if expected. */
 #include "packet_words.h"
 
 #include "harness.h"

@@ -38,11 +38,12 @@ struct made_packet {
 };
 
 /*
- * Makes the packet that a line names: an opcode and, in any order, words of vb_packet_describe().
- * Besides: dest=, pkey=, "stranger" (another sender), "bad-icrc", "unmigrated", "pad=", "syndrome="
- * (an AETH's raw byte), "ip-id=" (as the link reports it), "byte=" (of the payload), "version=" (of
- * the transport), "headers=" (only this many bytes of headers, with the right ICRC behind). va=,
- * rkey= and dest= with a plus sign are the usual value plus an offset. dma= is len unless given.
+ * Makes the packet that a line names: an opcode and, in any order, words of vb_packet_describe();
+ * NAK or RNR_NAK must come last. Besides: dest=, pkey=, "stranger" (another sender), "bad-icrc",
+ * "unmigrated", "pad=", "syndrome=" (an AETH's raw byte), "ip-id=" (as the link reports it),
+ * "byte=" (of the payload), "version=" (of the transport), "headers=" (only this many bytes of
+ * headers, with the right ICRC behind). va=, rkey= and dest= with a plus sign are the usual value
+ * plus an offset. dma= is len unless given.
  */
 void packet_from_words(const char *line, const struct packet_usual *usual,
 		       struct made_packet *made);

@@ -135,13 +135,13 @@ uint32_t vb_cma_random(void)
 
 static enum vb_cm_verdict receive(void *owner, const struct vb_flow *flow, vb_qpn source,
 				  const uint8_t *bytes, uint32_t length, uint64_t now_ns,
-				  struct vb_cm_meaning *meaning)
+				  struct vb_cm_addressee *addressee)
 {
 	enum vb_cm_verdict verdict;
 
 	(void)owner;
 	vb_cma_lock();
-	verdict = vb_cm_receive(machine, flow, source, bytes, length, now_ns, meaning);
+	verdict = vb_cm_receive(machine, flow, source, bytes, length, now_ns, addressee);
 	vb_cma_deliver();
 	vb_cma_unlock();
 	return verdict;

@@ -276,11 +276,11 @@ static bool has_message(const struct vb_cm_connection *connection, enum vb_cm_ev
 static void split_private_data(struct vb_cm_event *event)
 {
 	struct vb_mad *mad = &event->message;
-	struct vb_cm_meaning meaning;
+	struct vb_cm_addressee addressee;
 
 	event->private_length = vb_mad_private_size(mad->kind);
-	vb_cm_meaning_of(mad, &meaning);
-	event->has_ip = meaning.has_service && vb_service_is_ip(meaning.service) &&
+	vb_cm_addressee_of(mad, &addressee);
+	event->has_ip = addressee.has_service && vb_service_is_ip(addressee.service) &&
 			vb_service_ip_parse(mad->private_data, &event->ip);
 	if (!event->has_ip)
 		return;

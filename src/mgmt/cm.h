@@ -136,8 +136,8 @@ VB_MUST_USE vb_err vb_cm_create(const struct vb_cm_config *config, struct vb_cm 
  */
 void vb_cm_destroy(struct vb_cm *cm);
 
-/* The addressee of a MAD that is not for this machine. */
-struct vb_cm_meaning {
+/* The addressee of a MAD. One that is not for this machine may be for that of another process. */
+struct vb_cm_addressee {
 	enum vb_mad_kind kind;
 	/* REQ, SIDR_REQ: `service`, and `address` if it is an IP service; otherwise `comm_id` */
 	bool has_service;
@@ -158,7 +158,7 @@ enum vb_cm_verdict {
 /* `flow` is that of the packet that arrived. *meaning is written for VB_CM_NOT_MINE. */
 enum vb_cm_verdict vb_cm_receive(struct vb_cm *cm, const struct vb_flow *flow, vb_qpn source,
 				 const uint8_t *bytes, uint32_t length, uint64_t now_ns,
-				 struct vb_cm_meaning *meaning);
+				 struct vb_cm_addressee *addressee);
 
 /*
  * Answers a MAD that belongs to no process of this host: REQ, REP and RTU with a REJ, DREQ with a
@@ -237,14 +237,14 @@ VB_MUST_USE vb_err vb_cm_listen(struct vb_cm *cm, const struct vb_cm_service *se
 void vb_cm_listener_destroy(struct vb_cm_listener *listener, uint64_t now_ns);
 
 /* True if a listener would take this. A VB_CM_NOT_MINE of another process may be for this one. */
-bool vb_cm_has_listener(const struct vb_cm *cm, const struct vb_cm_meaning *meaning);
+bool vb_cm_has_listener(const struct vb_cm *cm, const struct vb_cm_addressee *addressee);
 
 /*
  * True if a listener that would have taken this was destroyed at most ago_ns ago (only the last few
  * are remembered). Some programs close and listen again between connections: their peers should not
  * notice.
  */
-bool vb_cm_had_listener(const struct vb_cm *cm, const struct vb_cm_meaning *meaning,
+bool vb_cm_had_listener(const struct vb_cm *cm, const struct vb_cm_addressee *addressee,
 			uint64_t now_ns, uint64_t ago_ns);
 
 /* --- connections ------------------------------------------------------------------------------ */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Listeners: the one that a request is for, and the number of its requests that wait. A program has
- * only a few listeners, so a list holds them.
+ * Listeners: making and destroying them, finding the one that a request is for, counting the
+ * requests that wait at each, and remembering those that were closed last. A program has only a few
+ * listeners, so a list holds them.
  */
 #include "mgmt/cm_priv.h"
 
@@ -14,21 +15,22 @@ static uint32_t family_of_address(const struct vb_gid *address)
 	return vb_gid_is_ipv4(address) ? VB_CM_IPV4 : VB_CM_IPV6;
 }
 
-static uint32_t family_of(const struct vb_cm_meaning *meaning)
+static uint32_t family_of(const struct vb_cm_addressee *addressee)
 {
-	return vb_service_is_ip(meaning->service) ? family_of_address(&meaning->address)
-						  : VB_CM_RAW;
+	return vb_service_is_ip(addressee->service) ? family_of_address(&addressee->address)
+						    : VB_CM_RAW;
 }
 
-static bool is_for_service(const struct vb_cm_service *service, const struct vb_cm_meaning *meaning)
+static bool is_for_service(const struct vb_cm_service *service,
+			   const struct vb_cm_addressee *addressee)
 {
-	return service->id == meaning->service && service->takes & family_of(meaning) &&
+	return service->id == addressee->service && service->takes & family_of(addressee) &&
 	       (vb_gid_is_zero(&service->address) ||
-		vb_gid_equal(&service->address, &meaning->address));
+		vb_gid_equal(&service->address, &addressee->address));
 }
 
 struct vb_cm_listener *vb_cm_listener_find(const struct vb_cm *cm,
-					   const struct vb_cm_meaning *meaning)
+					   const struct vb_cm_addressee *addressee)
 {
 	struct vb_cm_listener *for_any = NULL;
 
@@ -36,7 +38,7 @@ struct vb_cm_listener *vb_cm_listener_find(const struct vb_cm *cm,
 	     node = node->next) {
 		struct vb_cm_listener *listener = VB_CONTAINER(node, struct vb_cm_listener, node);
 
-		if (!is_for_service(&listener->service, meaning))
+		if (!is_for_service(&listener->service, addressee))
 			continue;
 		if (!vb_gid_is_zero(&listener->service.address))
 			return listener;
@@ -45,9 +47,9 @@ struct vb_cm_listener *vb_cm_listener_find(const struct vb_cm *cm,
 	return for_any;
 }
 
-bool vb_cm_has_listener(const struct vb_cm *cm, const struct vb_cm_meaning *meaning)
+bool vb_cm_has_listener(const struct vb_cm *cm, const struct vb_cm_addressee *addressee)
 {
-	return meaning->has_service && vb_cm_listener_find(cm, meaning);
+	return addressee->has_service && vb_cm_listener_find(cm, addressee);
 }
 
 static bool is_valid(const struct vb_cm_service *service)
@@ -127,15 +129,16 @@ static void remember(const struct vb_cm_listener *listener, uint64_t now_ns)
 	cm->closed_next = (cm->closed_next + 1) % VB_CM_CLOSED_LISTENERS;
 }
 
-bool vb_cm_had_listener(const struct vb_cm *cm, const struct vb_cm_meaning *meaning,
+bool vb_cm_had_listener(const struct vb_cm *cm, const struct vb_cm_addressee *addressee,
 			uint64_t now_ns, uint64_t ago_ns)
 {
-	if (!meaning->has_service)
+	if (!addressee->has_service)
 		return false;
 	for (uint32_t i = 0; i < VB_CM_CLOSED_LISTENERS; i++) {
 		const struct vb_cm_closed *closed = &cm->closed[i];
 
-		if (is_for_service(&closed->service, meaning) && now_ns - closed->time_ns <= ago_ns)
+		if (is_for_service(&closed->service, addressee) &&
+		    now_ns - closed->time_ns <= ago_ns)
 			return true;
 	}
 	return false;

@@ -171,7 +171,7 @@ bool vb_cm_on_req(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 	struct vb_cm_key by_id = vb_cm_key_of_peer(arrival, arrival->mad->local_id, req->ca_guid);
 	struct vb_cm_key by_qpn = vb_cm_key_of_peer(arrival, req->qpn.v, req->ca_guid);
 	struct vb_cm_connection *other = vb_cm_index_find(cm, VB_CM_BY_REMOTE_ID, by_id);
-	struct vb_cm_meaning meaning;
+	struct vb_cm_addressee addressee;
 	struct vb_cm_listener *listener;
 	enum vb_cm_transport transport;
 
@@ -179,8 +179,8 @@ bool vb_cm_on_req(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 		on_duplicate_req(other, arrival);
 		return true;
 	}
-	vb_cm_meaning_of(arrival->mad, &meaning);
-	listener = vb_cm_listener_find(cm, &meaning);
+	vb_cm_addressee_of(arrival->mad, &addressee);
+	listener = vb_cm_listener_find(cm, &addressee);
 	if (!listener)
 		return false;
 	other = vb_cm_index_find(cm, VB_CM_BY_REMOTE_QPN, by_qpn);

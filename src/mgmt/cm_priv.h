@@ -147,7 +147,7 @@ struct vb_cm_connection *vb_cm_index_find(const struct vb_cm *cm, enum vb_cm_ind
 /* --- cm_listen.c ------------------------------------------------------------------------------ */
 
 struct vb_cm_listener *vb_cm_listener_find(const struct vb_cm *cm,
-					   const struct vb_cm_meaning *meaning);
+					   const struct vb_cm_addressee *addressee);
 bool vb_cm_listener_is_full(const struct vb_cm_listener *listener);
 void vb_cm_listener_admit(struct vb_cm_listener *listener, struct vb_cm_connection *connection);
 void vb_cm_listener_release(struct vb_cm_connection *connection);
@@ -212,7 +212,7 @@ bool vb_cm_on_sidr_req(struct vb_cm *cm, const struct vb_cm_arrival *arrival);
 bool vb_cm_on_sidr_rep(struct vb_cm *cm, const struct vb_cm_arrival *arrival);
 
 /* Finds the addressee of a message from its fields. */
-void vb_cm_meaning_of(const struct vb_mad *mad, struct vb_cm_meaning *meaning);
+void vb_cm_addressee_of(const struct vb_mad *mad, struct vb_cm_addressee *addressee);
 
 /*
  * Finds the connection with the receiver's ID of the message, provided the message comes from the

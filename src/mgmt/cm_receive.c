@@ -15,33 +15,33 @@ static struct vb_flow way_back(const struct vb_flow *flow)
 	};
 }
 
-static void note_service(struct vb_cm_meaning *meaning, uint64_t service,
+static void note_service(struct vb_cm_addressee *addressee, uint64_t service,
 			 const uint8_t *private_data)
 {
 	struct vb_service_ip ip;
 
-	meaning->has_service = true;
-	meaning->service = service;
+	addressee->has_service = true;
+	addressee->service = service;
 	if (vb_service_is_ip(service) && vb_service_ip_parse(private_data, &ip))
-		meaning->address = ip.destination;
+		addressee->address = ip.destination;
 }
 
-void vb_cm_meaning_of(const struct vb_mad *mad, struct vb_cm_meaning *meaning)
+void vb_cm_addressee_of(const struct vb_mad *mad, struct vb_cm_addressee *addressee)
 {
-	*meaning = (struct vb_cm_meaning){
+	*addressee = (struct vb_cm_addressee){
 		.kind = mad->kind,
 		.comm_id = mad->remote_id,
 		.sender_id = mad->local_id,
 	};
 	if (mad->kind == VB_MAD_REQ) {
-		note_service(meaning, mad->req.service, mad->private_data);
-		meaning->sender_guid = mad->req.ca_guid;
+		note_service(addressee, mad->req.service, mad->private_data);
+		addressee->sender_guid = mad->req.ca_guid;
 	} else if (mad->kind == VB_MAD_SIDR_REQ) {
-		note_service(meaning, mad->sidr_req.service, mad->private_data);
+		note_service(addressee, mad->sidr_req.service, mad->private_data);
 	} else if (mad->kind == VB_MAD_REP) {
-		meaning->sender_guid = mad->rep.ca_guid;
+		addressee->sender_guid = mad->rep.ca_guid;
 	} else if (mad->kind == VB_MAD_REJ && mad->rej.reason == VB_MAD_TIMEOUT) {
-		meaning->sender_guid = load64(mad->rej.info);
+		addressee->sender_guid = load64(mad->rej.info);
 	}
 }
 
@@ -109,7 +109,7 @@ static bool dispatch(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 
 enum vb_cm_verdict vb_cm_receive(struct vb_cm *cm, const struct vb_flow *flow, vb_qpn source,
 				 const uint8_t *bytes, uint32_t length, uint64_t now_ns,
-				 struct vb_cm_meaning *meaning)
+				 struct vb_cm_addressee *addressee)
 {
 	struct vb_mad mad;
 	struct vb_cm_arrival arrival = {
@@ -125,7 +125,7 @@ enum vb_cm_verdict vb_cm_receive(struct vb_cm *cm, const struct vb_flow *flow, v
 		return VB_CM_MALFORMED;
 	}
 	if (!dispatch(cm, &arrival)) {
-		vb_cm_meaning_of(&mad, meaning);
+		vb_cm_addressee_of(&mad, addressee);
 		return VB_CM_NOT_MINE;
 	}
 	cm->counters.received[mad.kind - VB_MAD_REQ]++;

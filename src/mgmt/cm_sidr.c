@@ -57,7 +57,7 @@ bool vb_cm_on_sidr_req(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 {
 	struct vb_cm_connection *connection = vb_cm_index_find(cm, VB_CM_BY_SIDR, key_of(arrival));
 	struct vb_cm_listener *listener;
-	struct vb_cm_meaning meaning;
+	struct vb_cm_addressee addressee;
 
 	if (connection) {
 		cm->counters.duplicates++;
@@ -65,8 +65,8 @@ bool vb_cm_on_sidr_req(struct vb_cm *cm, const struct vb_cm_arrival *arrival)
 			vb_cm_send_again(connection);
 		return true;
 	}
-	vb_cm_meaning_of(arrival->mad, &meaning);
-	listener = vb_cm_listener_find(cm, &meaning);
+	vb_cm_addressee_of(arrival->mad, &addressee);
+	listener = vb_cm_listener_find(cm, &addressee);
 	if (!listener)
 		return false;
 	connection = vb_cm_take_in(cm, arrival, listener);

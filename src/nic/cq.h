@@ -20,13 +20,16 @@ VB_MUST_USE vb_err vb_cq_create(struct vb_nic *nic, uint32_t depth, void *owner_
 				struct vb_cq **cq_out);
 vb_err vb_cq_destroy(struct vb_cq *cq); /* VB_EBUSY while a QP or SRQ uses it */
 
-/* Also needs the CQ's lock. VB_EINVAL if the completions in it would not fit. */
+/*
+ * The caller holds the CQ's lock (nic/rings.h) as well as the engine. VB_EINVAL if the completions
+ * in it would not fit.
+ */
 VB_MUST_USE vb_err vb_cq_resize(struct vb_cq *cq, uint32_t depth);
 uint32_t vb_cq_depth(const struct vb_cq *cq);
 
 /*
  * Moderation: an armed CQ raises its event after `count` completions or `period_us` after the first
- * of them, whichever is first. 0 and 0 switch it off.
+ * of them, whichever comes first. A count below 2 or a period of 0 switches it off.
  */
 VB_MUST_USE vb_err vb_cq_moderate(struct vb_cq *cq, uint16_t count, uint16_t period_us);
 

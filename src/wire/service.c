@@ -46,5 +46,5 @@ bool vb_service_ip_parse(const uint8_t p[VB_SERVICE_IP_SIZE], struct vb_service_
 	ip->source_port = load16(p + 2);
 	ip->source = load_address(p + 4, ip_version == 4);
 	ip->destination = load_address(p + 20, ip_version == 4);
-	return true;
+	return vb_gid_is_ipv4(&ip->source) == vb_gid_is_ipv4(&ip->destination);
 }

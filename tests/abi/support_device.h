@@ -28,7 +28,7 @@ const char *take_log(void);
 struct ibv_qp *make_qp(struct ibv_pd *pd, struct ibv_cq *cq, enum ibv_qp_type type);
 struct ibv_qp *make_qp_as(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 
-/* From INIT to RTS; the second function is for UD. */
+/* From INIT to RTS; set_ready() is for UD. */
 void connect_to(struct ibv_qp *qp, uint32_t remote_qpn);
 void connect_pair(struct ibv_qp *a, struct ibv_qp *b);
 void set_ready(struct ibv_qp *qp);

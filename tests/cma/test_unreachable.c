@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Hosts that do not answer. The kernel's rdma_cm finds no hardware address for a host that does not
- * exist, and gives up after the time of rdma_resolve_addr(); here the connect fails instead, with
- * the same number. Both wait for a host that exists and is silent, sixteen times 4.3 s.
+ * exist, and gives up after the timeout of rdma_resolve_addr(); here rdma_connect() fails instead,
+ * with the same errno. Both wait for a host that exists and is silent, sixteen times 4.3 s.
  */
 #include "support_cma.h"
 

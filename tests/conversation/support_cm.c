@@ -204,7 +204,7 @@ void expect_mads_at(const char *file, int line, struct talk *talk, int side,
 static enum vb_cm_verdict deliver(struct talk *talk, int to, const struct vb_cm_mad *mad)
 {
 	return vb_cm_receive(talk->cm[to], &mad->flow, VB_MAD_QPN, mad->bytes, VB_MAD_SIZE,
-			     talk->now_ns, &talk->meaning);
+			     talk->now_ns, &talk->addressee);
 }
 
 void deliver_and_keep(struct talk *talk, int to)

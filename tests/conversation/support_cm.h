@@ -31,7 +31,7 @@ struct talk {
 	struct vb_cm_mad mads[MADS_MAX]; /* taken by expect_mads(), not delivered yet */
 	uint32_t mad_count;
 	struct vb_cm_event event; /* the last event taken */
-	struct vb_cm_meaning meaning; /* of the last MAD that belonged to no connection */
+	struct vb_cm_addressee addressee; /* of the last MAD that belonged to no connection */
 };
 
 /* Machines, the listener (backlog 2, any IPv4 address) and the client's connection. */

@@ -208,7 +208,7 @@ static bool is_known(struct talk *talk, int side, uint32_t id)
 
 	vb_mad_store(bytes, &mad);
 	return vb_cm_receive(talk->cm[side], &flow, VB_MAD_QPN, bytes, sizeof(bytes), talk->now_ns,
-			     &talk->meaning) == VB_CM_TAKEN;
+			     &talk->addressee) == VB_CM_TAKEN;
 }
 
 TEST(destroying_an_idle_connection_frees_it)

@@ -35,9 +35,9 @@ TEST(a_message_for_another_comm_id_is_not_mine_and_changes_nothing)
 		vb_mad_store(talk->mads[0].bytes, &mad);
 		talk->mad_count = 1;
 		deliver_unwanted(talk, SERVER, false);
-		EXPECT(!talk->meaning.has_service);
-		EXPECT_EQ(talk->meaning.kind, kinds[i]);
-		EXPECT_EQ(talk->meaning.comm_id, 0x60001234);
+		EXPECT(!talk->addressee.has_service);
+		EXPECT_EQ(talk->addressee.kind, kinds[i]);
+		EXPECT_EQ(talk->addressee.comm_id, 0x60001234);
 		expect_silence_of(talk, SERVER);
 	}
 	talk_end(talk);
@@ -67,10 +67,10 @@ TEST(a_request_can_be_looked_up_in_another_process)
 	client_connects(talk);
 	EXPECT(vb_cm_take_mad(talk->cm[CLIENT], &mad));
 	EXPECT_EQ(vb_cm_receive(other, &mad.flow, VB_MAD_QPN, mad.bytes, VB_MAD_SIZE, 0,
-				&talk->meaning),
+				&talk->addressee),
 		  VB_CM_NOT_MINE);
-	EXPECT(!vb_cm_has_listener(other, &talk->meaning));
-	EXPECT(vb_cm_has_listener(talk->cm[SERVER], &talk->meaning));
+	EXPECT(!vb_cm_has_listener(other, &talk->addressee));
+	EXPECT(vb_cm_has_listener(talk->cm[SERVER], &talk->addressee));
 	vb_cm_destroy(other);
 	talk_end(talk);
 }
@@ -188,7 +188,7 @@ TEST(what_is_no_mad_is_malformed)
 	uint8_t bytes[VB_MAD_SIZE] = { 0 };
 
 	EXPECT_EQ(vb_cm_receive(talk->cm[SERVER], &flow, VB_MAD_QPN, bytes, sizeof(bytes), 0,
-				&talk->meaning),
+				&talk->addressee),
 		  VB_CM_MALFORMED);
 	vb_cm_refuse(talk->cm[SERVER], &flow, VB_MAD_QPN, bytes, 3);
 	EXPECT_EQ(vb_cm_counters(talk->cm[SERVER])->malformed, 1);

@@ -39,7 +39,7 @@ static struct vb_cm_listener *reached(struct talk *talk, uint16_t port, struct v
 	EXPECT_EQ(vb_cm_connect(connection, &request, talk->now_ns), VB_OK);
 	EXPECT(vb_cm_take_mad(talk->cm[CLIENT], &mad));
 	vb_cm_receive(talk->cm[SERVER], &mad.flow, VB_MAD_QPN, mad.bytes, VB_MAD_SIZE, talk->now_ns,
-		      &talk->meaning);
+		      &talk->addressee);
 	vb_cm_connection_destroy(connection, talk->now_ns);
 	EXPECT(vb_cm_take_mad(talk->cm[CLIENT], &mad));
 	if (!vb_cm_take_event(talk->cm[SERVER], &event))
@@ -58,11 +58,11 @@ TEST(a_request_reaches_the_listener_of_its_address_before_that_of_any)
 	EXPECT(reached(talk, PORT, one) == at_one);
 	EXPECT(reached(talk, PORT, other) == talk->listener);
 	EXPECT(!reached(talk, PORT + 1, one));
-	EXPECT_EQ(talk->meaning.kind, VB_MAD_REQ);
-	EXPECT(talk->meaning.has_service);
-	EXPECT_EQ(talk->meaning.service, vb_service_id(VB_SERVICE_SPACE_TCP, PORT + 1));
-	EXPECT_MEM(&talk->meaning.address, &one, sizeof(one));
-	EXPECT_EQ(talk->meaning.sender_guid, CLIENT_GUID);
+	EXPECT_EQ(talk->addressee.kind, VB_MAD_REQ);
+	EXPECT(talk->addressee.has_service);
+	EXPECT_EQ(talk->addressee.service, vb_service_id(VB_SERVICE_SPACE_TCP, PORT + 1));
+	EXPECT_MEM(&talk->addressee.address, &one, sizeof(one));
+	EXPECT_EQ(talk->addressee.sender_guid, CLIENT_GUID);
 	talk_end(talk);
 }
 
@@ -296,15 +296,15 @@ TEST(a_request_that_was_seen_outlives_its_listener)
 TEST(a_listener_that_has_just_gone_is_remembered_for_a_while)
 {
 	struct talk *talk = talk_begin();
-	struct vb_cm_meaning other;
+	struct vb_cm_addressee other;
 
 	vb_cm_listener_destroy(talk->listener, talk->now_ns);
 	EXPECT(!reached(talk, PORT + 1, talk_flow(CLIENT).destination));
-	other = talk->meaning;
+	other = talk->addressee;
 	EXPECT(!reached(talk, PORT, talk_flow(CLIENT).destination));
-	EXPECT(!vb_cm_has_listener(talk->cm[SERVER], &talk->meaning));
-	EXPECT(vb_cm_had_listener(talk->cm[SERVER], &talk->meaning, talk->now_ns + 500, 500));
-	EXPECT(!vb_cm_had_listener(talk->cm[SERVER], &talk->meaning, talk->now_ns + 501, 500));
+	EXPECT(!vb_cm_has_listener(talk->cm[SERVER], &talk->addressee));
+	EXPECT(vb_cm_had_listener(talk->cm[SERVER], &talk->addressee, talk->now_ns + 500, 500));
+	EXPECT(!vb_cm_had_listener(talk->cm[SERVER], &talk->addressee, talk->now_ns + 501, 500));
 	EXPECT(!vb_cm_had_listener(talk->cm[SERVER], &other, talk->now_ns, 500));
 	talk_end(talk);
 }

@@ -77,7 +77,7 @@ TEST(rc_after_a_timeout_each_ack_that_moves_on_lets_one_packet_more_be_out)
 		    "WRITE_MIDDLE psn=11 len=256 ack", "WRITE_MIDDLE psn=12 len=256 ack");
 }
 
-/* How many packets go out in one batch with a window of 1,024 bytes. */
+/* How many packets go out before the first ACK with a window of 1,024 bytes. */
 static uint32_t packets_out_with(uint32_t mtu)
 {
 	struct setup setup = setup_of(VB_QP_RC, mtu);
@@ -461,7 +461,7 @@ TEST(a_shorter_packet_ends_its_batch)
 	expect_completions(p, B, "wr=1 SUCCESS RECV len=300", "wr=2 SUCCESS RECV len=300");
 }
 
-TEST(packets_to_another_peer_begin_a_batch_of_their_own)
+TEST(packets_of_another_flow_begin_a_batch_of_their_own)
 {
 	struct setup setup = setup_of(VB_QP_RC, 256);
 	setup.batch_segments_max = 64;
@@ -479,7 +479,7 @@ TEST(packets_to_another_peer_begin_a_batch_of_their_own)
 }
 
 /* A writes from two new QPs to these QPNs; true if the packets form one batch. */
-static bool is_one_batch(struct pair *p, uint32_t first, uint32_t second)
+static bool write_in_one_batch(struct pair *p, uint32_t first, uint32_t second)
 {
 	static struct vb_slot slots[8];
 	uint32_t qpns[] = { first, second };
@@ -493,7 +493,7 @@ static bool is_one_batch(struct pair *p, uint32_t first, uint32_t second)
 	return slots[1].continues;
 }
 
-TEST(a_batch_has_one_way_where_the_receiver_steers_by_destination_qpns)
+TEST(a_batch_goes_to_one_socket_where_the_receiver_steers_by_destination_qpns)
 {
 	struct setup setup = setup_of(VB_QP_RC, 256);
 	setup.batch_segments_max = 64;
@@ -501,6 +501,6 @@ TEST(a_batch_has_one_way_where_the_receiver_steers_by_destination_qpns)
 	setup.has_one_source_port = true;
 	struct pair *p = pair_connect(&setup);
 
-	EXPECT(is_one_batch(p, 0x120034, 0x12ffff));
-	EXPECT(!is_one_batch(p, 0x120034, 0x130034));
+	EXPECT(write_in_one_batch(p, 0x120034, 0x12ffff));
+	EXPECT(!write_in_one_batch(p, 0x120034, 0x130034));
 }

@@ -181,13 +181,13 @@ static void destroy(struct fuzz *fuzz)
 static void receive(struct fuzz *fuzz, uint32_t machine, const struct vb_cm_mad *mad)
 {
 	struct vb_flow flow = flow_from(!machine);
-	struct vb_cm_meaning meaning;
+	struct vb_cm_addressee addressee;
 	enum vb_cm_verdict verdict = vb_cm_receive(fuzz->cm[machine], &flow, VB_MAD_QPN, mad->bytes,
-						   VB_MAD_SIZE, fuzz->now_ns, &meaning);
+						   VB_MAD_SIZE, fuzz->now_ns, &addressee);
 
 	if (verdict != VB_CM_NOT_MINE)
 		return;
-	REQUIRE(!vb_cm_has_listener(fuzz->cm[machine], &meaning));
+	REQUIRE(!vb_cm_has_listener(fuzz->cm[machine], &addressee));
 	if (input_bool(&fuzz->input))
 		vb_cm_refuse(fuzz->cm[machine], &flow, VB_MAD_QPN, mad->bytes, VB_MAD_SIZE);
 }

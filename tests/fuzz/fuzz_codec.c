@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All functions that read bytes from the wire, on arbitrary bytes: transport packets, single
- * headers, IP and UDP. What was parsed and is stored again must parse to the same; describing never
- * writes beyond its buffer; the ICRC of parts is that of the whole; the IPv4 ID that is found for a
- * wrong ICRC makes it right. The first byte chooses which.
+ * The functions that read packets from the wire, on arbitrary bytes: transport packets, single
+ * headers, IP and UDP. What was parsed must, stored and parsed again, be the same; describing never
+ * writes beyond its buffer; an ICRC with a memo is that without; the IPv4 ID that is found for a
+ * wrong ICRC makes it right. Also the blocks of a capture. The first byte chooses one of these.
  */
 #include "fuzz.h"
 #include "support_input.h"
@@ -185,7 +185,7 @@ static struct vb_flow input_flow(struct input *input)
 	return flow;
 }
 
-/* The CRC of a packet in one piece, in two, and with a head; then an ID that was guessed wrong. */
+/* The ICRC of a packet without and with a memo; then an ID that was guessed wrong. */
 static void fuzz_icrc(struct input *input)
 {
 	struct vb_flow flow = input_flow(input);

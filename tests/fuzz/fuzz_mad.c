@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of the connection manager from arbitrary bytes: what was parsed, stored and parsed again
- * is stored as the same; describing never writes beyond its buffer; addresses in private data also
- * survive. The first byte is the size of the text, the rest is the message, with a valid header if
- * the second byte is odd.
+ * Messages of the connection manager from arbitrary bytes: a message that was parsed and stored is
+ * the same bytes when it is parsed and stored again; describing never writes beyond its buffer;
+ * addresses in private data also survive. The first byte is the size of the text. If the second is
+ * odd, the message gets a valid header. The rest is the message.
  */
 #include "fuzz.h"
 #include "support_input.h"
@@ -36,6 +36,7 @@ static void fuzz_service(const uint8_t *private_data)
 	vb_service_ip_store(stored, &ip);
 	REQUIRE(vb_service_ip_parse(stored, &again));
 	REQUIRE(again.source_port == ip.source_port);
+	REQUIRE(vb_gid_equal(&again.source, &ip.source));
 	REQUIRE(vb_gid_equal(&again.destination, &ip.destination));
 }
 

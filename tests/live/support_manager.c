@@ -37,13 +37,13 @@ static void collect_events(struct manager *manager)
 
 static enum vb_cm_verdict on_receive(void *owner, const struct vb_flow *flow, vb_qpn source,
 				     const uint8_t *bytes, uint32_t length, uint64_t now_ns,
-				     struct vb_cm_meaning *meaning)
+				     struct vb_cm_addressee *addressee)
 {
 	struct manager *manager = owner;
 	enum vb_cm_verdict verdict;
 
 	pthread_mutex_lock(&manager->lock);
-	verdict = vb_cm_receive(manager->cm, flow, source, bytes, length, now_ns, meaning);
+	verdict = vb_cm_receive(manager->cm, flow, source, bytes, length, now_ns, addressee);
 	collect_events(manager);
 	pthread_mutex_unlock(&manager->lock);
 	return verdict;

@@ -2,7 +2,7 @@
 /*
  * The keeper: a thread that holds files of the program open in a descriptor table of its own. The
  * table contains nothing of the program but these files, the program survives the loss of the
- * keeper, and a copy of the process has no keeper.
+ * keeper, and a copy of the process gets a keeper of its own.
  */
 #include "harness.h"
 #include "kernel_refuses.h"
@@ -31,7 +31,7 @@ static struct vb_shared keep(uint8_t *memory)
 }
 
 /* Maps the file through an envelope, as a local peer does. */
-static void expect_to_be(const struct vb_shared *shared, uint8_t *memory)
+static void expect_same_memory(const struct vb_shared *shared, uint8_t *memory)
 {
 	int envelope = vb_kept_seal(&shared->kept);
 	uint8_t *other;
@@ -50,8 +50,8 @@ TEST(what_is_kept_is_the_memory_of_the_program)
 	uint8_t *memory = shared_memory();
 	struct vb_shared shared = keep(memory);
 
-	expect_to_be(&shared, memory);
-	expect_to_be(&shared, memory);
+	expect_same_memory(&shared, memory);
+	expect_same_memory(&shared, memory);
 	vb_kept_close(&shared.kept);
 	EXPECT(vb_kept_seal(&shared.kept) < 0);
 }
@@ -80,7 +80,7 @@ TEST(what_is_no_envelope_is_refused)
 	vb_kept_close(&shared.kept);
 }
 
-/* A pipe that another process also has open does not end. */
+/* A pipe does not end while its writing end is open in another descriptor table. */
 TEST(the_keeper_has_no_descriptor_of_the_program)
 {
 	struct vb_shared shared;
@@ -102,12 +102,13 @@ TEST(a_keeper_that_is_cut_off_gets_a_successor)
 	struct vb_shared before = keep(memory);
 	struct vb_shared after;
 
-	EXPECT_EQ(close_range(fd + 1, ~0u, 0), 0); /* all but the file: the file has no name */
+	/* All but the memfd, which has no path by which it could be opened again. */
+	EXPECT_EQ(close_range(fd + 1, ~0u, 0), 0);
 	EXPECT(vb_kept_seal(&before.kept) < 0);
 	after = keep(memory);
 	EXPECT(after.kept.keeper != before.kept.keeper);
 	vb_kept_close(&before.kept);
-	expect_to_be(&after, memory);
+	expect_same_memory(&after, memory);
 	vb_kept_close(&after.kept);
 }
 
@@ -118,14 +119,14 @@ static void expect_to_keep_in_child(long child, struct vb_shared *inherited, uin
 	EXPECT(child >= 0);
 	if (child) {
 		expect_child_success((pid_t)child);
-		expect_to_be(inherited, memory);
+		expect_same_memory(inherited, memory);
 		vb_kept_close(&inherited->kept);
 		return;
 	}
 	own = keep(memory);
-	expect_to_be(&own, memory);
+	expect_same_memory(&own, memory);
 	vb_kept_close(&inherited->kept);
-	expect_to_be(&own, memory);
+	expect_same_memory(&own, memory);
 	_exit(0);
 }
 
@@ -158,7 +159,7 @@ TEST(without_close_range_the_keeper_has_no_descriptor_of_the_program_either)
 	shared = keep(memory);
 	EXPECT_EQ(close(ends[1]), 0);
 	EXPECT_EQ(read(ends[0], &byte, 1), 0);
-	expect_to_be(&shared, memory);
+	expect_same_memory(&shared, memory);
 	vb_kept_close(&shared.kept);
 }
 

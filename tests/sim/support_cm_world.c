@@ -174,12 +174,12 @@ static void drive_all(struct cm_world *world)
 static enum vb_cm_verdict hand_to(struct cm_world *world, uint32_t process,
 				  const struct packet *packet)
 {
-	struct vb_cm_meaning meaning;
+	struct vb_cm_addressee addressee;
 
 	if (!world->processes[process].cm)
 		return VB_CM_NOT_MINE;
 	return vb_cm_receive(world->processes[process].cm, &packet->flow, VB_MAD_QPN, packet->bytes,
-			     VB_MAD_SIZE, world->now_ns, &meaning);
+			     VB_MAD_SIZE, world->now_ns, &addressee);
 }
 
 /* A packet comes to some process of the host. A process that does not own it asks the others. */

@@ -120,10 +120,10 @@ static void receive(struct run *run, const struct vb_cm_mad *mad)
 {
 	struct vb_gid server = gid_of(SERVER);
 	int side = vb_gid_equal(&mad->flow.destination, &server);
-	struct vb_cm_meaning meaning;
+	struct vb_cm_addressee addressee;
 
 	if (vb_cm_receive(run->cm[side], &mad->flow, VB_MAD_QPN, mad->bytes, VB_MAD_SIZE,
-			  run->now_ns, &meaning) == VB_CM_NOT_MINE)
+			  run->now_ns, &addressee) == VB_CM_NOT_MINE)
 		vb_cm_refuse(run->cm[side], &mad->flow, VB_MAD_QPN, mad->bytes, VB_MAD_SIZE);
 }
 

@@ -55,13 +55,13 @@ static void take_events(void)
 
 static enum vb_cm_verdict on_receive(void *owner, const struct vb_flow *flow, vb_qpn source,
 				     const uint8_t *bytes, uint32_t length, uint64_t now_ns,
-				     struct vb_cm_meaning *meaning)
+				     struct vb_cm_addressee *addressee)
 {
 	enum vb_cm_verdict verdict;
 
 	(void)owner;
 	pthread_mutex_lock(&user.lock);
-	verdict = vb_cm_receive(user.cm, flow, source, bytes, length, now_ns, meaning);
+	verdict = vb_cm_receive(user.cm, flow, source, bytes, length, now_ns, addressee);
 	take_events();
 	pthread_mutex_unlock(&user.lock);
 	return verdict;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The memory allocator: its blocks are zeroed, do not overlap, lie in mappings of their own, and
- * are freed.
+ * The memory allocator: its blocks are zeroed, do not overlap, lie in mappings that hold
+ * nothing else, and are freed.
  */
 #include "harness.h"
 
@@ -102,7 +102,10 @@ TEST(what_was_freed_goes_back_to_the_kernel)
 	EXPECT(vb_blocks_mapped() <= 8u << 20);
 }
 
-/* A large program's number of objects of a few sizes: at most a twentieth more than their bytes. */
+/*
+ * As many objects as a large program has, of a few sizes: at most an eighth and 4 MiB more than
+ * their bytes.
+ */
 TEST(little_is_wasted)
 {
 	static const size_t sizes[] = { 1200, 64, 4096, 520, 144, 2080, 40 };
@@ -199,6 +202,7 @@ TEST(a_forked_child_allocates_and_frees)
 			shuffle(places, 200, 2000, i);
 			_exit(0);
 		}
+		EXPECT(child > 0);
 		EXPECT_EQ(waitpid(child, &status, 0), child);
 		EXPECT(WIFEXITED(status) && !WEXITSTATUS(status));
 	}

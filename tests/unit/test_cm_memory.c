@@ -103,7 +103,7 @@ TEST(a_request_that_finds_no_memory_is_taken_when_it_comes_again)
 	struct vb_flow flow = { .source = vb_gid_from_ipv4(1) };
 	struct vb_mad mad = { .kind = VB_MAD_REQ, .local_id = 5, .req.service = 1 };
 	struct vb_cm_listener *listener;
-	struct vb_cm_meaning meaning;
+	struct vb_cm_addressee addressee;
 	struct vb_cm_event event;
 	uint8_t bytes[VB_MAD_SIZE];
 	struct vb_cm *cm;
@@ -116,7 +116,7 @@ TEST(a_request_that_finds_no_memory_is_taken_when_it_comes_again)
 		int64_t before = live_count;
 
 		fail_at(n);
-		EXPECT_EQ(vb_cm_receive(cm, &flow, VB_MAD_QPN, bytes, sizeof(bytes), 0, &meaning),
+		EXPECT_EQ(vb_cm_receive(cm, &flow, VB_MAD_QPN, bytes, sizeof(bytes), 0, &addressee),
 			  VB_CM_TAKEN);
 		fails_at = 0;
 		if (!has_failed)

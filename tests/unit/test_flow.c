@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* IP and UDP headers: their bytes, the reply path, and what is refused. */
+/* IP and UDP headers: their bytes, and what is refused. The GRH, GIDs and source ports. */
 #include "base/bytes.h"
 #include "base/prng.h"
 #include "harness.h"
@@ -282,7 +282,7 @@ static void expect_gid_text(struct vb_gid gid, const char *expected)
 	EXPECT_STR(text, expected);
 }
 
-TEST(gids_are_told_as_addresses)
+TEST(gids_are_described_as_addresses)
 {
 	expect_gid_text(vb_gid_from_ipv4(0x0a0000ff), "10.0.0.255");
 	expect_gid_text(vb_gid_from_ipv4(0xffffffff), "255.255.255.255");

@@ -383,3 +383,18 @@ TEST(addresses_in_front_of_private_data)
 	bytes[0] = 1;
 	EXPECT(!vb_service_ip_parse(bytes, &parsed));
 }
+
+TEST(the_addresses_of_an_ip_service_are_of_one_family)
+{
+	struct vb_gid ipv4 = vb_gid_from_ipv4(0x0a000002);
+	struct vb_service_ip v6 = { .source = { { 0xfe, 0x80, [15] = 1 } },
+				    .destination = { { 0xfe, 0x80, [15] = 2 } } };
+	struct vb_service_ip parsed;
+	uint8_t bytes[VB_SERVICE_IP_SIZE];
+
+	vb_service_ip_store(bytes, &v6);
+	memcpy(bytes + 20, ipv4.raw, sizeof(ipv4.raw)); /* version 6, but an IPv4 destination */
+	EXPECT(!vb_service_ip_parse(bytes, &parsed));
+	memcpy(bytes + 4, ipv4.raw, sizeof(ipv4.raw));
+	EXPECT(vb_service_ip_parse(bytes, &parsed));
+}

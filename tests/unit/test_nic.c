@@ -239,7 +239,7 @@ TEST(the_same_seed_gives_the_same_keys)
 	EXPECT_EQ(keys[0], keys[1]);
 }
 
-TEST(source_ports_are_a_power_of_two)
+TEST(the_count_of_source_ports_is_a_power_of_two)
 {
 	struct tables tables = { 0 };
 	struct vb_nic_config config = config_of(&tables);

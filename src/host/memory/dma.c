@@ -21,7 +21,7 @@ vb_err vb_dma_install(void)
 
 void vb_dma_begin(uint64_t now_ns)
 {
-	vb_guard_is_untried = vb_signal_may_be_blocked(now_ns);
+	vb_guard_is_untried = vb_signal_begin(now_ns);
 }
 
 void vb_dma_end(void)

@@ -165,7 +165,7 @@ VB_COLD static void send_kept(int signal)
 	send_again(signal, &info);
 }
 
-bool vb_signal_may_be_blocked(uint64_t now_ns)
+bool vb_signal_begin(uint64_t now_ns)
 {
 	own.now_ns = now_ns;
 	return !own.open_ns || now_ns - own.open_ns > mask_holds_ns() ||

@@ -17,11 +17,12 @@
 VB_MUST_USE vb_err vb_signal_install(void);
 
 /*
- * Whether the program may have one of the two signals blocked in this thread. False if both were
- * unblocked a few microseconds ago and the program has not changed a mask since, as far as the
- * preloaded library sees its calls. Only then is the system call saved.
+ * Begins a series of copies at this time. True if the program may have one of the two signals
+ * blocked in this thread: vb_signal_admit_faults() must then be called before the first copy. False
+ * if both were found unblocked a moment ago and the program has not changed a mask since, as far as
+ * the preloaded library sees its calls; this avoids a system call.
  */
-bool vb_signal_may_be_blocked(uint64_t now_ns);
+bool vb_signal_begin(uint64_t now_ns);
 
 /* Unblocks both signals in this thread and remembers which of them the program had blocked … */
 void vb_signal_admit_faults(void);
@@ -36,8 +37,9 @@ void vb_signal_set_mask(const sigset_t *mask);
 int vb_signal_action(int signal, const struct sigaction *action, struct sigaction *old);
 
 /*
- * True for a fault of a copy: the thread will continue in the function that copied (or has done so
- * and this does not return). False for everything else.
+ * If a copy caused this fault, closes its guard and returns true: after the handler, the thread
+ * continues in the function that copied. Where guards are jmp_bufs, it jumps there instead of
+ * returning. False for everything else.
  */
 bool vb_guard_catch(const siginfo_t *info, ucontext_t *context);
 

@@ -216,21 +216,22 @@ void vb_qp1_request_send(struct vb_qp1 *qp1)
 /* --- what arrives ----------------------------------------------------------------------------- */
 
 bool vb_qp1_interpret(struct vb_qp1 *qp1, const struct vb_qp1_letter *letter,
-		      struct vb_cm_meaning *meaning)
+		      struct vb_cm_addressee *addressee)
 {
 	return vb_cm_receive(qp1->machine, &letter->flow, letter->source, letter->bytes,
-			     VB_MAD_SIZE, letter->arrived_ns, meaning) == VB_CM_NOT_MINE;
+			     VB_MAD_SIZE, letter->arrived_ns, addressee) == VB_CM_NOT_MINE;
 }
 
 enum vb_cm_verdict vb_qp1_offer(struct vb_qp1 *qp1, uint64_t now_ns,
-				const struct vb_qp1_letter *letter, struct vb_cm_meaning *meaning)
+				const struct vb_qp1_letter *letter,
+				struct vb_cm_addressee *addressee)
 {
 	enum vb_cm_verdict verdict;
 
 	if (!qp1->has_user)
-		return vb_qp1_interpret(qp1, letter, meaning) ? VB_CM_NOT_MINE : VB_CM_MALFORMED;
+		return vb_qp1_interpret(qp1, letter, addressee) ? VB_CM_NOT_MINE : VB_CM_MALFORMED;
 	verdict = qp1->user.receive(qp1->user.owner, &letter->flow, letter->source, letter->bytes,
-				    VB_MAD_SIZE, now_ns, meaning);
+				    VB_MAD_SIZE, now_ns, addressee);
 	vb_qp1_request_send(qp1);
 	return verdict;
 }
@@ -238,15 +239,15 @@ enum vb_cm_verdict vb_qp1_offer(struct vb_qp1 *qp1, uint64_t now_ns,
 void vb_qp1_receive(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_frame *frame)
 {
 	struct vb_qp1_letter letter = { .flow = frame->flow, .arrived_ns = now_ns };
-	struct vb_cm_meaning meaning;
+	struct vb_cm_addressee addressee;
 
 	if (!vb_nic_receive_mad(qp1->nic, frame, letter.bytes, &letter.source))
 		return;
-	if (!vb_qp1_interpret(qp1, &letter, &meaning))
+	if (!vb_qp1_interpret(qp1, &letter, &addressee))
 		vb_nic_drop_mad(qp1->nic, VB_DROP_INVALID);
-	else if (meaning.has_service || !qp1->has_user ||
-		 vb_qp1_offer(qp1, now_ns, &letter, &meaning) == VB_CM_NOT_MINE)
-		vb_qp1_enqueue(qp1, now_ns, &letter, &meaning, false);
+	else if (addressee.has_service || !qp1->has_user ||
+		 vb_qp1_offer(qp1, now_ns, &letter, &addressee) == VB_CM_NOT_MINE)
+		vb_qp1_enqueue(qp1, now_ns, &letter, &addressee, false);
 }
 
 static bool is_listening(const struct vb_qp1 *qp1)

@@ -35,13 +35,13 @@ static void try_next(struct vb_qp1 *qp1, uint64_t time_ns)
 
 /* For a held MAD, the listener was asked just now. */
 void vb_qp1_enqueue(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letter *letter,
-		    const struct vb_cm_meaning *meaning, bool is_held)
+		    const struct vb_cm_addressee *addressee, bool is_held)
 {
 	if (qp1->queue_count == VB_QP1_QUEUE_MAX) {
 		vb_nic_drop_mad(qp1->nic, VB_DROP_NO_RECEIVE);
 		return;
 	}
-	qp1->queue[qp1->queue_count++] = (struct vb_qp1_queued){ *letter, *meaning, is_held };
+	qp1->queue[qp1->queue_count++] = (struct vb_qp1_queued){ *letter, *addressee, is_held };
 	try_next(qp1, is_held ? now_ns + RETRY_NS : now_ns);
 }
 
@@ -69,11 +69,11 @@ static enum fate send_letters(struct vb_qp1 *qp1, const struct vb_mail_name *to,
 	return fate_of(vb_mail_send(qp1->box.box, to, &part, 1));
 }
 
-static uint32_t family_of(const struct vb_cm_meaning *meaning)
+static uint32_t family_of(const struct vb_cm_addressee *addressee)
 {
-	if (!vb_service_is_ip(meaning->service))
+	if (!vb_service_is_ip(addressee->service))
 		return VB_CM_RAW;
-	return vb_gid_is_ipv4(&meaning->address) ? VB_CM_IPV4 : VB_CM_IPV6;
+	return vb_gid_is_ipv4(&addressee->address) ? VB_CM_IPV4 : VB_CM_IPV6;
 }
 
 static enum fate send_to_name(struct vb_qp1 *qp1, const struct vb_qp1_name *name, uint32_t family,
@@ -93,19 +93,19 @@ static enum fate send_to_name(struct vb_qp1 *qp1, const struct vb_qp1_name *name
 static enum fate send_to_listener(struct vb_qp1 *qp1, const struct vb_qp1_queued *run,
 				  uint32_t count)
 {
-	const struct vb_cm_meaning *meaning = &run->meaning;
-	uint32_t family = family_of(meaning);
+	const struct vb_cm_addressee *addressee = &run->addressee;
+	uint32_t family = family_of(addressee);
 	enum fate fate = NOBODY;
 
 	for (uint32_t is_closed = 0; is_closed <= !run->is_held && fate == NOBODY; is_closed++) {
 		struct vb_qp1_name name = { .service = is_closed ? vb_qp1_closed_service(
-									   meaning->service)
-								 : meaning->service,
-					    .address = meaning->address,
+									   addressee->service)
+								 : addressee->service,
+					    .address = addressee->address,
 					    .is_closed = is_closed };
 
 		fate = send_to_name(qp1, &name, family, run, count);
-		if (fate != NOBODY || vb_gid_is_zero(&meaning->address))
+		if (fate != NOBODY || vb_gid_is_zero(&addressee->address))
 			continue;
 		name.address = (struct vb_gid){ 0 };
 		fate = send_to_name(qp1, &name, family, run, count);
@@ -113,14 +113,14 @@ static enum fate send_to_listener(struct vb_qp1 *qp1, const struct vb_qp1_queued
 	return fate;
 }
 
-static uint32_t owner_of(const struct vb_cm_meaning *meaning)
+static uint32_t owner_of(const struct vb_cm_addressee *addressee)
 {
-	return meaning->comm_id >> ID_PREFIX_SHIFT;
+	return addressee->comm_id >> ID_PREFIX_SHIFT;
 }
 
 static enum fate send_to_owner(struct vb_qp1 *qp1, const struct vb_qp1_queued *run, uint32_t count)
 {
-	uint32_t owner = owner_of(&run->meaning);
+	uint32_t owner = owner_of(&run->addressee);
 	struct vb_mail_name to = vb_qp1_box_name(&qp1->user_id, owner);
 
 	if (owner == qp1->number || owner >= VB_PORT_MEMBER_COUNT)
@@ -141,16 +141,16 @@ static enum fate send_to_all(struct vb_qp1 *qp1, const struct vb_qp1_queued *run
 	return SENT;
 }
 
-static bool is_for_all(const struct vb_cm_meaning *meaning)
+static bool is_for_all(const struct vb_cm_addressee *addressee)
 {
-	return meaning->kind == VB_MAD_REJ && !meaning->comm_id;
+	return addressee->kind == VB_MAD_REJ && !addressee->comm_id;
 }
 
 static enum fate send_run(struct vb_qp1 *qp1, const struct vb_qp1_queued *run, uint32_t count)
 {
-	if (run->meaning.has_service)
+	if (run->addressee.has_service)
 		return send_to_listener(qp1, run, count);
-	if (is_for_all(&run->meaning))
+	if (is_for_all(&run->addressee))
 		return send_to_all(qp1, run, count);
 	return send_to_owner(qp1, run, count);
 }
@@ -159,13 +159,13 @@ static enum fate send_run(struct vb_qp1 *qp1, const struct vb_qp1_queued *run, u
 
 static bool has_same_route(const struct vb_qp1_queued *a, const struct vb_qp1_queued *b)
 {
-	if (a->is_held != b->is_held || a->meaning.has_service != b->meaning.has_service)
+	if (a->is_held != b->is_held || a->addressee.has_service != b->addressee.has_service)
 		return false;
-	if (a->meaning.has_service)
-		return a->meaning.service == b->meaning.service &&
-		       vb_gid_equal(&a->meaning.address, &b->meaning.address);
-	return is_for_all(&a->meaning) == is_for_all(&b->meaning) &&
-	       owner_of(&a->meaning) == owner_of(&b->meaning);
+	if (a->addressee.has_service)
+		return a->addressee.service == b->addressee.service &&
+		       vb_gid_equal(&a->addressee.address, &b->addressee.address);
+	return is_for_all(&a->addressee) == is_for_all(&b->addressee) &&
+	       owner_of(&a->addressee) == owner_of(&b->addressee);
 }
 
 static uint32_t count_run(const struct vb_qp1 *qp1, uint32_t first)
@@ -193,7 +193,7 @@ static bool take_in(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_queued *q
 {
 	queued->is_held = true;
 	return fate == OURS &&
-	       vb_qp1_offer(qp1, now_ns, &queued->letter, &queued->meaning) != VB_CM_NOT_MINE;
+	       vb_qp1_offer(qp1, now_ns, &queued->letter, &queued->addressee) != VB_CM_NOT_MINE;
 }
 
 /* Decides about a MAD that was not sent. True if it stays in the queue. */
@@ -245,10 +245,11 @@ void vb_qp1_release_held(struct vb_qp1 *qp1)
 /* A MAD for one of our communication IDs. */
 static void on_letter(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letter *letter)
 {
-	struct vb_cm_meaning meaning;
+	struct vb_cm_addressee addressee;
 
-	if (vb_qp1_offer(qp1, now_ns, letter, &meaning) == VB_CM_NOT_MINE && !meaning.has_service &&
-	    !is_for_all(&meaning) && owner_of(&meaning) == qp1->number)
+	if (vb_qp1_offer(qp1, now_ns, letter, &addressee) == VB_CM_NOT_MINE &&
+	    !addressee.has_service && !is_for_all(&addressee) &&
+	    owner_of(&addressee) == qp1->number)
 		refuse(qp1, letter);
 }
 
@@ -256,13 +257,13 @@ static void on_letter(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_l
 static void on_request(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letter *letter,
 		       const struct vb_qp1_name *name)
 {
-	struct vb_cm_meaning meaning = { 0 };
+	struct vb_cm_addressee addressee = { 0 };
 	bool is_request = name->is_closed
-				  ? vb_qp1_interpret(qp1, letter, &meaning)
-				  : vb_qp1_offer(qp1, now_ns, letter, &meaning) == VB_CM_NOT_MINE;
+				  ? vb_qp1_interpret(qp1, letter, &addressee)
+				  : vb_qp1_offer(qp1, now_ns, letter, &addressee) == VB_CM_NOT_MINE;
 
-	if (is_request && meaning.has_service)
-		vb_qp1_enqueue(qp1, now_ns, letter, &meaning, true);
+	if (is_request && addressee.has_service)
+		vb_qp1_enqueue(qp1, now_ns, letter, &addressee, true);
 }
 
 void vb_qp1_on_letters(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letters *letters,

@@ -97,7 +97,7 @@ struct vb_qp1_name {
 /* A MAD that waits to be dispatched. */
 struct vb_qp1_queued {
 	struct vb_qp1_letter letter;
-	struct vb_cm_meaning meaning;
+	struct vb_cm_addressee addressee;
 	bool is_held; /* a process has listened, and may again */
 };
 
@@ -164,11 +164,12 @@ void vb_qp1_forget_user(struct vb_qp1 *qp1);
 
 /* Finds out what a MAD is for; false if it is not a MAD. */
 bool vb_qp1_interpret(struct vb_qp1 *qp1, const struct vb_qp1_letter *letter,
-		      struct vb_cm_meaning *meaning);
+		      struct vb_cm_addressee *addressee);
 
 /* Asks the user's machine. Writes *meaning if the MAD is not the machine's own. */
 enum vb_cm_verdict vb_qp1_offer(struct vb_qp1 *qp1, uint64_t now_ns,
-				const struct vb_qp1_letter *letter, struct vb_cm_meaning *meaning);
+				const struct vb_qp1_letter *letter,
+				struct vb_cm_addressee *addressee);
 
 /* Takes some of the mail in a box, or at the socket of a name. False when there is no more. */
 bool vb_qp1_receive_from_box(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_mail_box *box,
@@ -178,7 +179,7 @@ bool vb_qp1_receive_from_box(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_mail
 
 /* Puts a MAD into the queue. If the queue is full, the MAD is dropped. */
 void vb_qp1_enqueue(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_qp1_letter *letter,
-		    const struct vb_cm_meaning *meaning, bool is_held);
+		    const struct vb_cm_addressee *addressee, bool is_held);
 /* Sends the MADs in the queue to their processes, and refuses those that belong to no process. */
 void vb_qp1_dispatch(struct vb_qp1 *qp1, uint64_t now_ns);
 /*

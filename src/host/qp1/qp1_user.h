@@ -33,7 +33,7 @@ struct vb_qp1_user {
 	void *owner;
 	enum vb_cm_verdict (*receive)(void *owner, const struct vb_flow *flow, vb_qpn source,
 				      const uint8_t *bytes, uint32_t length, uint64_t now_ns,
-				      struct vb_cm_meaning *meaning);
+				      struct vb_cm_addressee *addressee);
 	/* Called until false: the MADs to send now. */
 	bool (*take_mad)(void *owner, struct vb_cm_mad *mad);
 	uint64_t (*deadline)(void *owner); /* VB_NEVER: none */

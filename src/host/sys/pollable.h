@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pollables: descriptors that programs poll for events. They are readable while the count is
- * above 0. A program owns them in every respect but this: if it closes one, the number may return
- * as a file of the program, and that file is left alone.
+ * Pollables: descriptors that programs poll for events. Each has a count, and is
+ * readable while the count is above 0. Programs know them by number, so they keep the number that
+ * the kernel gave them. If a program closes one all the same and opens a file of its own under that
+ * number, the file is left alone, unless it is an eventfd as well (link/fd.h).
  */
 #ifndef VB_HOST_SYS_POLLABLE_H
 #define VB_HOST_SYS_POLLABLE_H

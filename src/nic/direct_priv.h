@@ -28,12 +28,4 @@ enum vb_direct vb_qp_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe
 /* Adds an entry to the log of nic/executed.h. */
 void vb_executed_add(const struct vb_qp *qp, uint32_t opcode, uint32_t length);
 
-/* Counts and logs a part of a request that was executed. */
-static inline void vb_executed_note(const struct vb_qp *qp, uint32_t opcode, uint32_t length)
-{
-	vb_nic_count(qp->nic, VB_COUNTER_DIRECT_PARTS);
-	if (qp->nic->executed.log)
-		vb_executed_add(qp, opcode, length);
-}
-
 #endif

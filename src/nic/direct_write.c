@@ -72,7 +72,9 @@ static void complete(struct vb_qp *qp, const struct vb_send_request *request, ui
 
 	atomic_store_explicit(&qp->sq.published, index + 1, memory_order_relaxed);
 	qp->requester.send_index = qp->requester.done_index = index + 1;
-	vb_executed_note(qp, VB_WR_WRITE, length);
+	vb_nic_count(qp->nic, VB_COUNTER_DIRECT_PARTS);
+	if (qp->nic->executed.log)
+		vb_executed_add(qp, VB_WR_WRITE, length);
 	if (qp->signal_all || request->flags & VB_SEND_SIGNALED)
 		vb_qp_complete_write(qp, index, request->wr_id, length);
 	vb_nic_fail_overruns(qp->nic);

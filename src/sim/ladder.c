@@ -130,7 +130,7 @@ static void draw_packet(struct vb_ladder *ladder, const struct vb_trace_entry *e
 	snprintf(text, size, "%s%s%s", rung, *note ? "  " : "", note);
 }
 
-/* Spelled out, for a reader who is new to them. */
+/* Spelled out, for newcomers. */
 static const char *request_words(uint8_t opcode)
 {
 	if (opcode == VB_WR_WRITE_IMM)

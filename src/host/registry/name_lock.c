@@ -22,7 +22,7 @@
 #define PATIENCE_NS 10000000000u
 #define CHECK_MS 100 /* between checks whether the holder is stopped */
 #define PAUSE_MS 1 /* before another try, if the holder cannot be connected to */
-#define PAUSES_PER_CHECK 10u /* at every tenth pause it is looked up who has the name */
+#define PAUSES_PER_CHECK 10u /* the holder of the name is looked up at every tenth pause */
 #define NAMES 8u /* that a lock may have: if other users hold the first ones, the next is used */
 
 /* What the caller does next, because of the process that holds the name. */

@@ -73,12 +73,14 @@ struct vb_own_ports *vb_port_own_ports(struct vb_port *port)
 void vb_port_set_tap(struct vb_port *port, const struct vb_tap *tap)
 {
 	port->tap = tap;
+	port->is_observed = tap || port->fault_point;
 	vb_nic_log_executed(port->nic, tap ? port->executed : NULL, VB_TAP_EXECUTED_MAX);
 }
 
 void vb_port_set_fault_point(struct vb_port *port, const struct vb_fault_point *fault_point)
 {
 	port->fault_point = fault_point;
+	port->is_observed = port->tap || fault_point;
 	if (fault_point)
 		vb_nic_stop_batching(port->nic);
 }

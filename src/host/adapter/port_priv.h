@@ -49,6 +49,7 @@ struct vb_port {
 	struct vb_gid asked_address; /* the last address that a datagram went to … */
 	bool is_own_address; /* … and whether it is one of ours */
 	uint32_t glances; /* since we last looked for packets from other processes */
+	bool is_observed; /* it has a tap or a fault point */
 	const struct vb_tap *tap; /* or NULL */
 	const struct vb_fault_point *fault_point; /* or NULL */
 	struct vb_executed executed[VB_TAP_EXECUTED_MAX]; /* for the tap */

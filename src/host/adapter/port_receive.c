@@ -44,37 +44,48 @@ uint32_t vb_port_owner_of(const struct vb_port *port, const struct vb_frame *fra
 							 : vb_port_member_number(port->member);
 }
 
-/* Keeps the frames that the fault point does not lose. Returns their number. */
-VB_COLD static uint32_t lose_some(struct vb_port *port, struct vb_frame *frames, uint32_t count)
+/* Lets the fault point lose frames and shows the tap the others. Returns their number. */
+VB_COLD static uint32_t observe(struct vb_port *port, uint64_t now_ns, struct vb_frame *frames,
+				uint32_t count)
 {
+	const struct vb_fault_point *faults = port->fault_point;
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < count; i++)
-		if (!port->fault_point->loses_received(port->fault_point->owner, &frames[i]))
+		if (!faults || !faults->loses_received(faults->owner, &frames[i]))
 			frames[kept++] = frames[i];
+	if (port->tap && kept)
+		port->tap->on_received(port->tap->owner, now_ns, frames, kept);
 	return kept;
 }
 
-/*
- * The one entrance: every frame for this adapter passes here, whichever path brought it. It is one
- * of QP 1 or of the engine.
- */
-static void enter(struct vb_port *port, uint64_t now_ns, struct vb_frame *frames, uint32_t count)
+/* Gives QP 1 its packets. Returns how many are left for the engine. */
+static uint32_t take_mads(struct vb_port *port, uint64_t now_ns, struct vb_frame *frames,
+			  uint32_t count)
 {
 	uint32_t rest = 0;
 
-	if (port->fault_point)
-		count = lose_some(port, frames, count);
-	if (port->tap && count)
-		port->tap->on_received(port->tap->owner, now_ns, frames, count);
 	for (uint32_t i = 0; i < count; i++) {
-		if (!frames[i].shm_link && vb_nic_is_for_qp1(&frames[i]))
+		if (vb_nic_is_for_qp1(&frames[i]))
 			vb_qp1_receive(port->qp1, now_ns, &frames[i]);
 		else if (rest++ != i)
 			frames[rest - 1] = frames[i];
 	}
-	if (rest)
-		vb_nic_receive(port->nic, now_ns, frames, rest);
+	return rest;
+}
+
+/*
+ * The one entrance: every frame for this adapter passes here, whichever path brought it. All frames
+ * of a call came by one kind of path. Those of QP 1 never come by a shared-memory link.
+ */
+static void enter(struct vb_port *port, uint64_t now_ns, struct vb_frame *frames, uint32_t count)
+{
+	if (port->is_observed)
+		count = observe(port, now_ns, frames, count);
+	if (count && !frames[0].shm_link)
+		count = take_mads(port, now_ns, frames, count);
+	if (count)
+		vb_nic_receive(port->nic, now_ns, frames, count);
 }
 
 /*
@@ -188,8 +199,10 @@ bool vb_port_receive_from_wire(struct vb_port *port, uint64_t now_ns)
 		else
 			hand_over_later(port, now_ns, owner, frame);
 	}
-	hand_over(port, now_ns);
-	enter(port, now_ns, port->frames, ours);
+	if (port->handed_count)
+		hand_over(port, now_ns);
+	if (ours)
+		enter(port, now_ns, port->frames, ours);
 	return received;
 }
 
@@ -203,6 +216,7 @@ bool vb_port_receive_from_members(struct vb_port *port, uint64_t now_ns)
 		vb_local_peers_offer_again(port->peers);
 	if (vb_port_member_is_asked(port->member))
 		vb_state_report(port->nic, port->peers, port->member);
-	enter(port, now_ns, port->handed, count);
+	if (count)
+		enter(port, now_ns, port->handed, count);
 	return count;
 }

@@ -299,15 +299,18 @@ VB_COLD static void number_flow(struct vb_port *port, uint32_t source_index)
 	vb_nic_number_flow(port->nic, source_index, &flow, next_ip_id);
 }
 
-/* Keeps the slots that the fault point does not lose. Returns their number. */
-VB_COLD static uint32_t lose_some(struct vb_port *port, uint32_t slot_count)
+/* Shows the tap all slots and lets the fault point lose some. Returns the number of the others. */
+VB_COLD static uint32_t observe(struct vb_port *port, uint64_t now_ns, uint32_t slot_count)
 {
+	const struct vb_fault_point *faults = port->fault_point;
 	uint32_t kept = 0;
 
+	if (port->tap)
+		port->tap->on_sent(port->tap->owner, now_ns, port->slots, slot_count);
 	for (uint32_t i = 0; i < slot_count; i++) {
 		struct vb_slot *slot = &port->slots[i];
 
-		if (port->fault_point->loses_sent(port->fault_point->owner, slot))
+		if (faults && faults->loses_sent(faults->owner, slot))
 			continue;
 		if (kept != i)
 			port->slots[kept] = *slot;
@@ -328,18 +331,11 @@ static bool send_alone(struct vb_port *port, uint32_t slot_count)
 	return true;
 }
 
-uint32_t vb_port_send_slots(struct vb_port *port, uint64_t now_ns, uint32_t slot_count)
+VB_NOINLINE static uint32_t send_by_all_paths(struct vb_port *port, uint32_t slot_count)
 {
 	bool is_any_multicast = false;
-	uint32_t message_count;
+	uint32_t message_count = make_messages(port, slot_count, &is_any_multicast);
 
-	if (port->tap)
-		port->tap->on_sent(port->tap->owner, now_ns, port->slots, slot_count);
-	if (port->fault_point)
-		slot_count = lose_some(port, slot_count);
-	if (send_alone(port, slot_count))
-		return 0;
-	message_count = make_messages(port, slot_count, &is_any_multicast);
 	send_late(port);
 	if (port->peers && is_any_multicast)
 		send_copies(port, slot_count);
@@ -352,4 +348,11 @@ uint32_t vb_port_send_slots(struct vb_port *port, uint64_t now_ns, uint32_t slot
 		for (uint32_t i = 0; i < vb_udp_source_count(port->udp); i++)
 			number_flow(port, i);
 	return message_count;
+}
+
+uint32_t vb_port_send_slots(struct vb_port *port, uint64_t now_ns, uint32_t slot_count)
+{
+	if (port->is_observed)
+		slot_count = observe(port, now_ns, slot_count);
+	return send_alone(port, slot_count) ? 0 : send_by_all_paths(port, slot_count);
 }

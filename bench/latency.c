@@ -36,8 +36,8 @@
 #define SPIN_WRITES 300u
 #define SPIN_PAUSE_US 3000
 #define LAST UINT64_MAX
-#define ACCESS                                                                               \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |         \
+#define ACCESS                                                                       \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
 /* Each word has a cache line of its own. */

@@ -30,6 +30,11 @@ typedef enum vb_err {
 #define VB_COLD __attribute__((cold, noinline))
 /* For code that runs often enough, but would only be in the way inside its callers. */
 #define VB_NOINLINE __attribute__((noinline))
+/*
+ * For a function of another file that belongs into its hot callers whole: its arguments then stay
+ * in the CPU's registers. Only a build with link-time optimization can do it.
+ */
+#define VB_INLINE extern inline __attribute__((always_inline))
 
 /* A bug of ours, never a peer's or a program's: stop immediately rather than corrupt memory. */
 #define VB_CHECK(condition)       \

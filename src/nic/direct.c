@@ -18,11 +18,6 @@
 
 _Static_assert(VB_PEER_MEMORY_WRITES_MAX <= VB_SGE_MAX, "one span for each of them");
 
-static bool may_be_direct(const struct vb_wqe *wqe)
-{
-	return wqe->traits & VB_OPERATION_MAY_BE_DIRECT;
-}
-
 /*
  * Whether everything before the request has arrived. UC packets are not acknowledged: the peer must
  * have read them from the shared-memory link.
@@ -49,7 +44,7 @@ static bool decide_to_wait(struct vb_qp *qp)
 	const struct vb_wqe *before = vb_queue_wqe(&qp->sq, requester->send_index - 1);
 
 	if (qp->type == VB_QP_UC || requester->done_index == requester->send_index ||
-	    !may_be_direct(before))
+	    !(before->traits & VB_OPERATION_MAY_BE_DIRECT))
 		return false;
 	if (!requester->direct_skip)
 		return true;
@@ -106,18 +101,21 @@ static bool execute_atomic(struct vb_qp *qp, const struct vb_wqe *wqe,
 }
 
 /*
- * Writes the result of an atomic to its destination. The atomic is done, so memory that is gone is
- * an error now.
+ * Writes the result of an atomic to its destination, which was resolved before. The atomic is done,
+ * so memory that is gone is an error now.
  */
-static enum vb_status place_result(struct vb_qp *qp, const struct vb_wqe *wqe, uint64_t old)
+static enum vb_status place_result(const struct vb_peer_memory_request *request, uint64_t old)
 {
-	struct vb_payload payload = { .piece = { (const uint8_t *)&old, sizeof(old) } };
-	struct vb_sgl sgl = vb_wqe_sgl(qp, wqe);
-	struct vb_cursor cursor = { 0, 0 };
+	const uint8_t *from = (const uint8_t *)&old;
 
-	return vb_scatter(qp->nic, &sgl, &cursor, &payload, sizeof(old)) == VB_PASS
-		       ? VB_STATUS_SUCCESS
-		       : VB_STATUS_LOC_PROT_ERR;
+	for (uint32_t i = 0; i < request->span_count; i++) {
+		const struct vb_span *span = &request->spans[i];
+
+		if (!vb_dma_write(span->address, from, span->length))
+			return VB_STATUS_LOC_PROT_ERR;
+		from += span->length;
+	}
+	return VB_STATUS_SUCCESS;
 }
 
 /* A part of the request at send_index is executed. */
@@ -215,27 +213,18 @@ static enum vb_direct execute(struct vb_qp *qp, const struct vb_wqe *wqe,
 	} else {
 		if (!execute_atomic(qp, wqe, request, &old))
 			return VB_DIRECT_REFUSED;
-		status = place_result(qp, wqe, old);
+		status = place_result(request, old);
 	}
 	advance(qp, request, status);
 	return VB_DIRECT_DONE;
 }
 
-enum vb_direct vb_qp_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe)
+enum vb_direct vb_qp_execute_alone(struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	struct vb_span spans[VB_SGE_MAX];
 	struct vb_peer_memory_request requests[VB_PEER_MEMORY_WRITES_MAX];
 	enum vb_direct direct = VB_DIRECT_REFUSED;
 
-	if (!may_be_direct(wqe) || (vb_wqe_needs_response(wqe) && !qp->attr.reads_out))
-		return VB_DIRECT_REFUSED;
-	if (!is_alone(qp))
-		return decide_to_wait(qp) ? VB_DIRECT_WAIT : VB_DIRECT_REFUSED;
-	if (qp->nic->direct_left < min32(wqe->length, VB_DIRECT_PART_MIN)) {
-		qp->nic->direct_left = 0; /* ends the turn for all QPs */
-		vb_qp_schedule(qp);
-		return VB_DIRECT_LATER;
-	}
 	init_request(&requests[0], qp, wqe);
 	if (fill_part(qp, wqe, spans, &requests[0]))
 		direct = wqe->opcode == VB_WR_WRITE ? execute_writes(qp, spans, requests)
@@ -245,4 +234,18 @@ enum vb_direct vb_qp_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe
 	else
 		note_refusal(&qp->requester);
 	return direct;
+}
+
+enum vb_direct vb_qp_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe)
+{
+	if (!vb_qp_can_execute(qp, wqe))
+		return VB_DIRECT_REFUSED;
+	if (!is_alone(qp))
+		return decide_to_wait(qp) ? VB_DIRECT_WAIT : VB_DIRECT_REFUSED;
+	if (qp->nic->direct_left < min32(wqe->length, VB_DIRECT_PART_MIN)) {
+		qp->nic->direct_left = 0; /* ends the turn for all QPs */
+		vb_qp_schedule(qp);
+		return VB_DIRECT_LATER;
+	}
+	return vb_qp_execute_alone(qp, wqe);
 }

@@ -19,11 +19,24 @@ enum vb_direct {
 	VB_DIRECT_WAIT, /* possible once the packets in flight have arrived */
 };
 
+/* Whether the request is of a kind that the initiator can execute. */
+static inline bool vb_qp_can_execute(const struct vb_qp *qp, const struct vb_wqe *wqe)
+{
+	return wqe->traits & VB_OPERATION_MAY_BE_DIRECT &&
+	       (!vb_wqe_needs_response(wqe) || qp->attr.reads_out);
+}
+
 /*
  * Executes the request at send_index. No packet of it has gone out, and the QP has peer memory
  * access.
  */
 enum vb_direct vb_qp_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe);
+
+/*
+ * The same, for a caller that knows that vb_qp_can_execute(), that everything before the request
+ * has arrived, and that this turn may still move VB_DIRECT_PART_MIN bytes.
+ */
+enum vb_direct vb_qp_execute_alone(struct vb_qp *qp, const struct vb_wqe *wqe);
 
 /* Adds an entry to the log of nic/executed.h. */
 void vb_executed_add(const struct vb_qp *qp, uint32_t opcode, uint32_t length);

@@ -109,8 +109,9 @@ void vb_key_row_release(struct vb_nic *nic, struct vb_key_row *row)
 	nic->key_count--;
 }
 
-enum vb_verdict vb_memory_resolve(const struct vb_nic *nic, const struct vb_memory_request *request,
-				  struct vb_memory *memory)
+VB_INLINE enum vb_verdict vb_memory_resolve(const struct vb_nic *nic,
+					    const struct vb_memory_request *request,
+					    struct vb_memory *memory)
 {
 	const struct vb_key_row *row = vb_key_row_of(nic, request->key);
 	uint64_t offset = request->address - row->iova;

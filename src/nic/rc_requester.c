@@ -408,15 +408,20 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 
 bool vb_rc_execute_now(struct vb_qp *qp)
 {
-	while (is_plain(qp)) {
+	if (!is_plain(qp))
+		return false;
+	do {
 		const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, qp->requester.send_index);
 
-		if (wqe->progress != VB_WQE_NOT_STARTED || vb_wqe_needs_receive(wqe) ||
-		    vb_wqe_is_local(wqe) || wqe->length > VB_DIRECT_SHORT_MAX ||
-		    vb_qp_execute_directly(qp, wqe) != VB_DIRECT_DONE)
+		if (wqe->progress != VB_WQE_NOT_STARTED || !vb_qp_can_execute(qp, wqe) ||
+		    wqe->length > VB_DIRECT_SHORT_MAX ||
+		    qp->nic->direct_left < VB_DIRECT_PART_MIN ||
+		    vb_qp_execute_alone(qp, wqe) != VB_DIRECT_DONE)
 			return false;
-	}
-	return qp->requester.send_index == vb_queue_published(&qp->sq);
+		if (qp->requester.send_index == vb_queue_published(&qp->sq))
+			return true;
+	} while (vb_rc_is_idle(qp));
+	return false;
 }
 
 void vb_rc_on_acknowledged(struct vb_qp *qp)

@@ -50,22 +50,21 @@ static bool sum_lengths(const struct vb_sge *sges, uint32_t count, uint32_t *len
 	return total <= VB_MESSAGE_LENGTH_MAX;
 }
 
-static enum vb_post_refusal check_inline(const struct vb_qp *qp,
-					 const struct vb_operation *operation, uint32_t length)
+static enum vb_post_refusal check_inline(const struct vb_qp *qp, uint8_t traits, uint32_t length)
 {
-	if (!vb_traits_have_source(operation->traits))
+	if (!vb_traits_have_source(traits))
 		return VB_POST_NO_INLINE;
 	/* The 8 bytes of a word fit into every slot: qp.c asserts it. */
-	if (length > qp->inline_max && !(operation->traits & VB_OPERATION_IS_WORD))
+	if (length > qp->inline_max && !(traits & VB_OPERATION_IS_WORD))
 		return VB_POST_INLINE_LENGTH;
 	return VB_POST_OK;
 }
 
 /* Checks operations whose length is fixed, by their kind or because they have no data. */
-static enum vb_post_refusal check_fixed(const struct vb_operation *operation,
-					const struct vb_send_request *request, uint32_t *length)
+static enum vb_post_refusal check_fixed(const struct vb_send_request *request, uint8_t traits,
+					uint32_t *length)
 {
-	if (operation->traits & VB_OPERATION_IS_WORD)
+	if (traits & VB_OPERATION_IS_WORD)
 		return *length == 8 ? VB_POST_OK : VB_POST_ATOMIC_LENGTH;
 	*length = 0;
 	if (request->opcode == VB_WR_BIND_MW &&
@@ -75,16 +74,19 @@ static enum vb_post_refusal check_fixed(const struct vb_operation *operation,
 }
 
 static enum vb_post_refusal check_send(const struct vb_qp *qp,
-				       const struct vb_send_request *request, uint32_t *length)
+				       const struct vb_send_request *request, uint32_t *length,
+				       uint8_t *traits_out)
 {
-	const struct vb_operation *operation;
 	bool is_inline = request->flags & VB_SEND_INLINE;
+	uint8_t traits;
+	uint32_t types;
 
 	if ((uint32_t)request->opcode >= VB_OPERATION_COUNT)
 		return VB_POST_OPCODE;
-	operation = &vb_operations[request->opcode];
-	if (!(operation->types >> qp->type & 1))
-		return operation->types ? VB_POST_SERVICE : VB_POST_OPCODE;
+	types = vb_operations[request->opcode].types;
+	traits = *traits_out = vb_operations[request->opcode].traits;
+	if (!(types >> qp->type & 1))
+		return types ? VB_POST_SERVICE : VB_POST_OPCODE;
 	if (vb_qp_state_now(qp) < VB_STATE_RTS) /* IBA 11.4.1.1 */
 		return VB_POST_STATE;
 	/*
@@ -96,13 +98,13 @@ static enum vb_post_refusal check_send(const struct vb_qp *qp,
 	if (!sum_lengths(request->sges, request->sge_count, length))
 		return VB_POST_LENGTH;
 	if (is_inline) {
-		enum vb_post_refusal refusal = check_inline(qp, operation, *length);
+		enum vb_post_refusal refusal = check_inline(qp, traits, *length);
 
 		if (refusal)
 			return refusal;
 	}
-	if (operation->traits & (VB_OPERATION_IS_WORD | VB_OPERATION_IS_LOCAL))
-		return check_fixed(operation, request, length);
+	if (traits & (VB_OPERATION_IS_WORD | VB_OPERATION_IS_LOCAL))
+		return check_fixed(request, traits, length);
 	if (qp->type == VB_QP_UD && (!request->ah || request->ah->pd != qp->pd))
 		return VB_POST_ADDRESS_HANDLE;
 	return VB_POST_OK;
@@ -111,8 +113,9 @@ static enum vb_post_refusal check_send(const struct vb_qp *qp,
 enum vb_post_refusal vb_qp_check_send(const struct vb_qp *qp, const struct vb_send_request *request)
 {
 	uint32_t length;
+	uint8_t traits;
 
-	return check_send(qp, request, &length);
+	return check_send(qp, request, &length, &traits);
 }
 
 /* Copies at least one SGE, and usually only one. */
@@ -163,11 +166,12 @@ static void copy_operands(const struct vb_qp *qp, struct vb_wqe *wqe,
 	wqe->rdma.srqn = request->remote_srqn & 0xffffff;
 }
 
-vb_err vb_qp_post_send(struct vb_qp *qp, const struct vb_send_request *request)
+VB_INLINE vb_err vb_qp_post_send(struct vb_qp *qp, const struct vb_send_request *request)
 {
 	struct vb_wqe *wqe;
 	uint32_t length;
-	enum vb_post_refusal refusal = check_send(qp, request, &length);
+	uint8_t traits;
+	enum vb_post_refusal refusal = check_send(qp, request, &length, &traits);
 	vb_err err;
 
 	if (refusal)
@@ -186,7 +190,7 @@ vb_err vb_qp_post_send(struct vb_qp *qp, const struct vb_send_request *request)
 	}
 	wqe->wr_id = request->wr_id;
 	wqe->opcode = (uint8_t)request->opcode;
-	wqe->traits = vb_operations[request->opcode].traits;
+	wqe->traits = traits;
 	wqe->flags = (uint8_t)(request->flags | (qp->signal_all ? VB_SEND_SIGNALED : 0));
 	wqe->imm = request->imm;
 	wqe->length = length;

@@ -8,7 +8,7 @@
 
 #include "base/prng.h"
 #include "host/adapter/adapter_priv.h"
-#include "host/adapter/tap.h"
+#include "host/port/tap.h"
 #include "nic/cq.h"
 #include "nic/memory.h"
 #include "nic/nic.h"

@@ -3,7 +3,7 @@
 #include "host/adapter/adapter_priv.h"
 
 #include "base/heap.h"
-#include "host/adapter/port.h"
+#include "host/port/port.h"
 #include "host/local/export.h"
 #include "host/local/local_peer.h"
 #include "host/memory/blocks.h"

@@ -16,8 +16,8 @@
 #include "host/sys/lock.h"
 #include "host/sys/thread.h"
 
-#include "host/adapter/port.h"
-#include "host/adapter/self_check.h"
+#include "host/port/port.h"
+#include "host/port/self_check.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -7,7 +7,7 @@
  */
 #include "host/adapter/adapter_priv.h"
 
-#include "host/adapter/port.h"
+#include "host/port/port.h"
 #include "host/local/local_peer.h"
 #include "host/memory/dma.h"
 #include "host/sys/clock.h"

@@ -8,7 +8,7 @@
 #include "host/adapter/adapter_priv.h"
 
 #include "base/heap.h"
-#include "host/adapter/port.h"
+#include "host/port/port.h"
 #include "host/local/local_peer.h"
 #include "host/qp1/qp1.h"
 #include "host/registry/port_member.h"

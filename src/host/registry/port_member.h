@@ -98,7 +98,7 @@ void vb_port_member_reply(const struct vb_port_member *member, const struct vb_m
 /* False if this process has become another user since it joined: its mail is not accepted then. */
 bool vb_port_member_is_same_user(const struct vb_port_member *member);
 
-/* A process asks for our state (host/adapter/state.h), and gets the answer. */
+/* A process asks for our state (host/port/state.h), and gets the answer. */
 bool vb_port_member_is_asked(const struct vb_port_member *member);
 void vb_port_member_answer_state(struct vb_port_member *member, const char *text, uint32_t length);
 

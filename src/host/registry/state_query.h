@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The query of all adapters of this user for what they are doing, which host/adapter/state.h puts
+ * The query of all adapters of this user for what they are doing, which host/port/state.h puts
  * into words. It needs no adapter.
  */
 #ifndef VB_HOST_REGISTRY_STATE_QUERY_H

@@ -42,7 +42,7 @@ struct vb_config {
 	enum vb_icrc_mode icrc;
 	enum vb_path path;
 	enum vb_share share;
-	uint32_t self_check; /* host/adapter/self_check.h; 0: off */
+	uint32_t self_check; /* host/port/self_check.h; 0: off */
 	uint32_t receive_buffer; /* bytes, of the socket; 0: a default */
 	/* Limits for what a program may ask for; 0: the engine's default. */
 	uint32_t qp_depth;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The description of an adapter's state. */
-#include "host/adapter/state.h"
+#include "host/port/state.h"
 
 #include "base/heap.h"
 #include "host/local/local_peer.h"

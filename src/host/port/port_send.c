@@ -4,7 +4,7 @@
  * continue each other become one message, which the kernel segments again. When the kernel has no
  * room, the rest of the batch is lost, as on any wire: the transports repeat it.
  */
-#include "host/adapter/port_priv.h"
+#include "host/port/port_priv.h"
 
 #include "host/local/local_peer.h"
 #include "host/registry/port_member.h"

@@ -4,9 +4,9 @@
  * processes that got them from the wire. Those of other processes are handed over to them; all
  * others pass enter().
  */
-#include "host/adapter/port_priv.h"
+#include "host/port/port_priv.h"
 
-#include "host/adapter/state.h"
+#include "host/port/state.h"
 #include "host/local/local_peer.h"
 #include "host/qp1/qp1.h"
 #include "host/registry/own_ports.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The internals of a port: port.c drives, port_receive.c receives, port_send.c sends. */
-#ifndef VB_HOST_ADAPTER_PORT_PRIV_H
-#define VB_HOST_ADAPTER_PORT_PRIV_H
+#ifndef VB_HOST_PORT_PORT_PRIV_H
+#define VB_HOST_PORT_PORT_PRIV_H
 
-#include "host/adapter/port.h"
-#include "host/adapter/tap.h"
+#include "host/port/port.h"
+#include "host/port/tap.h"
 #include "host/registry/port_member.h"
 #include "link/udp.h"
 #include "nic/frame.h"

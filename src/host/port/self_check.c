@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The counting tap, and the comparison. */
-#include "host/adapter/self_check.h"
+#include "host/port/self_check.h"
 
 #include "host/sys/log.h"
 #include "nic/nic.h"

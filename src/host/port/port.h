@@ -5,8 +5,8 @@
  * (host/local/local_peer.h), or are handed over to them; packets from them are accepted. Packets
  * for QP 1 go to host/qp1/qp1.h, whichever process gets them.
  */
-#ifndef VB_HOST_ADAPTER_PORT_H
-#define VB_HOST_ADAPTER_PORT_H
+#ifndef VB_HOST_PORT_PORT_H
+#define VB_HOST_PORT_PORT_H
 
 #include "base/err.h"
 

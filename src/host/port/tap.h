@@ -4,8 +4,8 @@
  * and each part of a request that the engine executed itself. A fault point decides which frames
  * are lost. Both are for observers and tests; a port without them pays one comparison for a batch.
  */
-#ifndef VB_HOST_ADAPTER_TAP_H
-#define VB_HOST_ADAPTER_TAP_H
+#ifndef VB_HOST_PORT_TAP_H
+#define VB_HOST_PORT_TAP_H
 
 #include "nic/executed.h"
 #include "nic/frame.h"

@@ -3,10 +3,10 @@
  * A check of the adapter by itself, which the setting `self_check` turns on: a tap counts what
  * passes the port, and the engine's own counters must have grown by the same numbers.
  */
-#ifndef VB_HOST_ADAPTER_SELF_CHECK_H
-#define VB_HOST_ADAPTER_SELF_CHECK_H
+#ifndef VB_HOST_PORT_SELF_CHECK_H
+#define VB_HOST_PORT_SELF_CHECK_H
 
-#include "host/adapter/tap.h"
+#include "host/port/tap.h"
 #include "nic/counters.h"
 
 struct vb_nic;

@@ -3,10 +3,10 @@
  * The life of a port, and its rounds: which path is looked at when. One round carries at most one
  * batch in each direction. Frames come in through port_receive.c and go out through port_send.c.
  */
-#include "host/adapter/port_priv.h"
+#include "host/port/port_priv.h"
 
 #include "base/heap.h"
-#include "host/adapter/state.h"
+#include "host/port/state.h"
 #include "host/local/local_peer.h"
 #include "host/qp1/qp1.h"
 #include "host/registry/own_ports.h"

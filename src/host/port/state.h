@@ -4,8 +4,8 @@
  * and the traffic on each path. Other processes of the user ask for it by mail; the thread that
  * drives the adapter answers.
  */
-#ifndef VB_HOST_ADAPTER_STATE_H
-#define VB_HOST_ADAPTER_STATE_H
+#ifndef VB_HOST_PORT_STATE_H
+#define VB_HOST_PORT_STATE_H
 
 #include "nic/nic.h"
 

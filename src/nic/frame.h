@@ -107,4 +107,10 @@ struct vb_slot {
  */
 bool vb_slot_gather(const struct vb_slot *slot, uint8_t *to);
 
+/*
+ * Moves everything into the head, so that the slot no longer depends on application memory. False
+ * if that was gone.
+ */
+bool vb_slot_settle(struct vb_slot *slot);
+
 #endif

@@ -119,6 +119,7 @@ vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out
 		vb_flight_init(&nic->flights[i]);
 	vb_list_init(&nic->active);
 	vb_list_init(&nic->without_room);
+	nic->shm_room[0] = VB_ROOM_UNLIMITED;
 	vb_list_init(&nic->sent);
 	vb_list_init(&nic->with_events);
 	vb_list_init(&nic->overruns);
@@ -296,10 +297,10 @@ static void take_doorbells(struct vb_nic *nic)
 	}
 }
 
-/* The QPs of a shared-memory link without room wait for room. */
+/* The QPs of a path without room wait for room. */
 static uint32_t turn_length(const struct vb_nic *nic, const struct vb_qp *qp)
 {
-	return qp->shm_link ? min32(TURN_PACKETS, nic->shm_room[qp->shm_link]) : TURN_PACKETS;
+	return min32(TURN_PACKETS, nic->shm_room[qp->shm_link]);
 }
 
 uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *slots,

@@ -151,9 +151,11 @@ bool vb_nic_has_moved_enough(const struct vb_nic *nic);
 /*
  * A shared-memory link leads to a local peer and neither loses nor damages packets, so they
  * have no ICRC. The caller numbers the links from 1 on and sets how many packets of the longest
- * kind each has room for. QPs whose link has no room wait.
+ * kind each has room for. QPs whose link has no room wait. Number 0 is the wire, which has
+ * unlimited room until the caller sets it to 0.
  */
 #define VB_SHM_LINK_COUNT 256
+#define VB_ROOM_UNLIMITED UINT32_MAX
 
 /*
  * From now on the QP's packets take this link, or the wire if 0. For a connected QP that has sent

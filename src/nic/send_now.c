@@ -44,7 +44,7 @@ uint32_t vb_qp_send_now(struct vb_qp *qp, uint64_t now_ns, struct vb_slot slots[
 	struct vb_nic *nic = qp->nic;
 	uint32_t count = 0;
 
-	if ((qp->shm_link && !nic->shm_room[qp->shm_link]) || !is_only_work(nic, qp))
+	if (!nic->shm_room[qp->shm_link] || !is_only_work(nic, qp))
 		return 0;
 	nic->now_ns = now_ns;
 	nic->batch.last = NULL;

@@ -228,3 +228,20 @@ bool vb_slot_gather(const struct vb_slot *slot, uint8_t *to)
 	memcpy(to, slot->tail, slot->tail_length);
 	return true;
 }
+
+bool vb_slot_settle(struct vb_slot *slot)
+{
+	uint32_t length = slot->head_length;
+
+	for (uint32_t i = 0; i < slot->span_count; i++) {
+		if (!vb_dma_read(slot->head + length, slot->spans[i].address,
+				 slot->spans[i].length))
+			return false;
+		length += slot->spans[i].length;
+	}
+	memcpy(slot->head + length, slot->tail, slot->tail_length);
+	slot->head_length = (uint16_t)(length + slot->tail_length);
+	slot->span_count = 0;
+	slot->tail_length = 0;
+	return true;
+}

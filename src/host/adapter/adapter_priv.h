@@ -16,6 +16,7 @@
 #include "host/sys/lock.h"
 #include "host/sys/thread.h"
 
+#include "host/port/carrier_shm.h"
 #include "host/port/port.h"
 #include "host/port/self_check.h"
 
@@ -24,6 +25,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+struct vb_carrier_udp;
 struct vb_port_member;
 struct vb_local_peers;
 struct vb_qp1;
@@ -33,10 +35,12 @@ struct vb_udp_address;
 struct vb_adapter {
 	struct vb_lock owner; /* its holder may call the engine, the port and the link */
 	struct vb_nic *nic;
-	/* This and the next two are NULL while the adapter is unplugged. */
+	/* This and the next three are NULL while the adapter is unplugged. */
 	struct vb_port_member *member;
 	struct vb_udp *udp;
+	struct vb_carrier_udp *wire;
 	struct vb_port *port;
+	struct vb_carrier_shm shm; /* of this port, if there are local peers */
 	struct vb_self_check self_check; /* of this port, if it is wanted */
 	struct vb_qp1 *qp1;
 	struct vb_local_peers *peers; /* NULL: all packets go over the wire */

@@ -10,6 +10,7 @@
 #include "base/heap.h"
 #include "host/port/port.h"
 #include "host/local/local_peer.h"
+#include "host/port/carrier_udp.h"
 #include "host/qp1/qp1.h"
 #include "host/registry/port_member.h"
 #include "host/registry/receivers.h"
@@ -61,9 +62,24 @@ static void enable_ip_fields(struct vb_adapter *adapter)
 
 vb_err vb_adapter_make_port(struct vb_adapter *adapter)
 {
-	vb_err err = vb_port_create(adapter->nic, adapter->udp, adapter->member, adapter->peers,
-				    adapter->qp1, &adapter->host_gid, &adapter->port);
+	struct vb_port_parts parts = {
+		.nic = adapter->nic,
+		.qp1 = adapter->qp1,
+		.peers = adapter->peers,
+		.member = adapter->member,
+		.host_gid = &adapter->host_gid,
+	};
+	vb_err err =
+		vb_carrier_udp_create(adapter->nic, adapter->udp, adapter->member, &adapter->wire);
 
+	if (err)
+		return err;
+	parts.wire = vb_carrier_udp_base(adapter->wire);
+	if (adapter->peers) {
+		vb_carrier_shm_init(&adapter->shm, adapter->peers);
+		parts.links = &adapter->shm.carrier;
+	}
+	err = vb_port_create(&parts, &adapter->port);
 	if (!err && adapter->init.config->self_check) {
 		vb_self_check_init(&adapter->self_check, adapter->nic);
 		vb_port_set_tap(adapter->port, &adapter->self_check.tap);
@@ -89,11 +105,14 @@ void vb_adapter_unplug(struct vb_adapter *adapter)
 		vb_local_peers_unplug(adapter->peers);
 	if (adapter->qp1)
 		vb_qp1_unplug(adapter->qp1);
+	if (adapter->wire)
+		vb_carrier_udp_destroy(adapter->wire);
 	if (adapter->udp)
 		vb_udp_close(adapter->udp);
 	if (adapter->member)
 		vb_port_member_leave(adapter->member);
 	adapter->port = NULL;
+	adapter->wire = NULL;
 	adapter->udp = NULL;
 	adapter->member = NULL;
 }

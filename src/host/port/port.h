@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The port carries packets between an engine and its link: slots become messages, datagrams become
- * frames. Packets for other processes of this user go by shared-memory links
- * (host/local/local_peer.h), or are handed over to them; packets from them are accepted. Packets
- * for QP 1 go to host/qp1/qp1.h, whichever process gets them.
+ * The port carries frames between an engine and its carriers (host/port/carrier.h), through one
+ * entrance and one exit. It chooses the path of each frame on its way out. Frames for QP 1 go to
+ * host/qp1/qp1.h.
  */
 #ifndef VB_HOST_PORT_PORT_H
 #define VB_HOST_PORT_PORT_H
@@ -14,37 +13,40 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define VB_PORT_FDS_MAX 4
+#define VB_PORT_FDS_MAX 5
 
-struct vb_port_member;
+struct vb_carrier;
+struct vb_fault_point;
+struct vb_gid;
 struct vb_local_peers;
 struct vb_nic;
-struct vb_own_ports;
-struct vb_fault_point;
 struct vb_port;
+struct vb_port_member;
 struct vb_qp;
 struct vb_qp1;
 struct vb_tap;
-struct vb_udp;
 
-struct vb_gid;
+struct vb_port_parts {
+	struct vb_nic *nic;
+	struct vb_carrier *wire; /* for slots without a link */
+	struct vb_carrier *links; /* for slots with a link; NULL: there are none */
+	struct vb_qp1 *qp1; /* NULL: its packets are refused */
+	/*
+	 * The other adapters of this user on this host, to which some packets of the wire take
+	 * another path; or NULL.
+	 */
+	struct vb_local_peers *peers;
+	struct vb_port_member *member;
+	/*
+	 * A GID that is no address of the interface, or NULL. Packets to it are handed to their
+	 * owner on this host and never see the wire.
+	 */
+	const struct vb_gid *host_gid;
+};
 
-/*
- * Borrows all arguments for its lifetime. `peers` may be NULL. `host_gid`, or NULL, is a GID
- * that is no address of the interface: packets to it are handed to their owner on this host and
- * never see the wire.
- */
-VB_MUST_USE vb_err vb_port_create(struct vb_nic *nic, struct vb_udp *udp,
-				  struct vb_port_member *member, struct vb_local_peers *peers,
-				  struct vb_qp1 *qp1, const struct vb_gid *host_gid,
-				  struct vb_port **port_out);
+/* Borrows all parts for its lifetime. The caller owns the port. */
+VB_MUST_USE vb_err vb_port_create(const struct vb_port_parts *parts, struct vb_port **port_out);
 void vb_port_destroy(struct vb_port *port);
-
-/*
- * The filter for packets from this host, for callers that know ports of our user. To be used as the
- * engine's owner. It lives as long as the port.
- */
-struct vb_own_ports *vb_port_own_ports(struct vb_port *port);
 
 /*
  * To be called as the engine's owner: one round of receiving, timers and sending. True if any

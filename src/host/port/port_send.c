@@ -1,94 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The choice of each packet's path: a shared-memory link, another process, or the wire. Slots that
- * continue each other become one message, which the kernel segments again. When the kernel has no
- * room, the rest of the batch is lost, as on any wire: the transports repeat it.
+ * The one exit, and the choice of each packet's path behind it: a link, another process of this
+ * host, or the wire. What the wire has no room for is held, and the engine is told that the wire
+ * has no room.
  */
 #include "host/port/port_priv.h"
 
 #include "host/local/local_peer.h"
 #include "host/registry/port_member.h"
 #include "nic/nic.h"
+#include "nic/peer_memory.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define DATAGRAM_TRIES 32u
-#define SHORT_MAX 128u /* bytes; copying them costs next to nothing */
-
-static uint32_t source_index_of(struct vb_port *port, uint16_t source_port)
-{
-	uint32_t index = 0;
-
-	if (source_port == port->last_port)
-		return port->last_index;
-	while (index + 1 < vb_udp_source_count(port->udp) &&
-	       vb_udp_source_port(port->udp, index) != source_port)
-		index++;
-	port->last_port = source_port;
-	port->last_index = index;
-	return index;
-}
-
-static struct iovec *add_part(struct iovec *next, const void *bytes, size_t length)
-{
-	*next = (struct iovec){ (void *)(uintptr_t)bytes, length };
-	return next + (length != 0);
-}
-
-static struct iovec *add_slot(struct iovec *next, const struct vb_slot *slot)
-{
-	next = add_part(next, slot->head, slot->head_length);
-	for (uint32_t i = 0; i < slot->span_count; i++)
-		next = add_part(next, (const void *)(uintptr_t)slot->spans[i].address,
-				slot->spans[i].length);
-	return add_part(next, slot->tail, slot->tail_length);
-}
-
-/*
- * Short packets of a message lie in one piece after the first: the kernel takes one piece faster
- * than several.
- */
-static bool join_first(struct iovec *last, struct vb_slot *first, const struct vb_slot *slot)
-{
-	if (slot->span_count || slot->tail_length || slot->head_length > SHORT_MAX ||
-	    last->iov_base != first->head ||
-	    last->iov_len + slot->head_length > sizeof(first->head))
-		return false;
-	memcpy(first->head + last->iov_len, slot->head, slot->head_length);
-	last->iov_len += slot->head_length;
-	return true;
-}
-
-/* The link knows the destination: it reported this path itself. */
-static void begin_connected_tx(struct vb_udp_message *message, const struct vb_slot *slot,
-			       const struct iovec *iovecs)
-{
-	*message = (struct vb_udp_message){
-		.source_index = slot->number_index,
-		.is_connected_tx = true,
-		.ip_id = slot->ip_id,
-		.iovecs = iovecs,
-	};
-}
-
-static void begin_message(struct vb_port *port, struct vb_udp_message *message,
-			  const struct vb_slot *slot, const struct iovec *iovecs)
-{
-	if (slot->is_numbered) {
-		begin_connected_tx(message, slot, iovecs);
-		return;
-	}
-	*message = (struct vb_udp_message){
-		.source_index = source_index_of(port, slot->flow.source_port),
-		.traffic_class = slot->flow.traffic_class,
-		.hop_limit = slot->flow.hop_limit,
-		.iovecs = iovecs,
-	};
-	memcpy(message->destination.ip, slot->flow.destination.raw,
-	       sizeof(message->destination.ip));
-	memcpy(message->source.ip, slot->flow.source.raw, sizeof(message->source.ip));
-}
+#define HELD_RETRY_NS 20000u
 
 /* No connected transmit socket is for a group. */
 static bool is_multicast(const struct vb_slot *slot)
@@ -153,25 +80,6 @@ VB_NOINLINE static void send_datagram(struct vb_port *port, uint32_t number,
 }
 
 /*
- * True if the packet is not for the wire: it is on a shared-memory link, or lost there, or
- * deferred.
- */
-static bool send_by_shm_link(struct vb_port *port, const struct vb_slot *slot)
-{
-	uint32_t number;
-
-	if (slot->shm_link) {
-		(void)vb_local_peer_send(port->peers, vb_local_peer_of_shm_link(slot->shm_link),
-					 slot);
-		return true;
-	}
-	if (!is_datagram(slot) || !is_for_local_peer(port, slot, &number))
-		return false;
-	port->late[port->late_count++] = (struct vb_port_late){ slot, number };
-	return true;
-}
-
-/*
  * Sends the deferred datagrams after the packets that the engine has put on links, which are as
  * many as it knew of room for.
  */
@@ -218,7 +126,8 @@ VB_COLD static void hand_over_slot(struct vb_port *port, const struct vb_slot *s
 	if (vb_gid_is_multicast(&slot->flow.destination))
 		hand_to_all(port, slot, &frame);
 	else
-		vb_port_member_hand_over(port->member, vb_port_owner_of(port, &frame), &frame, 1);
+		vb_port_member_hand_over(port->member,
+					 vb_port_member_of_frame(port->member, &frame), &frame, 1);
 }
 
 /* Sends the copies as late as send_late() does. */
@@ -231,72 +140,6 @@ VB_NOINLINE static void send_copies(struct vb_port *port, uint32_t slot_count)
 		    !is_for_host(port, slot))
 			vb_local_peers_send_copies(port->peers, slot);
 	}
-}
-
-static uint32_t make_messages(struct vb_port *port, uint32_t slot_count, bool *is_any_multicast)
-{
-	struct iovec *next = port->iovecs;
-	struct vb_slot *first = NULL; /* first slot of a message */
-	uint32_t count = 0;
-	bool is_begun = false; /* the last slot is in a message */
-
-	for (uint32_t i = 0; i < slot_count; i++) {
-		struct vb_slot *slot = &port->slots[i];
-		bool follows = slot->continues && is_begun;
-
-		is_begun = false;
-		/*
-		 * A packet that continues a message takes the message's path; datagrams are for
-		 * different QPs.
-		 */
-		if (!follows || is_datagram(slot)) {
-			if (send_by_shm_link(port, slot))
-				continue;
-			if (is_for_host(port, slot)) {
-				hand_over_slot(port, slot);
-				continue;
-			}
-		}
-		if (follows) {
-			port->messages[count - 1].segment_length = (uint16_t)first->length;
-		} else {
-			/*
-			 * This may continue what went by a link: local peers find its ID from the
-			 * ICRC.
-			 */
-			first = slot;
-			begin_message(port, &port->messages[count++], slot, next);
-			*is_any_multicast |= is_multicast(slot);
-		}
-		is_begun = true;
-		if (!follows || !join_first(next - 1, first, slot))
-			next = add_slot(next, slot);
-		port->messages[count - 1].iovec_count =
-			(uint32_t)(next - port->messages[count - 1].iovecs);
-	}
-	return count;
-}
-
-/* The engine must know the IP IDs that packets will have when it computes their ICRCs. */
-VB_COLD static void number_flow(struct vb_port *port, uint32_t source_index)
-{
-	uint16_t next_ip_id;
-	const struct vb_udp_route *route =
-		vb_udp_connected_tx(port->udp, source_index, &next_ip_id);
-	struct vb_flow flow;
-
-	if (!route) {
-		vb_nic_number_flow(port->nic, source_index, NULL, 0);
-		return;
-	}
-	flow = (struct vb_flow){
-		.source = vb_port_gid_of(&route->source),
-		.destination = vb_port_gid_of(&route->destination),
-		.source_port = vb_udp_source_port(port->udp, source_index),
-		.traffic_class = route->traffic_class,
-		.hop_limit = route->hop_limit,
-	};
-	vb_nic_number_flow(port->nic, source_index, &flow, next_ip_id);
 }
 
 /* Shows the tap all slots and lets the fault point lose some. Returns the number of the others. */
@@ -319,40 +162,172 @@ VB_COLD static uint32_t observe(struct vb_port *port, uint64_t now_ns, uint32_t 
 	return kept;
 }
 
-/* A packet of the engine that goes alone needs none of the other paths. */
-static bool send_alone(struct vb_port *port, uint32_t slot_count)
-{
-	const struct vb_slot *slot = &port->slots[0];
+/* --- the wire, and what it has no room for --- */
 
-	if (slot_count != 1 || !slot->shm_link)
+/* Tells the engine whether there is room on the wire, which has no number. */
+static void set_wire_room(struct vb_port *port, bool has_room)
+{
+	vb_nic_set_shm_room(port->nic, 0, has_room ? VB_ROOM_UNLIMITED : 0);
+}
+
+/*
+ * Keeps copies: the memory that slots point to is only valid until the next call into the engine.
+ * A packet whose memory is gone by now is lost.
+ */
+VB_COLD static void hold(struct vb_port *port, uint64_t now_ns, const struct vb_slot *slots,
+			 uint32_t count)
+{
+	if (!vb_port_has_held(port))
+		port->held_first = port->held_end = 0;
+	for (uint32_t i = 0; i < count && port->held_end < VB_PORT_BATCH; i++) {
+		port->held[port->held_end] = slots[i];
+		port->held_end += vb_slot_settle(&port->held[port->held_end]);
+	}
+	port->held_retry_ns = now_ns + HELD_RETRY_NS;
+	set_wire_room(port, false);
+}
+
+/* Only QP 1, which has no window, sends while packets are held; what does not fit is lost. */
+static void send_or_hold(struct vb_port *port, uint64_t now_ns, struct vb_slot *slots,
+			 uint32_t count)
+{
+	uint32_t taken = 0;
+
+	if (!vb_port_has_held(port))
+		taken = port->wire->type->send(port->wire, slots, count);
+	if (taken < count)
+		hold(port, now_ns, slots + taken, count - taken);
+}
+
+bool vb_port_send_held(struct vb_port *port, uint64_t now_ns)
+{
+	uint32_t count = port->held_end - port->held_first;
+
+	if (!count)
+		return true;
+	if (now_ns < port->held_retry_ns)
 		return false;
-	(void)vb_local_peer_send(port->peers, vb_local_peer_of_shm_link(slot->shm_link), slot);
-	vb_local_peers_flush(port->peers);
+	port->held_first +=
+		port->wire->type->send(port->wire, &port->held[port->held_first], count);
+	port->wire->type->flush(port->wire);
+	if (vb_port_has_held(port)) {
+		port->held_retry_ns = now_ns + HELD_RETRY_NS;
+		return false;
+	}
+	set_wire_room(port, true);
 	return true;
 }
 
-VB_NOINLINE static uint32_t send_by_all_paths(struct vb_port *port, uint32_t slot_count)
-{
-	bool is_any_multicast = false;
-	uint32_t message_count = make_messages(port, slot_count, &is_any_multicast);
+/* --- all paths --- */
 
-	send_late(port);
-	if (port->peers && is_any_multicast)
-		send_copies(port, slot_count);
-	if (port->peers)
-		vb_local_peers_flush(port->peers);
-	if (!message_count)
-		return 0;
-	vb_udp_send(port->udp, port->messages, message_count);
-	if (vb_udp_take_connected_tx_change(port->udp))
-		for (uint32_t i = 0; i < vb_udp_source_count(port->udp); i++)
-			number_flow(port, i);
-	return message_count;
+enum path {
+	PATH_LINK,
+	PATH_WIRE,
+	PATH_LATER, /* a link, after the engine's own packets */
+	PATH_HOST, /* another process, by mail */
+	PATH_COUNT
+};
+
+/* A packet that continues the one before takes its path, except that datagrams have own QPs. */
+static enum path path_of(struct vb_port *port, const struct vb_slot *slot, enum path before)
+{
+	uint32_t number;
+
+	if (slot->shm_link)
+		return PATH_LINK;
+	if (slot->continues && before == PATH_WIRE && !is_datagram(slot))
+		return PATH_WIRE;
+	if (port->peers && is_datagram(slot) && is_for_local_peer(port, slot, &number)) {
+		port->late[port->late_count++] = (struct vb_port_late){ slot, number };
+		return PATH_LATER;
+	}
+	return port->member && is_for_host(port, slot) ? PATH_HOST : PATH_WIRE;
 }
 
-uint32_t vb_port_send_slots(struct vb_port *port, uint64_t now_ns, uint32_t slot_count)
+/* Where the slots end that take the same path as the one at `index`. */
+static uint32_t end_of_run(const uint8_t *paths, uint32_t index, uint32_t count)
+{
+	uint8_t path = paths[index];
+
+	while (index < count && paths[index] == path)
+		index++;
+	return index;
+}
+
+static void send_by_links(struct vb_port *port, const uint8_t *paths, uint32_t count)
+{
+	for (uint32_t i = 0, end; i < count; i = end) {
+		end = end_of_run(paths, i, count);
+		if (paths[i] == PATH_LINK)
+			(void)port->links->type->send(port->links, &port->slots[i], end - i);
+	}
+}
+
+static void hand_over_slots(struct vb_port *port, const uint8_t *paths, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (paths[i] == PATH_HOST)
+			hand_over_slot(port, &port->slots[i]);
+}
+
+static void send_by_wire(struct vb_port *port, uint64_t now_ns, const uint8_t *paths,
+			 uint32_t count)
+{
+	for (uint32_t i = 0, end; i < count; i = end) {
+		end = end_of_run(paths, i, count);
+		if (paths[i] == PATH_WIRE)
+			send_or_hold(port, now_ns, &port->slots[i], end - i);
+	}
+	port->wire->type->flush(port->wire);
+}
+
+/*
+ * The wire comes last. Local peers have their copies of multicast by then and recognize what comes
+ * by the wire (prepare_for_multicast() in port_receive.c).
+ */
+VB_NOINLINE static void send_by_all_paths(struct vb_port *port, uint64_t now_ns, uint32_t count)
+{
+	uint8_t paths[VB_PORT_BATCH];
+	uint32_t counts[PATH_COUNT] = { 0 };
+	bool is_any_multicast = false;
+
+	for (uint32_t i = 0; i < count; i++) {
+		enum path path =
+			path_of(port, &port->slots[i], i ? (enum path)paths[i - 1] : PATH_LATER);
+
+		paths[i] = (uint8_t)path;
+		counts[path]++;
+		is_any_multicast |= path == PATH_WIRE && is_multicast(&port->slots[i]);
+	}
+	if (counts[PATH_LINK])
+		send_by_links(port, paths, count);
+	if (counts[PATH_HOST])
+		hand_over_slots(port, paths, count);
+	send_late(port);
+	if (port->peers && is_any_multicast)
+		send_copies(port, count);
+	if (port->links)
+		port->links->type->flush(port->links);
+	if (counts[PATH_WIRE])
+		send_by_wire(port, now_ns, paths, count);
+}
+
+/* A packet of the engine that goes alone on a link needs none of the other paths. */
+static bool send_alone(struct vb_port *port, uint32_t count)
+{
+	struct vb_slot *slot = &port->slots[0];
+
+	if (count != 1 || !slot->shm_link)
+		return false;
+	(void)port->links->type->send(port->links, slot, 1);
+	port->links->type->flush(port->links);
+	return true;
+}
+
+void vb_port_send_slots(struct vb_port *port, uint64_t now_ns, uint32_t slot_count)
 {
 	if (port->is_observed)
 		slot_count = observe(port, now_ns, slot_count);
-	return send_alone(port, slot_count) ? 0 : send_by_all_paths(port, slot_count);
+	if (!send_alone(port, slot_count))
+		send_by_all_paths(port, now_ns, slot_count);
 }

@@ -30,6 +30,18 @@ uint32_t vb_port_member_of_qpn(vb_qpn qpn)
 	return qpn.v >> VB_PORT_MEMBER_QPN_SHIFT;
 }
 
+uint32_t vb_port_member_of_frame(const struct vb_port_member *member, const struct vb_frame *frame)
+{
+	vb_qpn qpn;
+	uint32_t owner;
+
+	if (frame->head.length < VB_BTH_SIZE)
+		return member->number;
+	qpn = vb_bth_load(frame->head.data).destination;
+	owner = vb_port_member_of_qpn(qpn);
+	return owner < VB_PORT_MEMBER_COUNT && qpn.v > 1 ? owner : member->number;
+}
+
 const int *vb_port_member_receiver(const struct vb_port_member *member)
 {
 	return &member->receiver;

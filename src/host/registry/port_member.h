@@ -59,6 +59,11 @@ void vb_port_member_drop_lost_connections(struct vb_port_member *member);
 
 uint32_t vb_port_member_number(const struct vb_port_member *member);
 uint32_t vb_port_member_of_qpn(vb_qpn qpn);
+/*
+ * The number of the packet's owner. If it is unknown, our own: the engine has a reason to refuse
+ * the packet.
+ */
+uint32_t vb_port_member_of_frame(const struct vb_port_member *member, const struct vb_frame *frame);
 
 /*
  * From now on, packets come to the member that their QPN names, and those for QP 1, which every

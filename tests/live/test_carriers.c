@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What every carrier must do. The same traffic runs over each of them: two engines exchange
+ * messages of all lengths, and every byte is checked. A new carrier adds a row here.
+ */
+#include "support_carriers.h"
+#include "support_verbs.h"
+
+#include "host/local/local_peer.h"
+#include "host/memory/dma.h"
+#include "host/port/carrier_shm.h"
+#include "host/port/carrier_udp.h"
+#include "host/registry/port_member.h"
+#include "link/udp.h"
+#include "nic/peer_memory.h"
+
+#include <net/if.h>
+#include <poll.h>
+#include <string.h>
+
+#define MUST(call) EXPECT_EQ(call, VB_OK)
+
+enum { SEEDS = 20, MEETING_TURNS = 100000, SOURCES = 4 };
+
+/* --- UDP --- */
+
+static struct udp_end {
+	struct vb_port_member *member;
+	struct vb_udp *udp;
+	struct vb_carrier_udp *wire;
+} udp_ends[2];
+
+/* Both ends are port members of one host, which has one address. */
+static void prepare_udp(struct carrier_ends *ends)
+{
+	static const struct vb_gid gid = { { [10] = 0xff, 0xff, 10, 0, 0, 1 } };
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct udp_end *own = &udp_ends[i];
+		struct vb_nic_config *config = &ends->end[i].config;
+		struct vb_udp_config udp = { .source_count = SOURCES, .is_segmenting = true };
+
+		MUST(vb_port_member_join(1 << 20, &own->member));
+		udp.receiver = vb_port_member_receiver(own->member);
+		udp.ifindex = if_nametoindex("d0");
+		MUST(vb_udp_open(&udp, &own->udp));
+		vb_port_member_steer(own->udp, vb_port_member_number(own->member));
+		ends->end[i].gid = gid;
+		config->icrc_mode = VB_ICRC_SOLVED;
+		config->qpn_first =
+			(vb_port_member_number(own->member) << VB_PORT_MEMBER_QPN_SHIFT) + 2;
+		config->batch_qpn_mask = VB_PORT_MEMBER_QPN_MASK << VB_PORT_MEMBER_QPN_SHIFT;
+		config->source_port_count = SOURCES;
+		for (uint32_t k = 0; k < SOURCES; k++)
+			config->source_ports[k] = vb_udp_source_port(own->udp, k);
+	}
+}
+
+static void open_udp(struct carrier_ends *ends)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		struct udp_end *own = &udp_ends[i];
+
+		MUST(vb_carrier_udp_create(ends->end[i].nic, own->udp, own->member, &own->wire));
+		ends->end[i].parts.wire = vb_carrier_udp_base(own->wire);
+		ends->end[i].parts.member = own->member;
+	}
+}
+
+static void close_udp(struct carrier_ends *ends)
+{
+	(void)ends;
+	for (uint32_t i = 0; i < 2; i++) {
+		vb_carrier_udp_destroy(udp_ends[i].wire);
+		vb_udp_close(udp_ends[i].udp);
+		vb_port_member_leave(udp_ends[i].member);
+	}
+}
+
+/* --- shared memory; the ends meet by mail --- */
+
+static struct vb_local_peers *peers[2];
+static struct vb_carrier_shm shm[2];
+
+static void open_shm(struct carrier_ends *ends)
+{
+	open_udp(ends);
+	for (uint32_t i = 0; i < 2; i++) {
+		MUST(vb_local_peers_create(ends->end[i].nic, if_nametoindex("d0"), &peers[i]));
+		MUST(vb_local_peers_plug_in(peers[i], udp_ends[i].member));
+		vb_port_member_set_taker(udp_ends[i].member, vb_local_peers_take_member_mail,
+					 peers[i]);
+		vb_carrier_shm_init(&shm[i], peers[i]);
+		ends->end[i].parts.peers = peers[i];
+		ends->end[i].parts.links = &shm[i].carrier;
+	}
+}
+
+static bool have_met(void)
+{
+	bool is_open = true;
+
+	for (uint32_t i = 0; i < 2; i++)
+		is_open &= vb_local_peer_request_link(peers[i],
+						      vb_port_member_number(udp_ends[!i].member)) ==
+			   VB_LOCAL_PEER_OPEN;
+	return is_open;
+}
+
+static void attach_shm(struct carrier_ends *ends)
+{
+	uint32_t turns = 0;
+
+	for (uint32_t i = 0; i < 2; i++)
+		vb_local_peers_hold_mark(peers[i]);
+	while (!have_met()) {
+		EXPECT(++turns < MEETING_TURNS);
+		carrier_ends_turn(ends);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		for (uint32_t k = 0; k < CARRIER_QPS; k++) {
+			vb_local_peer_attach_qp(peers[i],
+						vb_port_member_number(udp_ends[!i].member),
+						ends->end[i].qps[k]);
+			EXPECT(vb_qp_shm_link(ends->end[i].qps[k]));
+		}
+}
+
+static void close_shm(struct carrier_ends *ends)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		vb_local_peers_unplug(peers[i]);
+		vb_local_peers_destroy(peers[i]);
+	}
+	close_udp(ends);
+}
+
+/* --- the rows --- */
+
+static const struct carrier_row rows[] = {
+	{ "UDP", .may_lose = true, .prepare = prepare_udp, .open = open_udp, .close = close_udp },
+	{ "shared memory", .prepare = prepare_udp, .open = open_shm, .attach = attach_shm,
+	  .close = close_shm },
+};
+
+#define FOR_EACH_ROW(row) \
+	for (const struct carrier_row *row = rows; row < rows + sizeof(rows) / sizeof(*rows); row++)
+
+/* Once for the process. */
+static void begin(void)
+{
+	static bool has_begun;
+
+	if (has_begun)
+		return;
+	has_begun = true;
+	MUST(vb_dma_install());
+	program_enter_namespace();
+}
+
+TEST(each_carrier_delivers_every_byte)
+{
+	begin();
+	FOR_EACH_ROW(row)
+	{
+		for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+			struct carrier_ends *ends = carrier_ends_open(row, seed);
+
+			carrier_ends_exchange(row, ends);
+			carrier_ends_close(row, ends);
+		}
+	}
+}
+
+TEST(no_packet_is_repeated_on_a_carrier_that_loses_none)
+{
+	begin();
+	FOR_EACH_ROW(row)
+	{
+		struct carrier_ends *ends;
+
+		if (row->may_lose)
+			continue;
+		ends = carrier_ends_open(row, 1);
+		carrier_ends_exchange(row, ends);
+		EXPECT_EQ(carrier_ends_repetitions(ends), 0);
+		carrier_ends_close(row, ends);
+	}
+}
+
+TEST(each_carrier_takes_the_longest_packet)
+{
+	begin();
+	FOR_EACH_ROW(row)
+	{
+		struct carrier_ends *ends = carrier_ends_open(row, 1);
+		const struct vb_port_parts *parts = &ends->end[0].parts;
+		const struct vb_carrier *carrier = parts->links ? parts->links : parts->wire;
+
+		EXPECT(carrier->type->frame_length_max >=
+		       VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX + VB_SLOT_TAIL_MAX);
+		carrier_ends_close(row, ends);
+	}
+}

@@ -13,6 +13,7 @@ enum {
 	DEPTH = 2 * CARRIER_REQUESTS,
 	AREA = CARRIER_REQUESTS * CARRIER_LENGTH_MAX,
 	TURNS_MAX = 3000000,
+	SENDS = 42, /* of the requests: rows of 6 SENDs, 6 WRITEs and 6 READs in turn */
 	RIGHTS = VB_ACCESS_LOCAL_WRITE | VB_ACCESS_REMOTE_WRITE | VB_ACCESS_REMOTE_READ,
 };
 
@@ -232,12 +233,16 @@ static void check(const struct carrier_ends *ends, uint32_t request)
 	free(wanted);
 }
 
-void carrier_ends_exchange(const struct carrier_row *row, struct carrier_ends *ends)
+void carrier_ends_post(struct carrier_ends *ends)
+{
+	for (uint32_t i = 0; i < CARRIER_REQUESTS; i++)
+		post(ends, i);
+}
+
+void carrier_ends_complete(const struct carrier_row *row, struct carrier_ends *ends)
 {
 	uint32_t turns = 0;
 
-	for (uint32_t i = 0; i < CARRIER_REQUESTS; i++)
-		post(ends, i);
 	while (ends->end[0].sends_done + ends->end[1].sends_done < CARRIER_REQUESTS) {
 		EXPECT(++turns < TURNS_MAX);
 		if (row->disturb)
@@ -246,10 +251,21 @@ void carrier_ends_exchange(const struct carrier_row *row, struct carrier_ends *e
 		take_completions(&ends->end[0]);
 		take_completions(&ends->end[1]);
 	}
-	EXPECT_EQ(ends->end[0].receives_done + ends->end[1].receives_done,
-		  CARRIER_REQUESTS / 3 + 2);
+	EXPECT_EQ(ends->end[0].receives_done + ends->end[1].receives_done, SENDS);
 	for (uint32_t i = 0; i < CARRIER_REQUESTS; i++)
 		check(ends, i);
+}
+
+void carrier_ends_scribble(struct carrier_ends *ends)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		memset(ends->end[i].source, 0xee, AREA);
+}
+
+void carrier_ends_exchange(const struct carrier_row *row, struct carrier_ends *ends)
+{
+	carrier_ends_post(ends);
+	carrier_ends_complete(row, ends);
 }
 
 uint64_t carrier_ends_repetitions(const struct carrier_ends *ends)

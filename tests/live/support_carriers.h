@@ -69,10 +69,14 @@ void carrier_ends_close(const struct carrier_row *row, struct carrier_ends *ends
 /* One turn of both ports. */
 void carrier_ends_turn(struct carrier_ends *ends);
 
-/*
- * Both ends post SENDs, WRITEs and READs of all lengths on all QPs and drive until all are
- * complete; every byte is checked.
- */
+/* Both ends post SENDs, WRITEs and READs of all lengths on all QPs. */
+void carrier_ends_post(struct carrier_ends *ends);
+/* Drives until all of them are complete, and checks every byte. */
+void carrier_ends_complete(const struct carrier_row *row, struct carrier_ends *ends);
+/* Overwrites what the posted requests send. */
+void carrier_ends_scribble(struct carrier_ends *ends);
+
+/* Posts and completes. */
 void carrier_ends_exchange(const struct carrier_row *row, struct carrier_ends *ends);
 
 /* How often the engines had to repeat something, or saw a repetition. */

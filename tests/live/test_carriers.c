@@ -3,6 +3,7 @@
  * What every carrier must do. The same traffic runs over each of them: two engines exchange
  * messages of all lengths, and every byte is checked. A new carrier adds a row here.
  */
+#include "support_cable.h"
 #include "support_carriers.h"
 #include "support_verbs.h"
 
@@ -135,12 +136,32 @@ static void close_shm(struct carrier_ends *ends)
 	close_udp(ends);
 }
 
+/* --- a cable inside this process --- */
+
+static struct cable *cable;
+
+static void open_cable(struct carrier_ends *ends)
+{
+	struct vb_carrier *carriers[2];
+
+	cable = cable_open(ends->seed, carriers);
+	for (uint32_t i = 0; i < 2; i++)
+		ends->end[i].parts.wire = carriers[i];
+}
+
+static void close_cable(struct carrier_ends *ends)
+{
+	(void)ends;
+	cable_close(cable);
+}
+
 /* --- the rows --- */
 
 static const struct carrier_row rows[] = {
 	{ "UDP", .may_lose = true, .prepare = prepare_udp, .open = open_udp, .close = close_udp },
 	{ "shared memory", .prepare = prepare_udp, .open = open_shm, .attach = attach_shm,
 	  .close = close_shm },
+	{ "cable", .open = open_cable, .close = close_cable },
 };
 
 #define FOR_EACH_ROW(row) \
@@ -201,4 +222,75 @@ TEST(each_carrier_takes_the_longest_packet)
 		       VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX + VB_SLOT_TAIL_MAX);
 		carrier_ends_close(row, ends);
 	}
+}
+
+static const struct carrier_row *row_named(const char *name)
+{
+	FOR_EACH_ROW(row)
+	{
+		if (!strcmp(row->name, name))
+			return row;
+	}
+	FAIL("no row %s", name);
+}
+
+TEST(what_a_carrier_has_no_room_for_is_offered_again)
+{
+	const struct carrier_row *row = row_named("cable");
+	struct carrier_ends *ends;
+
+	begin();
+	ends = carrier_ends_open(row, 7);
+	carrier_ends_exchange(row, ends);
+	EXPECT(cable_refused(cable) > 100);
+	EXPECT_EQ(carrier_ends_repetitions(ends), 0);
+	carrier_ends_close(row, ends);
+}
+
+/* The retries of the port are its deadline, and cost no QP anything. */
+TEST(a_wire_without_room_holds_up_nothing_but_itself)
+{
+	const struct carrier_row *row = row_named("cable");
+	struct carrier_ends *ends;
+	uint64_t sent;
+
+	begin();
+	ends = carrier_ends_open(row, 3);
+	cable_shut(cable, true);
+	carrier_ends_post(ends);
+	carrier_ends_turn(ends);
+	sent = vb_nic_counters(ends->end[0].nic)->counts[VB_COUNTER_TX_PACKETS];
+	EXPECT(sent > 0 && sent <= VB_CARRIER_BATCH);
+	EXPECT(vb_port_deadline(ends->end[0].port) <= ends->now_ns + 20 * CARRIER_TURN_NS);
+	for (uint32_t i = 0; i < 1000; i++)
+		carrier_ends_turn(ends);
+	EXPECT_EQ(vb_nic_counters(ends->end[0].nic)->counts[VB_COUNTER_TX_PACKETS], sent);
+	cable_shut(cable, false);
+	carrier_ends_complete(row, ends);
+	EXPECT_EQ(carrier_ends_repetitions(ends), 0);
+	carrier_ends_close(row, ends);
+}
+
+/* A slot that is held must not depend on memory that its program may free meanwhile. */
+TEST(held_packets_keep_their_bytes)
+{
+	const struct carrier_row *row = row_named("cable");
+	struct carrier_ends *ends;
+
+	begin();
+	ends = carrier_ends_open(row, 5);
+	cable_shut(cable, true);
+	carrier_ends_post(ends);
+	carrier_ends_turn(ends);
+	carrier_ends_scribble(ends);
+	cable_shut(cable, false);
+	for (uint32_t i = 0; i < 2000; i++)
+		carrier_ends_turn(ends);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct vb_counters *counters = vb_nic_counters(ends->end[i].nic);
+
+		EXPECT_EQ(counters->drops[VB_DROP_ICRC], 0);
+		EXPECT(counters->counts[VB_COUNTER_RX_PACKETS] > 0);
+	}
+	carrier_ends_close(row, ends);
 }

@@ -5,6 +5,7 @@
  */
 #include "support_cable.h"
 #include "support_carriers.h"
+#include "support_pipe.h"
 #include "support_verbs.h"
 
 #include "host/local/local_peer.h"
@@ -21,7 +22,7 @@
 
 #define MUST(call) EXPECT_EQ(call, VB_OK)
 
-enum { SEEDS = 20, MEETING_TURNS = 100000, SOURCES = 4 };
+enum { SEEDS = 20, MEETING_TURNS = 100000, SOURCES = 4, CUT_ONE_OF = 300 };
 
 /* --- UDP --- */
 
@@ -155,6 +156,50 @@ static void close_cable(struct carrier_ends *ends)
 	cable_close(cable);
 }
 
+/* --- a byte pipe for each QP, inside this process --- */
+
+static struct pipes *pipes;
+static struct vb_prng cuts;
+
+static void open_pipes(struct carrier_ends *ends)
+{
+	struct vb_nic *nics[2] = { ends->end[0].nic, ends->end[1].nic };
+	struct vb_carrier *carriers[2];
+
+	open_cable(ends); /* for the wire */
+	pipes = pipes_create(ends->seed, nics, carriers);
+	vb_prng_init(&cuts, ends->seed);
+	for (uint32_t i = 0; i < 2; i++)
+		ends->end[i].parts.links = carriers[i];
+}
+
+static void attach_pipes(struct carrier_ends *ends)
+{
+	for (uint32_t k = 0; k < CARRIER_QPS; k++) {
+		pipes_open(pipes, 1 + k);
+		for (uint32_t i = 0; i < 2; i++)
+			vb_qp_set_shm_link(ends->end[i].qps[k], 1 + k, NULL);
+	}
+}
+
+/* Now and then, a pipe is cut and opened again. */
+static void cut_a_pipe(struct carrier_ends *ends)
+{
+	uint32_t link = 1 + (uint32_t)vb_prng_below(&cuts, CARRIER_QPS);
+
+	(void)ends;
+	if (vb_prng_below(&cuts, CUT_ONE_OF))
+		return;
+	pipes_close(pipes, link);
+	pipes_open(pipes, link);
+}
+
+static void close_pipes(struct carrier_ends *ends)
+{
+	pipes_destroy(pipes);
+	close_cable(ends);
+}
+
 /* --- the rows --- */
 
 static const struct carrier_row rows[] = {
@@ -162,6 +207,7 @@ static const struct carrier_row rows[] = {
 	{ "shared memory", .prepare = prepare_udp, .open = open_shm, .attach = attach_shm,
 	  .close = close_shm },
 	{ "cable", .open = open_cable, .close = close_cable },
+	{ "pipe", .open = open_pipes, .attach = attach_pipes, .close = close_pipes },
 };
 
 #define FOR_EACH_ROW(row) \
@@ -293,4 +339,33 @@ TEST(held_packets_keep_their_bytes)
 		EXPECT(counters->counts[VB_COUNTER_RX_PACKETS] > 0);
 	}
 	carrier_ends_close(row, ends);
+}
+
+TEST(frames_pass_a_pipe_in_pieces)
+{
+	const struct carrier_row *row = row_named("pipe");
+	struct carrier_ends *ends;
+
+	begin();
+	ends = carrier_ends_open(row, 2);
+	carrier_ends_exchange(row, ends);
+	EXPECT(pipes_pieced(pipes) > 100);
+	carrier_ends_close(row, ends);
+}
+
+TEST(a_pipe_that_is_cut_at_any_byte_loses_only_what_was_in_it)
+{
+	struct carrier_row row = *row_named("pipe");
+	uint64_t torn = 0;
+
+	begin();
+	row.disturb = cut_a_pipe;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		struct carrier_ends *ends = carrier_ends_open(&row, seed);
+
+		carrier_ends_exchange(&row, ends);
+		torn += pipes_torn(pipes);
+		carrier_ends_close(&row, ends);
+	}
+	EXPECT(torn > SEEDS);
 }

@@ -64,9 +64,9 @@ static void look_at_reader(struct vb_ring_writer *writer)
 	writer->consumed = atomic_load_explicit(&writer->memory->consumed, memory_order_acquire);
 }
 
-uint32_t vb_ring_room(struct vb_ring_writer *writer)
+uint32_t vb_ring_room(struct vb_ring_writer *writer, uint32_t length)
 {
-	uint32_t longest = size_of(VB_RING_RECORD_MAX);
+	uint32_t longest = size_of(length);
 	uint32_t bytes;
 
 	bytes = free_bytes(writer);

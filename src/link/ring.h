@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #define VB_RING_SIZE (256u << 10) /* bytes of data: a power of two */
-/* The most bytes that a record holds: the longest packet, and its flow. */
-#define VB_RING_RECORD_MAX 4352u
+/* The most bytes that a record holds: the longest frame of any kind, and what goes with it. */
+#define VB_RING_RECORD_MAX 9984u
 #define VB_RING_ALIGN 64u
 
 /* Precedes the bytes of a record. */
@@ -51,8 +51,8 @@ struct vb_ring_reader {
 void vb_ring_writer_init(struct vb_ring_writer *writer, struct vb_ring_memory *memory);
 void vb_ring_reader_init(struct vb_ring_reader *reader, struct vb_ring_memory *memory);
 
-/* A lower bound on the number of longest records that fit now. */
-uint32_t vb_ring_room(struct vb_ring_writer *writer);
+/* A lower bound on the number of records of that length, or shorter ones, that fit now. */
+uint32_t vb_ring_room(struct vb_ring_writer *writer, uint32_t length);
 
 /*
  * Returns space for a record of that length, or NULL: no room. A reservation that is not committed

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { RING = 64, BYTES_MAX = VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX + VB_SLOT_TAIL_MAX };
+enum { RING = 64, BYTES_MAX = 9622 };
 
 struct carried {
 	struct vb_flow flow;

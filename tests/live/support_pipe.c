@@ -19,7 +19,7 @@
 enum {
 	LINKS = 8,
 	RING = 3000, /* bytes: less than the longest frame */
-	BYTES_MAX = VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX + VB_SLOT_TAIL_MAX,
+	BYTES_MAX = 9622,
 };
 
 struct record_head {

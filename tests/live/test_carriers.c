@@ -22,7 +22,7 @@
 
 #define MUST(call) EXPECT_EQ(call, VB_OK)
 
-enum { SEEDS = 20, MEETING_TURNS = 100000, SOURCES = 4, CUT_ONE_OF = 300 };
+enum { SEEDS = 20, MEETING_TURNS = 100000, SOURCES = 4, CUT_ONE_OF = 300, LONGEST = 9622 };
 
 /* --- UDP --- */
 
@@ -255,17 +255,64 @@ TEST(no_packet_is_repeated_on_a_carrier_that_loses_none)
 	}
 }
 
-TEST(each_carrier_takes_the_longest_packet)
+/* A raw frame with a head and application memory, for a QP of the other end. */
+static void fill_long(const struct carrier_ends *ends, struct vb_slot *slot, uint32_t link)
 {
+	vb_qpn qpn = vb_qp_number(ends->end[1].qps[0]);
+
+	*slot = (struct vb_slot){
+		.flow = { .source = ends->end[0].gid,
+			  .destination = ends->end[1].gid,
+			  .source_port = ends->end[0].config.source_ports[0],
+			  .hop_limit = 64 },
+		.head_length = VB_BTH_SIZE,
+		.shm_link = (uint16_t)link,
+		.span_count = 1,
+		.spans = { { (uintptr_t)ends->end[0].source, LONGEST - VB_BTH_SIZE } },
+		.length = LONGEST,
+	};
+	slot->head[5] = (uint8_t)(qpn.v >> 16);
+	slot->head[6] = (uint8_t)(qpn.v >> 8);
+	slot->head[7] = (uint8_t)qpn.v;
+	for (uint32_t i = 0; i < LONGEST - VB_BTH_SIZE; i++)
+		ends->end[0].source[i] = (uint8_t)(i * 13 + (i >> 8));
+}
+
+static struct vb_frame carry(struct vb_carrier *from, struct vb_carrier *to, struct vb_slot *slot)
+{
+	struct vb_frame frames[VB_CARRIER_BATCH];
+	uint32_t tries = 0, sent = 0;
+
+	for (;;) {
+		EXPECT(++tries < MEETING_TURNS);
+		if (!sent)
+			sent = from->type->send(from, slot, 1);
+		from->type->flush(from);
+		if (to->type->receive(to, tries, VB_CARRIER_GLANCE, frames, VB_CARRIER_BATCH))
+			return frames[0];
+	}
+}
+
+TEST(each_carrier_takes_frames_of_9622_bytes)
+{
+	static struct vb_slot slot;
+
 	begin();
 	FOR_EACH_ROW(row)
 	{
 		struct carrier_ends *ends = carrier_ends_open(row, 1);
-		const struct vb_port_parts *parts = &ends->end[0].parts;
-		const struct vb_carrier *carrier = parts->links ? parts->links : parts->wire;
+		const struct vb_port_parts *from = &ends->end[0].parts;
+		const struct vb_port_parts *to = &ends->end[1].parts;
+		struct vb_carrier *carrier = to->links ? to->links : to->wire;
+		struct vb_frame frame;
 
-		EXPECT(carrier->type->frame_length_max >=
-		       VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX + VB_SLOT_TAIL_MAX);
+		EXPECT(carrier->type->frame_length_max >= LONGEST);
+		fill_long(ends, &slot, to->links ? vb_qp_shm_link(ends->end[0].qps[0]) : 0);
+		frame = carry(from->links ? from->links : from->wire, carrier, &slot);
+		EXPECT_EQ(frame.head.length, LONGEST);
+		EXPECT(!memcmp(frame.head.data + VB_BTH_SIZE, ends->end[0].source,
+			       LONGEST - VB_BTH_SIZE));
+		carrier->type->release(carrier);
 		carrier_ends_close(row, ends);
 	}
 }

@@ -115,12 +115,12 @@ TEST(a_full_ring_takes_nothing_more_until_something_is_released)
 
 	vb_ring_writer_init(&writer, memory);
 	vb_ring_reader_init(&reader, memory);
-	room = vb_ring_room(&writer);
+	room = vb_ring_room(&writer, VB_RING_RECORD_MAX);
 	EXPECT(room > 0);
 	while (write_one(&writer, VB_RING_RECORD_MAX, count))
 		count++;
 	EXPECT(count >= room);
-	EXPECT_EQ(vb_ring_room(&writer), 0);
+	EXPECT_EQ(vb_ring_room(&writer, VB_RING_RECORD_MAX), 0);
 	for (uint32_t i = 0; i < count; i++) {
 		const uint8_t *bytes = vb_ring_take(&reader, &length);
 
@@ -129,7 +129,7 @@ TEST(a_full_ring_takes_nothing_more_until_something_is_released)
 	EXPECT(!vb_ring_take(&reader, &length));
 	EXPECT(!vb_ring_reserve(&writer, VB_RING_RECORD_MAX));
 	vb_ring_release(&reader);
-	EXPECT(vb_ring_room(&writer) >= room - 1);
+	EXPECT(vb_ring_room(&writer, VB_RING_RECORD_MAX) >= room - 1);
 	EXPECT(write_one(&writer, VB_RING_RECORD_MAX, 0));
 }
 
@@ -171,7 +171,7 @@ TEST(as_many_records_as_there_is_room_for_always_fit)
 	for (uint32_t round = 0; round < 2000; round++) {
 		uint32_t length;
 
-		for (uint32_t room = vb_ring_room(&writer); room; room--)
+		for (uint32_t room = vb_ring_room(&writer, VB_RING_RECORD_MAX); room; room--)
 			EXPECT(write_one(&writer, length_of(&prng), round));
 		for (uint32_t left = (uint32_t)vb_prng_below(&prng, 60); left; left--)
 			(void)vb_ring_take(&reader, &length);
@@ -278,7 +278,8 @@ TEST(a_writer_survives_what_a_reader_says)
 			     vb_prng_below(&prng, 2)
 				     ? vb_prng_next(&prng)
 				     : writer.produced - vb_prng_below(&prng, VB_RING_SIZE));
-		EXPECT(vb_ring_room(&writer) * VB_RING_RECORD_MAX <= VB_RING_SIZE);
+		EXPECT(vb_ring_room(&writer, VB_RING_RECORD_MAX) * VB_RING_RECORD_MAX <=
+		       VB_RING_SIZE);
 		(void)write_one(&writer, length_of(&prng), i);
 	}
 }

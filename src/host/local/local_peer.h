@@ -77,6 +77,8 @@ const char *vb_local_peer_describe(const struct vb_local_peers *peers, uint32_t 
 
 /* --- packets ---------------------------------------------------------------------------------- */
 
+#define VB_LOCAL_PEER_FRAME_MAX 9622u /* bytes: the longest frame that a link takes */
+
 /*
  * Receives up to `capacity` packets from the shared-memory links; they lie in the rings until
  * vb_local_peers_release().

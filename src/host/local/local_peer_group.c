@@ -75,7 +75,7 @@ void vb_local_peers_send_copies(struct vb_local_peers *peers, const struct vb_sl
 		struct vb_local_peer *peer = &peers->table[number];
 
 		if (peer->state == VB_LOCAL_PEER_OPEN && has_group_bit(peers, peer, bit) &&
-		    vb_ring_room(&peer->out))
+		    vb_local_peer_room(peer))
 			(void)vb_local_peer_send(peers, number, slot);
 	}
 }

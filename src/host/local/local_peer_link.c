@@ -17,9 +17,8 @@
 #define ROOM_LOW 16u /* packets: with more, the engine needs no update */
 #define RECORD_OVERHEAD (uint32_t)(sizeof(struct vb_shm_link_head) + sizeof(struct vb_flow))
 
-_Static_assert(RECORD_OVERHEAD + VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX + VB_SLOT_TAIL_MAX <=
-		       VB_RING_RECORD_MAX,
-	       "every packet fits a record");
+_Static_assert(RECORD_OVERHEAD + VB_LOCAL_PEER_FRAME_MAX <= VB_RING_RECORD_MAX,
+	       "every frame fits a record");
 
 bool vb_local_peer_is_open(const struct vb_local_peers *peers, uint32_t number)
 {
@@ -207,11 +206,18 @@ static void wake_sleeper(struct vb_local_peers *peers, struct vb_local_peer *pee
 	vb_local_peer_wake(peers, peer);
 }
 
+/* In packets of the engine; longer frames find less. */
+uint32_t vb_local_peer_room(struct vb_local_peer *peer)
+{
+	return vb_ring_room(&peer->out, RECORD_OVERHEAD + VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX +
+						VB_SLOT_TAIL_MAX);
+}
+
 static uint32_t room_of(struct vb_local_peer *peer)
 {
 	if (peer->state != VB_LOCAL_PEER_OPEN || vb_export_is_dead(peer->block))
 		return DEAD_PEER_ROOM;
-	return vb_ring_room(&peer->out);
+	return vb_local_peer_room(peer);
 }
 
 void vb_local_peer_update_room(struct vb_local_peers *peers, uint32_t number)

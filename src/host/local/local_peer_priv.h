@@ -152,6 +152,8 @@ void vb_local_peers_on_refusal(struct vb_local_peers *peers, const void *bytes,
 			       const struct vb_mail *mail);
 void vb_local_peer_close(struct vb_local_peers *peers, uint32_t number);
 /* local_peer_link.c: reports the available room to the engine */
+/* How many packets of the longest kind its ring has room for. */
+uint32_t vb_local_peer_room(struct vb_local_peer *peer);
 void vb_local_peer_update_room(struct vb_local_peers *peers, uint32_t number);
 void vb_local_peer_wake(struct vb_local_peers *peers, struct vb_local_peer *peer);
 

@@ -52,7 +52,7 @@ static void on_wake(struct vb_carrier *carrier)
 
 static const struct vb_carrier_type type = {
 	.name = "shared memory",
-	.frame_length_max = VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX + VB_SLOT_TAIL_MAX,
+	.frame_length_max = VB_LOCAL_PEER_FRAME_MAX,
 	.send = send_frames,
 	.flush = flush,
 	.receive = receive,

@@ -179,7 +179,7 @@ static void claim_mads(struct vb_carrier *carrier)
 
 static const struct vb_carrier_type type = {
 	.name = "wire",
-	.frame_length_max = VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX + VB_SLOT_TAIL_MAX,
+	.frame_length_max = VB_UDP_MESSAGE_MAX,
 	.send = vb_carrier_udp_send,
 	.flush = flush,
 	.receive = receive,

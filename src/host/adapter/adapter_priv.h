@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The internals of an open device. adapter.c makes and ends it, drive.c drives its engine, helper.c
- * is the thread that does so when no other thread does, follow.c tracks the interface, plug.c its
- * descriptors, and fork.c the process.
+ * The internals of an open device. adapter.c makes and ends it, drive.c drives its engine, wait.c
+ * sleeps meanwhile, helper.c is the thread that drives when no other thread does, follow.c tracks
+ * the interface, plug.c its descriptors, and fork.c the process.
  */
 #ifndef VB_HOST_ADAPTER_ADAPTER_PRIV_H
 #define VB_HOST_ADAPTER_ADAPTER_PRIV_H
@@ -146,6 +146,8 @@ void vb_adapter_move_packets(struct vb_adapter *adapter);
 
 /* As the owner: sends what the last poll deferred to the program's next call. */
 void vb_adapter_send_deferred_acks(struct vb_adapter *adapter);
+
+/* --- wait.c --- */
 
 /*
  * As the owner, before sleeping on the sockets: local peers wake us from now on. False: there is

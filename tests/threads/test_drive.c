@@ -219,10 +219,10 @@ static void expect_helper_in_time(void)
 	uint64_t wakes_ns, deadline_ns;
 
 	vb_lock_take(&adapter->owner);
-	wakes_ns = atomic_load(&adapter->helper_wakes_ns);
+	wakes_ns = atomic_load(&adapter->policy.helper_wakes_ns);
 	deadline_ns = vb_nic_deadline(adapter->nic);
 	vb_lock_give(&adapter->owner);
-	EXPECT(wakes_ns == HELPER_PAUSES || wakes_ns <= deadline_ns);
+	EXPECT(wakes_ns == VB_DRIVE_HELPER_PAUSES || wakes_ns <= deadline_ns);
 }
 
 TEST(a_deadline_is_kept_when_a_program_has_just_stopped_polling)
@@ -258,10 +258,10 @@ TEST(a_thread_that_drives_and_then_sleeps_learns_of_the_deadline_though_the_help
 	vb_lock_take(&adapter->owner);
 	deadline_ns = vb_nic_deadline(adapter->nic);
 	EXPECT(deadline_ns != VB_NEVER);
-	atomic_store(&adapter->helper_wakes_ns, HELPER_PAUSES);
+	atomic_store(&adapter->policy.helper_wakes_ns, VB_DRIVE_HELPER_PAUSES);
 	EXPECT(vb_adapter_drive(adapter) <= deadline_ns);
 	vb_lock_give(&adapter->owner);
-	vb_adapter_end_pause(adapter);
+	vb_adapter_wake_helper(adapter);
 	close_end(&lost);
 	adapter_end(adapter, pd);
 }
@@ -524,7 +524,7 @@ TEST(the_helper_sleeps_on_while_a_program_polls)
  */
 static bool postpones_alarm(bool has_polled)
 {
-	atomic_store(&adapter->polled_ns, has_polled ? vb_clock_now() : 0);
+	atomic_store(&adapter->policy.polled_ns, has_polled ? vb_clock_now() : 0);
 	atomic_store(&adapter->alarm.postpone_ns, 0);
 	vb_adapter_poll(adapter, NULL);
 	return atomic_load(&adapter->alarm.postpone_ns);

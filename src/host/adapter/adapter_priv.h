@@ -12,6 +12,7 @@
 #include "host/adapter/alarm.h"
 #include "host/device/device.h"
 #include "host/local/conversion.h"
+#include "host/policy/drive_policy.h"
 #include "host/sys/clock.h"
 #include "host/sys/lock.h"
 #include "host/sys/thread.h"
@@ -67,10 +68,7 @@ struct vb_adapter {
 	struct vb_thread helper;
 	_Atomic bool is_closing;
 	_Atomic bool is_marked; /* local peers see that the helper is alive */
-	_Atomic uint32_t rounds; /* complete rounds by threads that poll */
-	_Atomic bool is_helped; /* the helper owns the engine */
-	/* When the helper will look by itself, or HELPER_PAUSES. */
-	_Atomic uint64_t helper_wakes_ns;
+	struct vb_drive_policy policy;
 
 	struct vb_list_node node; /* in the list of all open adapters */
 	/* Inherited from the parent process, which has it: there is no plug and no helper. */
@@ -89,35 +87,7 @@ struct vb_adapter {
 	uint32_t answered;
 	pthread_cond_t has_answered; /* signals `answered` */
 	bool is_gone; /* whether the interface is gone; the helper's */
-
-	_Atomic uint64_t driven_ns; /* when a thread last drove the engine */
-	_Atomic uint64_t polled_ns; /* when the program last looked for completions */
-	/* This many further polls that find nothing do not count. */
-	_Atomic uint32_t polls_before_sleep;
-	/*
-	 * Deferred answers wait for the program's next call, or for this many further polls that
-	 * find something. 0: none waits.
-	 */
-	_Atomic uint32_t deferred_ack_polls;
-	_Atomic uint32_t idle_polls; /* in a row, that moved nothing */
-	_Atomic uint32_t posts_in_a_row; /* since a poll last found no completion */
-	_Atomic uint32_t posts_at_poll; /* what posts_in_row was at the last poll */
-	/* After many posts in a row: none of them had to wait for an answer. */
-	_Atomic bool is_all_done;
-	_Atomic uint32_t waiter_count; /* threads in vb_adapter_wait(), which wait on the sockets */
 };
-
-/*
- * A program that polls does so every few microseconds; but where CPUs are few or slow, the program
- * itself may have to wait for one.
- */
-#define POLLED_RECENTLY_NS 1000000u
-
-/*
- * While other threads poll, the helper looks a millisecond or two after they stop: no one needs to
- * wake it for a deadline.
- */
-#define HELPER_PAUSES 0u
 
 /*
  * A thread that sleeps on a descriptor keeps alive what is behind it, even if the program has
@@ -175,9 +145,6 @@ void vb_adapter_wake_helper(const struct vb_adapter *adapter);
 
 /* Makes the helper look at this time at the latest. */
 void vb_adapter_wake_helper_before(struct vb_adapter *adapter, uint64_t deadline_ns);
-
-/* Makes a helper that pauses look now. */
-void vb_adapter_end_pause(struct vb_adapter *adapter);
 
 /* Whether some thread of the program polls: that thread drives, and no other needs to. */
 bool vb_adapter_is_polled(const struct vb_adapter *adapter);

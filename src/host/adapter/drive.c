@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Driving the engine. One mutex is the engine's ownership: control calls wait for it, threads that
- * poll or post only try it. The thread that releases it looks at the doorbells again, since a
- * thread that only tried has gone on. If driving brings an earlier deadline than the one that a
- * sleeping thread keeps, the helper is woken for it.
+ * Driving the engine. host/policy/drive_policy.h says which thread drives, and when; this file does
+ * it. One mutex is the engine's ownership: control calls wait for it, threads that poll or post
+ * only try it. The thread that releases it looks at the doorbells again, since a thread that only
+ * tried has gone on. If driving brings an earlier deadline than the one that a sleeping thread
+ * keeps, the helper is woken for it.
  */
 #include "host/adapter/adapter_priv.h"
 
@@ -20,15 +21,6 @@
 #include <unistd.h>
 
 #define EVENT_BATCH 32u
-#define TURN_BATCH 16u
-#define SINGLE_POSTS_MAX 8u /* in a row: up to this many are sent one by one */
-#define POSTS_TOGETHER 32u
-#define IDLE_POLLS_MAX 128u
-#define REST_NS 1000000u
-/* Polls that find something. A program may look at two CQs before it posts. */
-#define POLLS_BEFORE_ANSWER 2u
-#define STREAMS_NS 10000000u /* between two polls of a program that posts meanwhile */
-#define LAST_POLLS 4u /* polls that a program may do between arming a CQ and sleeping */
 
 VB_COLD static void report_events(struct vb_adapter *adapter)
 {
@@ -47,7 +39,7 @@ static uint64_t begin_drive(struct vb_adapter *adapter)
 {
 	uint64_t now_ns = vb_clock_glance(&adapter->clock);
 
-	atomic_store_explicit(&adapter->driven_ns, now_ns, memory_order_relaxed);
+	vb_drive_policy_on_drive(&adapter->policy, now_ns);
 	vb_dma_begin(now_ns);
 	return now_ns;
 }
@@ -62,27 +54,26 @@ static void note_moves(struct vb_adapter *adapter, bool has_moved)
 {
 	if (has_moved) {
 		adapter->moves++;
-		atomic_store_explicit(&adapter->idle_polls, 0, memory_order_relaxed);
+		vb_drive_policy_on_moved(&adapter->policy);
 	}
 	if (vb_nic_has_events(adapter->nic))
 		report_events(adapter);
 }
 
 /*
- * The same, for a thread that posts or polls. Returns when the helper is to look at the latest: a
- * helper that pauses looks soon enough, and after this thread, so that the deadline need not be
- * computed.
+ * The same, for a thread that posts or polls. Returns when the helper is to look at the latest, if
+ * that must be computed.
  */
 static uint64_t finish_turns(struct vb_adapter *adapter, bool has_moved, bool has_more)
 {
 	note_moves(adapter, has_moved);
-	if (atomic_load_explicit(&adapter->helper_wakes_ns, memory_order_relaxed) == HELPER_PAUSES)
+	if (!vb_drive_policy_needs_deadline(&adapter->policy))
 		return VB_NEVER;
 	return has_more ? 0 : deadline(adapter);
 }
 
 /*
- * Takes up to TURN_BATCH turns and returns how many moved something. `leaves_rest`: leaves the
+ * Takes up to VB_DRIVE_TURNS_MAX turns and returns how many moved something. `leaves_rest`: leaves the
  * rest to a thread that polls, which may be waiting for us.
  */
 static uint32_t take_turns(struct vb_adapter *adapter, bool leaves_rest, bool *has_more)
@@ -90,11 +81,11 @@ static uint32_t take_turns(struct vb_adapter *adapter, bool leaves_rest, bool *h
 	uint32_t turns = 0;
 
 	begin_drive(adapter);
-	atomic_store_explicit(&adapter->deferred_ack_polls, 0, memory_order_relaxed);
+	vb_drive_policy_on_sent(&adapter->policy);
 	do {
 		*has_more = adapter->port && vb_port_turn(adapter->port, vb_clock_now());
 		turns += *has_more;
-	} while (*has_more && turns < TURN_BATCH &&
+	} while (*has_more && turns < VB_DRIVE_TURNS_MAX &&
 		 !(leaves_rest && vb_adapter_is_polled(adapter)));
 	vb_dma_end();
 	return turns;
@@ -120,7 +111,7 @@ bool vb_adapter_glance(struct vb_adapter *adapter)
 	uint64_t now_ns = begin_drive(adapter);
 	bool has_moved = false;
 
-	atomic_store_explicit(&adapter->deferred_ack_polls, 0, memory_order_relaxed);
+	vb_drive_policy_on_sent(&adapter->policy);
 	if (adapter->port) {
 		has_moved = vb_port_glance(adapter->port, now_ns);
 		has_moved |= vb_port_send(adapter->port, now_ns);
@@ -130,89 +121,43 @@ bool vb_adapter_glance(struct vb_adapter *adapter)
 	return has_moved;
 }
 
-/*
- * The program looks for completions, which ends its row of posts. But a program that streamed is
- * expected to go on streaming while packets are on their way.
- */
 static void end_run_of_posts(struct vb_adapter *adapter)
 {
-	uint32_t count = atomic_load_explicit(&adapter->posts_in_a_row, memory_order_relaxed);
-	bool is_streaming = count >= SINGLE_POSTS_MAX && vb_nic_deadline(adapter->nic) != VB_NEVER;
+	bool is_any_out = vb_drive_policy_is_streaming(&adapter->policy) &&
+			  vb_nic_deadline(adapter->nic) != VB_NEVER;
 
-	if (count)
-		atomic_store_explicit(&adapter->posts_in_a_row, is_streaming ? SINGLE_POSTS_MAX : 0,
-				      memory_order_relaxed);
+	vb_drive_policy_on_poll_driven(&adapter->policy, is_any_out);
 }
 
-/*
- * Whether what is to be sent can wait for what the program does next: it has found what it polls
- * for and usually posts then, and both go out together. Only ACKs wait. Never twice in a row: a
- * program that only receives must also answer.
- */
 static bool try_defer_acks(struct vb_adapter *adapter, const struct vb_cq *cq)
 {
-	bool has_deferred =
-		atomic_load_explicit(&adapter->deferred_ack_polls, memory_order_relaxed);
-	bool defers = !has_deferred && cq && vb_cq_waiting(cq) &&
-		      vb_nic_owes_only_acks(adapter->nic);
+	bool has_completions = cq && vb_cq_waiting(cq);
 
-	atomic_store_explicit(&adapter->deferred_ack_polls, defers ? POLLS_BEFORE_ANSWER : 0,
-			      memory_order_relaxed);
-	return defers;
+	return vb_drive_policy_try_defer_acks(&adapter->policy, has_completions,
+					      has_completions &&
+						      vb_nic_owes_only_acks(adapter->nic));
 }
 
-/*
- * A program that has armed a CQ looks once more and then sleeps: the helper must not rely on such
- * polling.
- */
-static void note_poll(struct vb_adapter *adapter, uint64_t now_ns)
+/* Everything was looked at. If the program polls on, the helper may sleep on. */
+static void finish_round(struct vb_adapter *adapter, uint64_t now_ns, bool polls_on)
 {
-	if (!atomic_load_explicit(&adapter->polls_before_sleep, memory_order_relaxed))
-		atomic_store_explicit(&adapter->polled_ns, now_ns, memory_order_relaxed);
-}
-
-/*
- * For a poller that finds something, or finds another thread driving: asking for the time would
- * cost as much as the whole look.
- */
-static void note_driven_poll(struct vb_adapter *adapter)
-{
-	note_poll(adapter, atomic_load_explicit(&adapter->driven_ns, memory_order_relaxed));
-}
-
-/*
- * A round is complete: everything was looked at. The helper may sleep on if the program was also
- * polling a moment ago; one poll does not mean that another follows soon.
- */
-static void note_round(struct vb_adapter *adapter, uint64_t now_ns, bool polls_on)
-{
-	uint32_t rounds = atomic_load_explicit(&adapter->rounds, memory_order_relaxed);
-
-	atomic_store_explicit(&adapter->rounds, rounds + 1, memory_order_relaxed);
+	vb_drive_policy_on_round(&adapter->policy);
 	if (polls_on)
 		vb_alarm_postpone(&adapter->alarm, now_ns);
-}
-
-/* Whether the last poll that counts was recent, before this one is noted. */
-static bool is_polling_on(const struct vb_adapter *adapter, uint64_t now_ns)
-{
-	return now_ns - atomic_load_explicit(&adapter->polled_ns, memory_order_relaxed) <
-	       POLLED_RECENTLY_NS;
 }
 
 /* For a thread that polls: one round, because the thread comes again itself. */
 static uint64_t drive_polled(struct vb_adapter *adapter, const struct vb_cq *cq)
 {
 	uint64_t now = begin_drive(adapter);
-	bool polls_on = is_polling_on(adapter, now);
+	bool polls_on = vb_drive_policy_on_poll(&adapter->policy, now);
 	bool has_moved = false;
 
-	note_poll(adapter, now);
 	if (adapter->port) {
 		has_moved = vb_port_glance(adapter->port, now);
 		if (!try_defer_acks(adapter, cq)) {
 			has_moved |= vb_port_send(adapter->port, now);
-			note_round(adapter, now, polls_on);
+			finish_round(adapter, now, polls_on);
 		}
 	}
 	vb_dma_end();
@@ -220,39 +165,11 @@ static uint64_t drive_polled(struct vb_adapter *adapter, const struct vb_cq *cq)
 	return finish_turns(adapter, has_moved, has_moved);
 }
 
-/*
- * A program that polls now and then also counts as polling while it posts one request after the
- * other, however long that takes.
- */
-static void note_post(struct vb_adapter *adapter, uint64_t now_ns)
-{
-	uint64_t polled_ns = atomic_load_explicit(&adapter->polled_ns, memory_order_relaxed);
-
-	if (now_ns - polled_ns < STREAMS_NS)
-		note_poll(adapter, now_ns);
-}
-
 static void note_run_of_posts(struct vb_adapter *adapter)
 {
-	if (atomic_load_explicit(&adapter->posts_in_a_row, memory_order_relaxed) >=
-	    SINGLE_POSTS_MAX)
-		atomic_store_explicit(&adapter->is_all_done,
-				      vb_nic_deadline(adapter->nic) == VB_NEVER,
-				      memory_order_relaxed);
-}
-
-/* A program that polls after each request and always finds its completion does not stream. */
-static void end_streaming_if_answered(struct vb_adapter *adapter)
-{
-	uint32_t count = atomic_load_explicit(&adapter->posts_in_a_row, memory_order_relaxed);
-	uint32_t before = atomic_load_explicit(&adapter->posts_at_poll, memory_order_relaxed);
-
-	if (count >= SINGLE_POSTS_MAX && count - before <= 1 &&
-	    atomic_load_explicit(&adapter->is_all_done, memory_order_relaxed)) {
-		count = 0;
-		atomic_store_explicit(&adapter->posts_in_a_row, 0, memory_order_relaxed);
-	}
-	atomic_store_explicit(&adapter->posts_at_poll, count, memory_order_relaxed);
+	if (vb_drive_policy_is_streaming(&adapter->policy))
+		vb_drive_policy_on_stream_driven(&adapter->policy,
+						 vb_nic_deadline(adapter->nic) == VB_NEVER);
 }
 
 /* The short paths do not ask for the memory of local peers. */
@@ -273,7 +190,7 @@ static bool drive_now(struct vb_adapter *adapter, struct vb_qp *qp, uint64_t now
 	}
 	if (!adapter->port || !vb_port_send_now(adapter->port, qp, now_ns))
 		return false;
-	atomic_store_explicit(&adapter->deferred_ack_polls, 0, memory_order_relaxed);
+	vb_drive_policy_on_sent(&adapter->policy);
 	return !vb_nic_has_work(adapter->nic);
 }
 
@@ -287,7 +204,7 @@ static uint64_t drive_posted(struct vb_adapter *adapter, struct vb_qp *qp)
 	uint32_t turns = 0;
 	bool has_enough = false;
 
-	note_post(adapter, now);
+	vb_drive_policy_on_post_driven(&adapter->policy, now);
 	if (qp && drive_now(adapter, qp, now)) {
 		vb_dma_end();
 		note_run_of_posts(adapter);
@@ -295,8 +212,8 @@ static uint64_t drive_posted(struct vb_adapter *adapter, struct vb_qp *qp)
 	}
 	if (qp)
 		vb_qp_on_doorbell(qp);
-	atomic_store_explicit(&adapter->deferred_ack_polls, 0, memory_order_relaxed);
-	while (turns < TURN_BATCH && adapter->port && vb_port_send(adapter->port, now)) {
+	vb_drive_policy_on_sent(&adapter->policy);
+	while (turns < VB_DRIVE_TURNS_MAX && adapter->port && vb_port_send(adapter->port, now)) {
 		turns++;
 		has_enough = vb_nic_has_moved_enough(adapter->nic);
 		/* With enough moved, the helper or the next poll does the rest. */
@@ -305,7 +222,7 @@ static uint64_t drive_posted(struct vb_adapter *adapter, struct vb_qp *qp)
 	}
 	vb_dma_end();
 	note_run_of_posts(adapter);
-	return turns ? finish_turns(adapter, true, has_enough || turns == TURN_BATCH)
+	return turns ? finish_turns(adapter, true, has_enough || turns == VB_DRIVE_TURNS_MAX)
 		     : vb_adapter_drive(adapter);
 }
 
@@ -317,7 +234,7 @@ static void try_drive(struct vb_adapter *adapter, bool is_polling, const struct 
 
 		if (!vb_lock_try(&adapter->owner)) {
 			if (is_polling)
-				note_driven_poll(adapter);
+				vb_drive_policy_on_poll_beside(&adapter->policy);
 			/* The owner looks at the doorbells after it has released the lock. */
 			return;
 		}
@@ -331,10 +248,10 @@ void vb_adapter_send_deferred_acks(struct vb_adapter *adapter)
 {
 	uint64_t now;
 
-	if (!atomic_load_explicit(&adapter->deferred_ack_polls, memory_order_relaxed))
+	if (!vb_drive_policy_has_deferred_acks(&adapter->policy))
 		return;
 	now = begin_drive(adapter);
-	atomic_store_explicit(&adapter->deferred_ack_polls, 0, memory_order_relaxed);
+	vb_drive_policy_on_sent(&adapter->policy);
 	if (adapter->port)
 		(void)vb_port_send(adapter->port, now);
 	vb_dma_end();
@@ -364,93 +281,46 @@ void vb_adapter_leave(struct vb_adapter *adapter)
 	release_engine(adapter, vb_adapter_drive(adapter));
 }
 
-/*
- * A program that finds one completion after the other without posting leaves its peers without
- * answers.
- */
 void vb_adapter_on_poll(struct vb_adapter *adapter)
 {
-	uint32_t left = atomic_load_explicit(&adapter->deferred_ack_polls, memory_order_relaxed);
-
-	note_driven_poll(adapter);
-	end_streaming_if_answered(adapter);
-	if (!left)
-		return;
-	if (left > 1)
-		atomic_store_explicit(&adapter->deferred_ack_polls, left - 1, memory_order_relaxed);
-	else
+	if (vb_drive_policy_on_poll_found(&adapter->policy))
 		try_drive(adapter, false, NULL);
 }
 
-static void count_empty_poll(struct vb_adapter *adapter)
+/* For a poller that has found nothing for a while. */
+static void give_way(struct vb_adapter *adapter)
 {
-	uint32_t left = atomic_load_explicit(&adapter->polls_before_sleep, memory_order_relaxed);
-
-	if (left)
-		atomic_store_explicit(&adapter->polls_before_sleep, left - 1, memory_order_relaxed);
-}
-
-/*
- * For a poller that finds nothing: perhaps the thread or peer that it waits for needs this CPU.
- * Between threads of equal priority, yielding gives that thread half of the CPU at most, so a
- * poller that waits for the helper sleeps.
- */
-static void yield_cpu(struct vb_adapter *adapter)
-{
-	if (!atomic_load_explicit(&adapter->is_helped, memory_order_relaxed))
+	switch (vb_drive_policy_on_idle(&adapter->policy, vb_clock_now())) {
+	case VB_DRIVE_YIELD:
 		syscall(SYS_sched_yield);
-	else if (vb_lock_take_within(&adapter->owner, REST_NS))
-		vb_lock_give(&adapter->owner);
-}
-
-/*
- * Returns how many there were before. If two threads poll at the same time, one poll may not be
- * counted.
- */
-static uint32_t count_idle_poll(struct vb_adapter *adapter)
-{
-	uint32_t before = atomic_load_explicit(&adapter->idle_polls, memory_order_relaxed);
-
-	atomic_store_explicit(&adapter->idle_polls, before + 1, memory_order_relaxed);
-	return before;
+		break;
+	case VB_DRIVE_SLEEP:
+		if (vb_lock_take_within(&adapter->owner, VB_DRIVE_REST_NS))
+			vb_lock_give(&adapter->owner);
+		break;
+	}
 }
 
 void vb_adapter_poll(struct vb_adapter *adapter, const struct vb_cq *cq)
 {
 	try_drive(adapter, true, cq);
-	count_empty_poll(adapter);
-	if (count_idle_poll(adapter) < IDLE_POLLS_MAX)
-		return;
-	note_poll(adapter, vb_clock_now()); /* also if another thread drives, and for long */
-	yield_cpu(adapter);
-}
-
-/*
- * A program that keeps posting without looking for completions streams: its packets wait for more,
- * until there are enough of them or the program polls. If it does neither, the helper finds them;
- * so they wait only while the helper pauses, which is not for long.
- */
-static bool may_wait(uint32_t posts_in_a_row)
-{
-	return posts_in_a_row > SINGLE_POSTS_MAX && posts_in_a_row % POSTS_TOGETHER;
+	if (vb_drive_policy_on_empty_poll(&adapter->policy))
+		give_way(adapter);
 }
 
 /* Counts a post. True if what is posted may wait. */
 static bool count_post(struct vb_adapter *adapter)
 {
-	/* If two threads post at the same time, one post may not be counted. */
-	uint32_t count = atomic_load_explicit(&adapter->posts_in_a_row, memory_order_relaxed) + 1;
+	bool can_wait = vb_drive_policy_may_post_wait(&adapter->policy);
 
-	atomic_store_explicit(&adapter->posts_in_a_row, count, memory_order_relaxed);
-	return may_wait(count);
+	vb_drive_policy_on_post(&adapter->policy);
+	return can_wait;
 }
 
 /* For use after the doorbell has been rung. */
 static void kick(struct vb_adapter *adapter, bool can_wait)
 {
-	/* Pairs with the helper's look at the doorbells, after it has announced when it wakes. */
-	if (can_wait &&
-	    atomic_load_explicit(&adapter->helper_wakes_ns, memory_order_seq_cst) == HELPER_PAUSES)
+	if (can_wait && vb_drive_policy_is_helper_pausing(&adapter->policy))
 		return;
 	try_drive(adapter, false, NULL);
 }
@@ -476,12 +346,12 @@ void vb_adapter_kick_qp(struct vb_adapter *adapter, struct vb_qp *qp)
 bool vb_adapter_write_now(struct vb_adapter *adapter, struct vb_qp *qp,
 			  const struct vb_send_request *request)
 {
-	uint32_t count = atomic_load_explicit(&adapter->posts_in_a_row, memory_order_relaxed) + 1;
 	uint64_t deadline_ns = VB_NEVER;
 	uint64_t now_ns;
 	bool is_done;
 
-	if (!vb_qp_may_write_now(qp, request) || may_wait(count) || !vb_lock_try(&adapter->owner))
+	if (!vb_qp_may_write_now(qp, request) || vb_drive_policy_may_post_wait(&adapter->policy) ||
+	    !vb_lock_try(&adapter->owner))
 		return false;
 	now_ns = begin_drive(adapter);
 	is_done = !needs_whole_turn(adapter) && vb_qp_write_now(qp, now_ns, request);
@@ -489,8 +359,8 @@ bool vb_adapter_write_now(struct vb_adapter *adapter, struct vb_qp *qp,
 	if (is_done) {
 		if (adapter->port)
 			vb_port_report_executed(adapter->port);
-		atomic_store_explicit(&adapter->posts_in_a_row, count, memory_order_relaxed);
-		note_post(adapter, now_ns);
+		vb_drive_policy_on_post(&adapter->policy);
+		vb_drive_policy_on_post_driven(&adapter->policy, now_ns);
 		note_run_of_posts(adapter);
 		deadline_ns = finish_turns(adapter, true, false);
 	}
@@ -505,10 +375,6 @@ void vb_adapter_kick_now(struct vb_adapter *adapter)
 
 void vb_adapter_expect_sleep(struct vb_adapter *adapter)
 {
-	atomic_store_explicit(&adapter->polls_before_sleep, LAST_POLLS, memory_order_relaxed);
-	/*
-	 * Pairs with the helper's second look at polled_ns, after it has announced that it pauses.
-	 */
-	atomic_store_explicit(&adapter->polled_ns, 0, memory_order_seq_cst);
-	vb_adapter_end_pause(adapter);
+	if (vb_drive_policy_on_arm(&adapter->policy))
+		vb_adapter_wake_helper(adapter);
 }

@@ -138,10 +138,9 @@ static void inherit(struct vb_adapter *adapter)
 	adapter->watch_fd = -1;
 	atomic_store(&adapter->wake_fd, -1);
 	vb_alarm_forget(&adapter->alarm);
-	atomic_store(&adapter->waiter_count, 0);
+	vb_drive_policy_inherit(&adapter->policy);
 	vb_thread_forget(&adapter->helper);
 	atomic_store(&adapter->is_marked, false);
-	atomic_store(&adapter->helper_wakes_ns, HELPER_PAUSES);
 	vb_qp1_inherit(adapter->qp1);
 	vb_nic_publish(adapter->nic, NULL); /* the rows that local peers see are the parent's */
 	if (!adapter->is_torn)

@@ -51,39 +51,13 @@ VB_COLD void vb_adapter_wake_helper(const struct vb_adapter *adapter)
 
 void vb_adapter_wake_helper_before(struct vb_adapter *adapter, uint64_t deadline_ns)
 {
-	uint64_t wakes_ns = atomic_load_explicit(&adapter->helper_wakes_ns, memory_order_seq_cst);
-
-	/* If the helper has looked meanwhile, the time that it announces now counts. */
-	while (deadline_ns < wakes_ns)
-		if (atomic_compare_exchange_weak_explicit(&adapter->helper_wakes_ns, &wakes_ns,
-							  deadline_ns, memory_order_seq_cst,
-							  memory_order_seq_cst)) {
-			vb_adapter_wake_helper(adapter);
-			return;
-		}
-}
-
-void vb_adapter_end_pause(struct vb_adapter *adapter)
-{
-	if (atomic_load_explicit(&adapter->helper_wakes_ns, memory_order_seq_cst) == HELPER_PAUSES)
+	if (vb_drive_policy_claim_wake(&adapter->policy, deadline_ns))
 		vb_adapter_wake_helper(adapter);
 }
 
 bool vb_adapter_is_polled(const struct vb_adapter *adapter)
 {
-	uint64_t polled_ns = atomic_load_explicit(&adapter->polled_ns, memory_order_seq_cst);
-
-	return vb_clock_now() - polled_ns < POLLED_RECENTLY_NS;
-}
-
-static bool has_waiters(const struct vb_adapter *adapter)
-{
-	return atomic_load_explicit(&adapter->waiter_count, memory_order_seq_cst);
-}
-
-static void announce_wake(struct vb_adapter *adapter, uint64_t time_ns)
-{
-	atomic_store_explicit(&adapter->helper_wakes_ns, time_ns, memory_order_seq_cst);
+	return vb_drive_policy_is_polled(&adapter->policy, vb_clock_now());
 }
 
 enum { WAKE, WATCH, ALARM, SOCKETS };
@@ -124,7 +98,7 @@ static void drive(struct vb_adapter *adapter, struct helper_state *look)
 		look->until_ns = longest_ns;
 	look->moves = adapter->moves;
 	look->count = SOCKETS + vb_adapter_fds(adapter, look->fds + SOCKETS);
-	announce_wake(adapter, look->until_ns);
+	vb_drive_policy_announce(&adapter->policy, look->until_ns);
 }
 
 /*
@@ -140,9 +114,9 @@ static bool try_helping(struct vb_adapter *adapter, struct helper_state *look)
 		vb_lock_take(&adapter->owner);
 	}
 	look->misses = 0;
-	atomic_store_explicit(&adapter->is_helped, true, memory_order_relaxed);
+	vb_drive_policy_on_help(&adapter->policy, true);
 	drive(adapter, look);
-	atomic_store_explicit(&adapter->is_helped, false, memory_order_relaxed);
+	vb_drive_policy_on_help(&adapter->policy, false);
 	vb_lock_give(&adapter->owner);
 	return true;
 }
@@ -154,12 +128,12 @@ static bool try_helping(struct vb_adapter *adapter, struct helper_state *look)
  */
 static bool note_other_drivers(const struct vb_adapter *adapter, struct helper_state *look)
 {
-	uint32_t rounds = atomic_load_explicit(&adapter->rounds, memory_order_relaxed);
+	uint32_t rounds = atomic_load_explicit(&adapter->policy.rounds, memory_order_relaxed);
 	bool has_gone_round = rounds != look->rounds;
 
 	look->rounds = rounds;
 	return has_gone_round && vb_adapter_is_polled(adapter) && !vb_nic_is_rung(adapter->nic) &&
-	       !atomic_load_explicit(&adapter->deferred_ack_polls, memory_order_relaxed);
+	       !vb_drive_policy_has_deferred_acks(&adapter->policy);
 }
 
 /* Sleeps until that time, or until the alarm rings, if there is one (negative: none). */
@@ -185,7 +159,7 @@ static void pause_while_driven(struct vb_adapter *adapter, struct helper_state *
 	uint64_t until_ns = now_ns + look->pause_ns;
 	int alarm_fd = -1;
 
-	announce_wake(adapter, HELPER_PAUSES);
+	vb_drive_policy_announce(&adapter->policy, VB_DRIVE_HELPER_PAUSES);
 	look->count = SOCKETS;
 	if (look->pause_ns == PAUSE_NS)
 		alarm_fd = vb_alarm_set(&adapter->alarm, now_ns, PAUSE_NS);
@@ -226,7 +200,7 @@ static bool decide_to_spin(struct helper_state *look)
 /* Whether no other thread drives the engine or asks for the helper. */
 static bool is_left_alone(const struct vb_adapter *adapter)
 {
-	return !vb_adapter_is_polled(adapter) && !has_waiters(adapter) &&
+	return !vb_adapter_is_polled(adapter) && !vb_drive_policy_has_waiters(&adapter->policy) &&
 	       !vb_adapter_is_asked(adapter) &&
 	       !atomic_load_explicit(&adapter->is_closing, memory_order_relaxed);
 }
@@ -238,7 +212,7 @@ static void spin(struct vb_adapter *adapter, struct helper_state *look)
 	uint64_t packet_ns = begin_ns;
 	uint64_t now_ns = begin_ns;
 
-	announce_wake(adapter, begin_ns); /* no one needs to wake us before */
+	vb_drive_policy_announce(&adapter->policy, begin_ns); /* no one needs to wake us before */
 	while (is_left_alone(adapter) && vb_lock_try(&adapter->owner)) {
 		bool has_moved = vb_adapter_glance(adapter);
 		uint64_t before_ns = now_ns;
@@ -304,7 +278,7 @@ static void *run_helper(void *argument)
 			continue;
 		}
 		look.pause_ns = FIRST_PAUSE_NS;
-		if (has_waiters(adapter)) {
+		if (vb_drive_policy_has_waiters(&adapter->policy)) {
 			look.count = SOCKETS;
 			sleep_until(adapter, &look, look.until_ns, -1);
 		} else if (decide_to_spin(&look)) {

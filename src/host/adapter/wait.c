@@ -16,8 +16,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define HELPER_RETURNS_NS 10000000u /* after a waiting thread has returned */
-
 int vb_adapter_sleep(struct pollfd *fds, uint32_t count, uint64_t until_ns)
 {
 	uint64_t now = vb_clock_now();
@@ -125,9 +123,8 @@ static void end_wait(void *argument)
 	vb_lock_take(&adapter->owner);
 	wake_up(adapter, wait);
 	vb_lock_give(&adapter->owner);
-	/* Pairs with the helper's look at waiter_count, after it has announced when it wakes. */
-	atomic_fetch_sub_explicit(&adapter->waiter_count, 1, memory_order_seq_cst);
-	vb_adapter_wake_helper_before(adapter, vb_clock_now() + HELPER_RETURNS_NS);
+	vb_adapter_wake_helper_before(adapter, vb_drive_policy_on_wait_end(&adapter->policy,
+									   vb_clock_now()));
 }
 
 int vb_adapter_wait(struct vb_adapter *adapter, int fd)
@@ -139,7 +136,7 @@ int vb_adapter_wait(struct vb_adapter *adapter, int fd)
 	};
 	int error;
 
-	atomic_fetch_add_explicit(&adapter->waiter_count, 1, memory_order_seq_cst);
+	vb_drive_policy_on_wait(&adapter->policy);
 	pthread_cleanup_push(end_wait, &wait);
 	error = wait_driving(adapter, &wait);
 	pthread_cleanup_pop(true);

@@ -6,7 +6,7 @@
 #include "support_link.h"
 #include "support_verbs.h"
 
-#include "host/adapter/spin.h"
+#include "host/policy/spin.h"
 #include "namespace.h"
 
 #include <stdatomic.h>
@@ -26,19 +26,21 @@ bool __wrap_vb_spin_is_earned(const struct vb_spin *spin, uint64_t now_ns)
 	return true;
 }
 
-bool __wrap_vb_spin_look_for_cpu(struct vb_spin *spin, uint64_t now_ns);
-bool __wrap_vb_spin_look_for_cpu(struct vb_spin *spin, uint64_t now_ns)
+bool __wrap_vb_spin_has_cpu(const struct vb_spin *spin, uint64_t now_ns);
+bool __wrap_vb_spin_has_cpu(const struct vb_spin *spin, uint64_t now_ns)
 {
 	(void)spin;
 	(void)now_ns;
 	return true;
 }
 
-void __wrap_vb_spin_on_packet(struct vb_spin *spin);
-void __wrap_vb_spin_on_packet(struct vb_spin *spin)
+bool __real_vb_spin_on_look(struct vb_spin *spin, uint64_t now_ns, bool has_moved);
+bool __wrap_vb_spin_on_look(struct vb_spin *spin, uint64_t now_ns, bool has_moved);
+bool __wrap_vb_spin_on_look(struct vb_spin *spin, uint64_t now_ns, bool has_moved)
 {
-	(void)spin;
-	atomic_fetch_add(&packets, 1);
+	if (has_moved)
+		atomic_fetch_add(&packets, 1);
+	return __real_vb_spin_on_look(spin, now_ns, has_moved);
 }
 
 static struct program program;

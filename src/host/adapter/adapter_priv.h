@@ -89,13 +89,6 @@ struct vb_adapter {
 	bool is_gone; /* whether the interface is gone; the helper's */
 };
 
-/*
- * A thread that sleeps on a descriptor keeps alive what is behind it, even if the program has
- * closed it, and does not notice what arrives at its successor. So no thread sleeps longer than
- * this.
- */
-#define CHECK_NS 250000000u
-
 /* --- drive.c --- */
 
 /*
@@ -145,9 +138,6 @@ void vb_adapter_wake_helper(const struct vb_adapter *adapter);
 
 /* Makes the helper look at this time at the latest. */
 void vb_adapter_wake_helper_before(struct vb_adapter *adapter, uint64_t deadline_ns);
-
-/* Whether some thread of the program polls: that thread drives, and no other needs to. */
-bool vb_adapter_is_polled(const struct vb_adapter *adapter);
 
 /* --- follow.c --- */
 

@@ -73,8 +73,8 @@ static uint64_t finish_turns(struct vb_adapter *adapter, bool has_moved, bool ha
 }
 
 /*
- * Takes up to VB_DRIVE_TURNS_MAX turns and returns how many moved something. `leaves_rest`: leaves the
- * rest to a thread that polls, which may be waiting for us.
+ * Takes up to VB_DRIVE_TURNS_MAX turns and returns how many moved something. `leaves_rest`: leaves
+ * the rest to a thread that polls, which may be waiting for us.
  */
 static uint32_t take_turns(struct vb_adapter *adapter, bool leaves_rest, bool *has_more)
 {
@@ -86,7 +86,7 @@ static uint32_t take_turns(struct vb_adapter *adapter, bool leaves_rest, bool *h
 		*has_more = adapter->port && vb_port_turn(adapter->port, vb_clock_now());
 		turns += *has_more;
 	} while (*has_more && turns < VB_DRIVE_TURNS_MAX &&
-		 !(leaves_rest && vb_adapter_is_polled(adapter)));
+		 !(leaves_rest && vb_drive_policy_is_polled(&adapter->policy, vb_clock_now())));
 	vb_dma_end();
 	return turns;
 }

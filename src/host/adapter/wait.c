@@ -103,7 +103,7 @@ static int wait_driving(struct vb_adapter *adapter, struct wait *wait)
 {
 	for (;;) {
 		uint64_t until_ns = take_turn(adapter, wait);
-		uint64_t check_ns = vb_clock_now() + CHECK_NS;
+		uint64_t check_ns = vb_clock_now() + VB_DRIVE_CHECK_NS;
 
 		if (until_ns > check_ns)
 			until_ns = check_ns;

@@ -35,6 +35,12 @@
 /* Polls that find something. A program may look at two CQs before it posts. */
 #define VB_DRIVE_POLLS_BEFORE_ANSWER 2u
 
+/*
+ * A thread that sleeps on a descriptor keeps alive what is behind it, even if the program has
+ * closed it, and does not notice what arrives at its successor. So no thread sleeps longer than
+ * this.
+ */
+#define VB_DRIVE_CHECK_NS 250000000u
 #define VB_DRIVE_HELPER_RETURNS_NS 10000000u /* after a waiting thread has returned */
 
 /*

@@ -7,8 +7,10 @@
  * program, or its peer, could run delays the very ones it works for. The helper thread owns this
  * state; the time is an argument.
  */
-#ifndef VB_HOST_ADAPTER_SPIN_H
-#define VB_HOST_ADAPTER_SPIN_H
+#ifndef VB_HOST_POLICY_SPIN_H
+#define VB_HOST_POLICY_SPIN_H
+
+#include "base/err.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,6 +18,7 @@
 #define VB_SPIN_NS 50000u /* after the last packet: twice the cost of a wake-up */
 /* between two looks that find nothing: another thread ran on our CPU */
 #define VB_SPIN_LOST_NS 20000u
+#define VB_SPIN_ROUND_NS 1000000u /* between two looks at everything */
 #define VB_SPIN_SOON_NS 100000u /* a shorter sleep was hardly worth it */
 #define VB_SPIN_EARNED 4u /* by this many short sleeps in a row */
 #define VB_SPIN_EARNED_MAX 1024u
@@ -28,6 +31,10 @@ struct vb_spin {
 	uint32_t timeout_count; /* waits without result: each doubles what must be earned */
 	uint64_t counted_ns; /* when a CPU was free */
 	uint64_t rests_until_ns;
+	/* While it lasts: when it began, when the last packet came, when we last looked. */
+	uint64_t begin_ns;
+	uint64_t packet_ns;
+	uint64_t looked_ns;
 };
 
 /* The helper has slept on its sockets; `is_woken`: they woke it. */
@@ -35,12 +42,17 @@ void vb_spin_on_sleep(struct vb_spin *spin, uint64_t slept_ns, bool is_woken);
 
 /* Whether the recent packets justify polling … */
 bool vb_spin_is_earned(const struct vb_spin *spin, uint64_t now_ns);
-/* … and whether there is a CPU for it: asked again now and then while the polling lasts. */
-bool vb_spin_look_for_cpu(struct vb_spin *spin, uint64_t now_ns);
+/* … and whether there was a CPU for it a moment ago. If not, threads and CPUs must be counted. */
+bool vb_spin_has_cpu(const struct vb_spin *spin, uint64_t now_ns);
+/*
+ * They were counted: the threads of the whole machine that run or could run, including this one (0:
+ * the kernel does not report it), and the CPUs that this process may use. True: there is a CPU.
+ */
+VB_MUST_USE bool vb_spin_on_count(struct vb_spin *spin, uint64_t now_ns, uint32_t running_threads,
+				  uint32_t own_cpus);
 
-/* The result: a packet came in time; none came; another thread had the CPU meanwhile. */
-void vb_spin_on_packet(struct vb_spin *spin);
-void vb_spin_on_timeout(struct vb_spin *spin);
-void vb_spin_on_loss(struct vb_spin *spin, uint64_t now_ns);
+void vb_spin_begin(struct vb_spin *spin, uint64_t now_ns);
+/* The helper has looked once more; `has_moved`: a packet came. False: it spins no longer. */
+VB_MUST_USE bool vb_spin_on_look(struct vb_spin *spin, uint64_t now_ns, bool has_moved);
 
 #endif

@@ -525,9 +525,9 @@ TEST(the_helper_sleeps_on_while_a_program_polls)
 static bool postpones_alarm(bool has_polled)
 {
 	atomic_store(&adapter->policy.polled_ns, has_polled ? vb_clock_now() : 0);
-	atomic_store(&adapter->alarm.postpone_ns, 0);
+	atomic_store(&adapter->policy.postpone_ns, 0);
 	vb_adapter_poll(adapter, NULL);
-	return atomic_load(&adapter->alarm.postpone_ns);
+	return atomic_load(&adapter->policy.postpone_ns);
 }
 
 /*

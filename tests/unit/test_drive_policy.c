@@ -14,6 +14,11 @@
 static struct vb_drive_policy policy;
 static uint64_t now_ns = 5000 * MS_NS;
 
+__attribute__((constructor)) static void init(void)
+{
+	vb_drive_policy_init(&policy);
+}
+
 /* --- what programs do ------------------------------------------------------------------------- */
 
 /* Posts a request. Returns whether it was left to wait for others. */
@@ -343,6 +348,61 @@ TEST(a_program_that_only_receives_answers_with_its_second_poll)
 	EXPECT(!vb_drive_policy_on_poll_found(&policy));
 }
 
+/* --- the helper's alarm ----------------------------------------------------------------------- */
+
+#define ALARM_NS (100 * MS_NS)
+
+/* The helper sleeps until its alarm rings. */
+static void set_alarm(void)
+{
+	vb_drive_policy_on_alarm_set(&policy, now_ns, ALARM_NS);
+}
+
+static bool has_to_postpone(bool polls_on)
+{
+	return vb_drive_policy_on_round(&policy, now_ns, polls_on);
+}
+
+TEST(a_thread_that_polls_on_postpones_the_alarm_when_half_of_its_time_has_passed)
+{
+	set_alarm();
+	now_ns += ALARM_NS / 2 - 1;
+	EXPECT(!has_to_postpone(true));
+	now_ns++;
+	EXPECT(has_to_postpone(true));
+}
+
+/* One poll does not mean that another follows soon. */
+TEST(a_thread_that_polls_now_and_then_postpones_no_alarm)
+{
+	set_alarm();
+	now_ns += ALARM_NS;
+	EXPECT(!has_to_postpone(false));
+	EXPECT(has_to_postpone(true));
+}
+
+TEST(the_alarm_is_postponed_once_in_a_while_and_by_one_thread)
+{
+	set_alarm();
+	now_ns += ALARM_NS;
+	EXPECT(has_to_postpone(true));
+	EXPECT(!has_to_postpone(true));
+	now_ns += VB_DRIVE_POSTPONE_AFTER_NS - 1;
+	EXPECT(!has_to_postpone(true));
+	now_ns++;
+	EXPECT(has_to_postpone(true));
+}
+
+TEST(no_thread_postpones_the_alarm_of_a_helper_that_is_awake)
+{
+	now_ns += 1000 * ALARM_NS;
+	EXPECT(!has_to_postpone(true)); /* it was never set */
+	set_alarm();
+	vb_drive_policy_on_alarm_over(&policy);
+	now_ns += 1000 * ALARM_NS;
+	EXPECT(!has_to_postpone(true));
+}
+
 /* --- several threads -------------------------------------------------------------------------- */
 
 TEST(a_deadline_before_the_helpers_next_look_wakes_it)
@@ -395,7 +455,10 @@ TEST(a_forked_child_has_no_helper_and_no_waiting_thread)
 {
 	vb_drive_policy_on_wait(&policy);
 	vb_drive_policy_announce(&policy, now_ns);
+	set_alarm();
 	vb_drive_policy_inherit(&policy);
+	now_ns += ALARM_NS;
+	EXPECT(!has_to_postpone(true));
 	EXPECT(!vb_drive_policy_has_waiters(&policy));
 	EXPECT(!vb_drive_policy_claim_wake(&policy, 0));
 }

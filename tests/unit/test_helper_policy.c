@@ -17,6 +17,7 @@ static uint64_t now_ns = 5000 * MS_NS;
 
 __attribute__((constructor)) static void init(void)
 {
+	vb_drive_policy_init(&policy);
 	vb_helper_policy_init(&helper);
 }
 
@@ -25,7 +26,7 @@ static void poll_round(void)
 {
 	vb_drive_policy_on_drive(&policy, now_ns);
 	(void)vb_drive_policy_on_poll(&policy, now_ns);
-	vb_drive_policy_on_round(&policy);
+	EXPECT(!vb_drive_policy_on_round(&policy, now_ns, false));
 }
 
 static bool has_to_drive(bool is_rung)

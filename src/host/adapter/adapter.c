@@ -280,6 +280,7 @@ vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **a
 	vb_fd_forget_refusal();
 	adapter->init = *init;
 	vb_adapter_init_locks(adapter);
+	vb_drive_policy_init(&adapter->policy);
 	vb_alarm_forget(&adapter->alarm);
 	begin_following(adapter);
 	err = report(adapter, vb_adapter_open_wake_fd(adapter), "no descriptor is left");

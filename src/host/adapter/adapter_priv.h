@@ -68,7 +68,7 @@ struct vb_adapter {
 	struct vb_thread helper;
 	_Atomic bool is_closing;
 	_Atomic bool is_marked; /* local peers see that the helper is alive */
-	struct vb_drive_policy policy;
+	struct vb_drive_policy policy; /* which thread drives, and when */
 
 	struct vb_list_node node; /* in the list of all open adapters */
 	/* Inherited from the parent process, which has it: there is no plug and no helper. */

@@ -138,14 +138,6 @@ static bool try_defer_acks(struct vb_adapter *adapter, const struct vb_cq *cq)
 						      vb_nic_owes_only_acks(adapter->nic));
 }
 
-/* Everything was looked at. If the program polls on, the helper may sleep on. */
-static void finish_round(struct vb_adapter *adapter, uint64_t now_ns, bool polls_on)
-{
-	vb_drive_policy_on_round(&adapter->policy);
-	if (polls_on)
-		vb_alarm_postpone(&adapter->alarm, now_ns);
-}
-
 /* For a thread that polls: one round, because the thread comes again itself. */
 static uint64_t drive_polled(struct vb_adapter *adapter, const struct vb_cq *cq)
 {
@@ -157,7 +149,8 @@ static uint64_t drive_polled(struct vb_adapter *adapter, const struct vb_cq *cq)
 		has_moved = vb_port_glance(adapter->port, now);
 		if (!try_defer_acks(adapter, cq)) {
 			has_moved |= vb_port_send(adapter->port, now);
-			finish_round(adapter, now, polls_on);
+			if (vb_drive_policy_on_round(&adapter->policy, now, polls_on))
+				(void)vb_alarm_set(&adapter->alarm, VB_DRIVE_POSTPONED_NS);
 		}
 	}
 	vb_dma_end();

@@ -126,13 +126,15 @@ static void pause_while_driven(struct vb_adapter *adapter, struct helper_state *
 	vb_drive_policy_announce(&adapter->policy, VB_DRIVE_HELPER_PAUSES);
 	look->count = SOCKETS;
 	if (pause_ns == VB_HELPER_PAUSE_NS)
-		alarm_fd = vb_alarm_set(&adapter->alarm, now_ns, pause_ns);
-	if (alarm_fd >= 0)
+		alarm_fd = vb_alarm_set(&adapter->alarm, pause_ns);
+	if (alarm_fd >= 0) {
+		vb_drive_policy_on_alarm_set(&adapter->policy, now_ns, pause_ns);
 		until_ns = now_ns + VB_DRIVE_CHECK_NS;
+	}
 	if (vb_helper_policy_may_pause(&adapter->policy, vb_clock_now(),
 				       vb_lock_is_held(&adapter->owner)))
 		sleep_until(adapter, look, until_ns, alarm_fd);
-	vb_alarm_stop(&adapter->alarm);
+	vb_drive_policy_on_alarm_over(&adapter->policy);
 }
 
 /* While a thread of the program waits on the sockets. */

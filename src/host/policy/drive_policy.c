@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "host/policy/drive_policy.h"
 
+#include "base/timer.h"
+
 /* Also if another thread has reported meanwhile, so that it lies behind the caller's time. */
 static bool is_within(uint64_t since_ns, uint64_t longest_ns, uint64_t now_ns)
 {
 	return now_ns < since_ns + longest_ns;
+}
+
+void vb_drive_policy_init(struct vb_drive_policy *policy)
+{
+	*policy = (struct vb_drive_policy){ .postpone_ns = VB_NEVER };
 }
 
 /* --- driving --- */
@@ -116,11 +123,25 @@ bool vb_drive_policy_on_poll(struct vb_drive_policy *policy, uint64_t now_ns)
 	return is_within(polled_ns, VB_DRIVE_POLLED_RECENTLY_NS, now_ns);
 }
 
-void vb_drive_policy_on_round(struct vb_drive_policy *policy)
+/* Of several threads only one gets it, and none if the helper has woken meanwhile. */
+VB_COLD static bool claim_postponement(struct vb_drive_policy *policy, uint64_t now_ns)
+{
+	uint64_t postpone_ns = atomic_load_explicit(&policy->postpone_ns, memory_order_relaxed);
+
+	return now_ns >= postpone_ns &&
+	       atomic_compare_exchange_strong_explicit(&policy->postpone_ns, &postpone_ns,
+						       now_ns + VB_DRIVE_POSTPONE_AFTER_NS,
+						       memory_order_relaxed, memory_order_relaxed);
+}
+
+bool vb_drive_policy_on_round(struct vb_drive_policy *policy, uint64_t now_ns, bool polls_on)
 {
 	uint32_t rounds = atomic_load_explicit(&policy->rounds, memory_order_relaxed);
 
 	atomic_store_explicit(&policy->rounds, rounds + 1, memory_order_relaxed);
+	return polls_on &&
+	       now_ns >= atomic_load_explicit(&policy->postpone_ns, memory_order_relaxed) &&
+	       claim_postponement(policy, now_ns);
 }
 
 /*
@@ -268,8 +289,21 @@ void vb_drive_policy_announce(struct vb_drive_policy *policy, uint64_t wakes_ns)
 	atomic_store_explicit(&policy->helper_wakes_ns, wakes_ns, memory_order_seq_cst);
 }
 
+/* Half of the time is left then for a thread that polls less often. */
+void vb_drive_policy_on_alarm_set(struct vb_drive_policy *policy, uint64_t now_ns,
+				  uint64_t after_ns)
+{
+	atomic_store_explicit(&policy->postpone_ns, now_ns + after_ns / 2, memory_order_relaxed);
+}
+
+void vb_drive_policy_on_alarm_over(struct vb_drive_policy *policy)
+{
+	atomic_store_explicit(&policy->postpone_ns, VB_NEVER, memory_order_relaxed);
+}
+
 void vb_drive_policy_inherit(struct vb_drive_policy *policy)
 {
 	atomic_store(&policy->waiter_count, 0);
+	vb_drive_policy_on_alarm_over(policy);
 	vb_drive_policy_announce(policy, VB_DRIVE_HELPER_PAUSES);
 }

@@ -32,6 +32,13 @@
 #define VB_DRIVE_IDLE_POLLS_MAX 128u
 #define VB_DRIVE_REST_NS 1000000u /* the longest sleep of a poller that waits for the helper */
 
+/*
+ * A helper that pauses sets an alarm, which threads that poll postpone: since when it was last
+ * postponed, and when it rings then.
+ */
+#define VB_DRIVE_POSTPONE_AFTER_NS 1000000u
+#define VB_DRIVE_POSTPONED_NS 2000000u /* from now */
+
 /* Polls that find something. A program may look at two CQs before it posts. */
 #define VB_DRIVE_POLLS_BEFORE_ANSWER 2u
 
@@ -70,7 +77,11 @@ struct vb_drive_policy {
 	_Atomic uint32_t rounds; /* complete rounds by threads that poll */
 	/* When the helper will look by itself, or VB_DRIVE_HELPER_PAUSES. */
 	_Atomic uint64_t helper_wakes_ns;
+	/* When to postpone the helper's alarm; VB_NEVER: the helper does not rely on it. */
+	_Atomic uint64_t postpone_ns;
 };
+
+void vb_drive_policy_init(struct vb_drive_policy *policy);
 
 /* --- driving --- */
 
@@ -107,8 +118,12 @@ VB_MUST_USE bool vb_drive_policy_on_poll_found(struct vb_drive_policy *policy);
  * moment ago: one poll does not mean that another follows soon.
  */
 bool vb_drive_policy_on_poll(struct vb_drive_policy *policy, uint64_t now_ns);
-/* That thread has looked at everything. */
-void vb_drive_policy_on_round(struct vb_drive_policy *policy);
+/*
+ * That thread has looked at everything; `polls_on` as above. True: it must postpone the helper's
+ * alarm to VB_DRIVE_POSTPONED_NS from now; no other thread is told so.
+ */
+VB_MUST_USE bool vb_drive_policy_on_round(struct vb_drive_policy *policy, uint64_t now_ns,
+					  bool polls_on);
 /* That thread is done. `is_any_out`: packets of ours still wait for their answers. */
 void vb_drive_policy_on_poll_driven(struct vb_drive_policy *policy, bool is_any_out);
 
@@ -175,6 +190,14 @@ bool vb_drive_policy_has_waiters(const struct vb_drive_policy *policy);
 void vb_drive_policy_on_help(struct vb_drive_policy *policy, bool is_helped);
 /* The helper will look by itself at this time, or pauses. */
 void vb_drive_policy_announce(struct vb_drive_policy *policy, uint64_t wakes_ns);
+
+/*
+ * The helper has set its alarm to ring after this time, unless it is postponed; and it does not
+ * sleep any more. The alarm may still ring; no thread waits for it.
+ */
+void vb_drive_policy_on_alarm_set(struct vb_drive_policy *policy, uint64_t now_ns,
+				  uint64_t after_ns);
+void vb_drive_policy_on_alarm_over(struct vb_drive_policy *policy);
 
 /* In a forked child: there is neither a helper nor a thread that waits. */
 void vb_drive_policy_inherit(struct vb_drive_policy *policy);

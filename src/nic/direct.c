@@ -9,6 +9,7 @@
 
 #include "nic/payload_priv.h"
 #include "nic/peer_memory.h"
+#include "nic/quiet_priv.h"
 #include "nic/rc_priv.h"
 
 #include "base/bytes.h"
@@ -24,12 +25,9 @@ _Static_assert(VB_PEER_MEMORY_WRITES_MAX <= VB_SGE_MAX, "one span for each of th
  */
 static bool is_alone(const struct vb_qp *qp)
 {
-	const struct vb_requester *requester = &qp->requester;
-
-	return requester->done_index == requester->send_index &&
-	       vb_psn_equal(requester->unacked, requester->new_psn) && !requester->has_failed &&
+	return vb_qp_is_quiet(qp) &&
 	       (qp->type != VB_QP_UC ||
-		vb_dma_peer_has_read(qp->peer_memory, requester->shm_link_end));
+		vb_dma_peer_has_read(qp->peer_memory, qp->requester.shm_link_end));
 }
 
 /*

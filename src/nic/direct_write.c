@@ -8,7 +8,7 @@
 #include "nic/direct_priv.h"
 
 #include "nic/peer_memory.h"
-#include "nic/rc_priv.h"
+#include "nic/quiet_priv.h"
 
 bool vb_qp_may_write_now(const struct vb_qp *qp, const struct vb_send_request *request)
 {
@@ -19,7 +19,7 @@ bool vb_qp_may_write_now(const struct vb_qp *qp, const struct vb_send_request *r
 /* Whether the WRITE would be the only work, for the QP and for all others. */
 static bool is_only_work(const struct vb_qp *qp)
 {
-	return qp->type == VB_QP_RC && vb_rc_is_idle(qp) &&
+	return qp->type == VB_QP_RC && vb_qp_can_start(qp) &&
 	       qp->requester.send_index == qp->sq.staged && !vb_nic_has_work(qp->nic);
 }
 

@@ -5,7 +5,7 @@
  */
 #include "base/heap.h"
 #include "nic/direct_priv.h"
-#include "nic/qp_priv.h"
+#include "nic/quiet_priv.h"
 #include "nic/rc_priv.h"
 #include "nic/rings.h"
 #include "nic/unreliable_priv.h"
@@ -377,8 +377,7 @@ bool vb_nic_is_rung(const struct vb_nic *nic)
 
 bool vb_nic_has_work(const struct vb_nic *nic)
 {
-	return vb_list_is_linked(&nic->active) || vb_list_is_linked(&nic->sent) ||
-	       vb_list_is_linked(&nic->overruns) || vb_nic_is_rung(nic);
+	return vb_list_is_linked(&nic->active) || vb_nic_has_work_beside_turns(nic);
 }
 
 static bool owes_only_ack(const struct vb_qp *qp)
@@ -391,7 +390,7 @@ bool vb_nic_owes_only_acks(const struct vb_nic *nic)
 {
 	uint32_t count = 0;
 
-	if (vb_list_is_linked(&nic->sent) || vb_nic_is_rung(nic))
+	if (vb_nic_has_work_beside_turns(nic))
 		return false;
 	for (struct vb_list_node *node = nic->active.next; node != &nic->active; node = node->next)
 		if (++count > ACKS_NOT_URGENT ||

@@ -23,9 +23,6 @@ static inline bool vb_rc_owes_reply(const struct vb_responder *responder)
 	return responder->reply != VB_REPLY_NONE || responder->resources_pending;
 }
 
-/* Nothing posted is in flight or was held back. */
-bool vb_rc_is_idle(const struct vb_qp *qp);
-
 /* Whether only an ACK is owed and nothing more urgent. */
 static inline bool vb_rc_owes_only_ack(const struct vb_responder *responder)
 {

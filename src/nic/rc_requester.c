@@ -6,6 +6,7 @@
  */
 #include "nic/direct_priv.h"
 #include "nic/payload_priv.h"
+#include "nic/quiet_priv.h"
 #include "nic/rc_priv.h"
 #include "nic/unreliable_priv.h"
 
@@ -47,16 +48,6 @@ static bool is_at_start(const struct vb_requester *requester, const struct vb_wq
 static bool is_all_acknowledged(const struct vb_requester *requester)
 {
 	return vb_psn_equal(requester->unacked, requester->new_psn);
-}
-
-bool vb_rc_is_idle(const struct vb_qp *qp)
-{
-	const struct vb_requester *requester = &qp->requester;
-
-	return vb_qp_state_now(qp) == VB_STATE_RTS &&
-	       requester->send_index == requester->done_index && is_all_acknowledged(requester) &&
-	       vb_psn_equal(requester->next_psn, requester->new_psn) &&
-	       !requester->waits_for_receiver && !requester->has_failed;
 }
 
 /*
@@ -324,10 +315,9 @@ static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *sl
 
 /* --- a short SEND of a QP that has nothing else to do --- */
 
-/* Nothing is in flight, nothing was held back, and something is posted. */
-static bool is_plain(const struct vb_qp *qp)
+static bool can_start_posted(const struct vb_qp *qp)
 {
-	return vb_rc_is_idle(qp) && qp->requester.send_index != vb_queue_published(&qp->sq);
+	return vb_qp_can_start(qp) && qp->requester.send_index != vb_queue_published(&qp->sq);
 }
 
 /* Whether a SEND takes one packet that needs nothing but its memory to be built. */
@@ -346,7 +336,7 @@ bool vb_rc_emit_short_send(struct vb_qp *qp, struct vb_slot *slot)
 	/*
 	 * Whether there is a request is checked first: until then another thread may be writing it.
 	 */
-	if (qp->type != VB_QP_RC || !is_plain(qp) || wqe->opcode != VB_WR_SEND ||
+	if (qp->type != VB_QP_RC || !can_start_posted(qp) || wqe->opcode != VB_WR_SEND ||
 	    !is_short_send(qp, wqe) || !vb_request_build_short(qp, wqe, slot))
 		return false;
 	wqe->packet_count = 1;
@@ -408,7 +398,7 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 
 bool vb_rc_execute_now(struct vb_qp *qp)
 {
-	if (!is_plain(qp))
+	if (!can_start_posted(qp))
 		return false;
 	do {
 		const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, qp->requester.send_index);
@@ -420,7 +410,7 @@ bool vb_rc_execute_now(struct vb_qp *qp)
 			return false;
 		if (qp->requester.send_index == vb_queue_published(&qp->sq))
 			return true;
-	} while (vb_rc_is_idle(qp));
+	} while (vb_qp_can_start(qp));
 	return false;
 }
 

@@ -5,6 +5,7 @@
  * a gap, which counts as a NAK.
  */
 #include "nic/payload_priv.h"
+#include "nic/quiet_priv.h"
 #include "nic/rc_priv.h"
 
 #include "base/bytes.h"
@@ -350,16 +351,14 @@ void vb_rc_on_response(struct vb_qp *qp, const struct vb_frame *frame,
 }
 
 /*
- * The QP has sent one whole request. The next one, if any, was never begun, not even before going
- * back.
+ * One request short of quiet: the QP has sent that one, and the next one, if any, was never begun,
+ * not even before going back.
  */
-static bool is_plain(const struct vb_qp *qp)
+static bool has_one_request_out(const struct vb_qp *qp)
 {
 	const struct vb_requester *requester = &qp->requester;
 
-	return requester->send_index - requester->done_index == 1 &&
-	       !requester->waits_for_receiver && !requester->has_failed &&
-	       vb_psn_equal(requester->next_psn, requester->new_psn) &&
+	return requester->send_index - requester->done_index == 1 && vb_qp_is_undisturbed(qp) &&
 	       (requester->send_index == vb_queue_published(&qp->sq) ||
 		vb_queue_wqe(&qp->sq, requester->send_index)->progress == VB_WQE_NOT_STARTED);
 }
@@ -369,7 +368,8 @@ bool vb_rc_is_expected_ack(const struct vb_qp *qp, vb_psn psn, const struct vb_a
 	const struct vb_requester *requester = &qp->requester;
 	const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, requester->done_index);
 
-	return is_plain(qp) && wqe->progress == VB_WQE_STARTED && !vb_wqe_needs_response(wqe) &&
+	return has_one_request_out(qp) && wqe->progress == VB_WQE_STARTED &&
+	       !vb_wqe_needs_response(wqe) &&
 	       vb_psn_equal(vb_psn_add(psn, 1), requester->new_psn) &&
 	       !vb_psn_equal(requester->unacked, requester->new_psn) &&
 	       vb_syndrome_kind(aeth->syndrome) == VB_SYNDROME_ACK;

@@ -4,17 +4,8 @@
  * ping-pong. The SEND goes straight into its packet, past doorbells and turns, with the same
  * result.
  */
-#include "nic/qp_priv.h"
+#include "nic/quiet_priv.h"
 #include "nic/rc_priv.h"
-
-/* Whether the engine has no work except, perhaps, for this QP. */
-static bool is_only_work(const struct vb_nic *nic, const struct vb_qp *qp)
-{
-	return (!vb_list_is_linked(&nic->active) ||
-		(nic->active.next == &qp->active && nic->active.prev == &qp->active)) &&
-	       !vb_list_is_linked(&nic->sent) && !vb_list_is_linked(&nic->overruns) &&
-	       !vb_nic_is_rung(nic);
-}
 
 static void count_packets(struct vb_nic *nic, const struct vb_slot *slots, uint32_t count)
 {
@@ -44,7 +35,7 @@ uint32_t vb_qp_send_now(struct vb_qp *qp, uint64_t now_ns, struct vb_slot slots[
 	struct vb_nic *nic = qp->nic;
 	uint32_t count = 0;
 
-	if (!nic->shm_room[qp->shm_link] || !is_only_work(nic, qp))
+	if (!nic->shm_room[qp->shm_link] || !vb_nic_is_quiet_but_for(nic, qp))
 		return 0;
 	nic->now_ns = now_ns;
 	nic->batch.last = NULL;

@@ -8,19 +8,11 @@
 #include "nic/direct_priv.h"
 
 #include "nic/peer_memory.h"
-#include "nic/quiet_priv.h"
 
-bool vb_qp_may_write_now(const struct vb_qp *qp, const struct vb_send_request *request)
+/* Whether the WRITE would be next in the queue, and the queue would take it. */
+static bool is_next(const struct vb_qp *qp)
 {
-	return request->opcode == VB_WR_WRITE && request->sge_count == 1 &&
-	       atomic_load_explicit(&qp->has_peer_memory, memory_order_relaxed);
-}
-
-/* Whether the WRITE would be the only work, for the QP and for all others. */
-static bool is_only_work(const struct vb_qp *qp)
-{
-	return qp->type == VB_QP_RC && vb_qp_can_start(qp) &&
-	       qp->requester.send_index == qp->sq.staged && !vb_nic_has_work(qp->nic);
+	return qp->requester.send_index == qp->sq.staged && !vb_queue_is_full(&qp->sq);
 }
 
 /* Inline data is where the program says, and needs no key. */
@@ -80,15 +72,12 @@ static void complete(struct vb_qp *qp, const struct vb_send_request *request, ui
 	vb_nic_fail_overruns(qp->nic);
 }
 
-bool vb_qp_write_now(struct vb_qp *qp, uint64_t now_ns, const struct vb_send_request *request)
+bool vb_qp_write_directly(struct vb_qp *qp, const struct vb_send_request *request)
 {
 	struct vb_span span;
 
-	if (!qp->peer_memory || qp->requester.direct_refusals || !is_only_work(qp) ||
-	    vb_queue_is_full(&qp->sq) || !find_data(qp, request, &span))
-		return false;
-	qp->nic->now_ns = now_ns;
-	if (!execute(qp, request, &span))
+	if (qp->type != VB_QP_RC || qp->requester.direct_refusals || !is_next(qp) ||
+	    !find_data(qp, request, &span) || !execute(qp, request, &span))
 		return false;
 	complete(qp, request, span.length);
 	return true;

@@ -428,7 +428,7 @@ static void fail_users_of(struct vb_nic *nic, const struct vb_cq *cq)
 	}
 }
 
-void vb_nic_fail_overruns(struct vb_nic *nic)
+VB_COLD void vb_nic_fail_users_of_overruns(struct vb_nic *nic)
 {
 	/* Failing a QP fills its other CQ with flushes, which may then overrun. */
 	while (vb_list_is_linked(&nic->overruns)) {

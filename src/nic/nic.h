@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 struct vb_nic;
+struct vb_send_request;
 
 enum vb_icrc_mode {
 	/* The ICRC covers the IPv4 ID. A received ICRC must be right for the frame's ip_id … */
@@ -137,11 +138,17 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 			 uint32_t capacity);
 
 /*
- * If the engine has no other work: builds the packet of a short SEND that was just posted, and an
- * ACK behind it if one is due. Returns how many slots are filled. 0: the caller needs a doorbell
- * and vb_nic_transmit().
+ * Starts what was just posted to the QP, if the QP is quiet and the engine has no other work. Short
+ * requests to the memory of a local peer are executed. A short SEND becomes a packet, with an ACK
+ * behind it if one is due; `slot_count` is how many slots are filled. True: nothing is left to do.
+ * False: the rest, perhaps everything, needs a doorbell and vb_nic_transmit().
+ *
+ * With `request`, the same for a request that is about to be posted, called by a thread that may
+ * post to the QP. True: the request is executed and complete as if it had been posted. False:
+ * nothing was done, and it must be posted. No slot is filled, so `slots` may be NULL.
  */
-uint32_t vb_qp_send_now(struct vb_qp *qp, uint64_t now_ns, struct vb_slot slots[2]);
+bool vb_qp_start_now(struct vb_qp *qp, uint64_t now_ns, const struct vb_send_request *request,
+		     struct vb_slot slots[2], uint32_t *slot_count);
 
 /*
  * For a link that can no longer send batches. From now on each slot is a datagram of its own, with

@@ -145,7 +145,13 @@ void vb_nic_begin(struct vb_nic *nic, uint64_t now_ns);
  * Ends every boundary call: handles what calls inside the engine left to do, which is the QPs of a
  * CQ that overran.
  */
-void vb_nic_fail_overruns(struct vb_nic *nic);
+void vb_nic_fail_users_of_overruns(struct vb_nic *nic);
+
+static inline void vb_nic_fail_overruns(struct vb_nic *nic)
+{
+	if (vb_list_is_linked(&nic->overruns))
+		vb_nic_fail_users_of_overruns(nic);
+}
 
 /*
  * Checks that hold for every frame, before its QP is looked up: well-formed, with a correct ICRC.

@@ -126,21 +126,6 @@ struct vb_row_mirror {
 void vb_nic_publish(struct vb_nic *nic, const struct vb_row_mirror *mirror);
 
 /*
- * Executes what was posted to the QP, if that is short, accesses the memory of its peer, and the
- * engine has no other work. False: it needs a doorbell and vb_nic_transmit().
- */
-bool vb_qp_execute_now(struct vb_qp *qp, uint64_t now_ns);
-
-/*
- * The same for a WRITE that is about to be posted, called by a thread that may post to the QP. The
- * effect is as if it had been posted, executed and completed, but no slot is written. False: the
- * WRITE must be posted.
- */
-bool vb_qp_write_now(struct vb_qp *qp, uint64_t now_ns, const struct vb_send_request *request);
-/* Whether vb_qp_write_now() is worth a try. Any thread may ask. */
-bool vb_qp_may_write_now(const struct vb_qp *qp, const struct vb_send_request *request);
-
-/*
  * True if the last vb_nic_transmit() ended because enough was moved directly: there is more to do,
  * but others may want a turn.
  */

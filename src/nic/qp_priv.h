@@ -196,11 +196,13 @@ static inline bool vb_qp_is_reliable(const struct vb_qp *qp)
 /* The QP now has this many packets in flight. */
 static inline void vb_flight_update(struct vb_qp *qp, uint32_t packet_count)
 {
-	uint32_t bytes = packet_count * qp->packet_bytes;
-	bool has_fallen = bytes < qp->flight_bytes;
+	uint32_t bytes;
+	bool has_fallen;
 
 	if (!qp->flight)
 		return;
+	bytes = packet_count * qp->packet_bytes;
+	has_fallen = bytes < qp->flight_bytes;
 	qp->flight->bytes += (uint64_t)bytes - qp->flight_bytes;
 	qp->flight_bytes = bytes;
 	if (has_fallen)

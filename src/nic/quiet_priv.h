@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Quiet: nothing of a QP is in flight, held back or failed, and the engine has nothing else to do.
- * The short paths begin only then (nic/send_now.c, nic/direct.c), so that a request that takes one
+ * The short paths begin only then (nic/start_now.c, nic/direct.c), so that a request that takes one
  * overtakes no other. No other file decides this. The responder's half of the question is in
  * nic/rc_responder.c, because the peer decides when that half works.
  */

@@ -32,15 +32,10 @@ static inline bool vb_rc_owes_only_ack(const struct vb_responder *responder)
 /* rc_requester.c */
 bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot);
 /*
- * The short path for a short SEND of a QP that has nothing else to do, with the same result. False:
- * nothing was done.
+ * The same for a posted request of a quiet QP in RTS, if it is a short SEND. It costs less than
+ * half. False: nothing was done.
  */
-bool vb_rc_emit_short_send(struct vb_qp *qp, struct vb_slot *slot);
-/*
- * Executes everything posted, if it is short and the initiator may execute it itself. False: more
- * is left, for packets or for a turn.
- */
-bool vb_rc_execute_now(struct vb_qp *qp);
+bool vb_rc_emit_quiet_send(struct vb_qp *qp, struct vb_slot *slot);
 void vb_rc_on_acknowledged(struct vb_qp *qp); /* fewer packets are in flight */
 void vb_rc_seek(struct vb_qp *qp, vb_psn psn); /* sets the next packet to send */
 /* Completes a request that could not be sent, once those before it are done. */

@@ -239,12 +239,22 @@ static uint32_t psns_to_come(const struct vb_requester *requester, const struct 
 	return come < wqe->packet_count ? wqe->packet_count - come : wqe->packet_count;
 }
 
-/* A packet was sent: moves on to the next one. */
-static void advance(struct vb_qp *qp, const struct vb_wqe *wqe, const struct vb_cursor *cursor)
+/* The first packet of the message goes out, or goes out again. */
+static void begin_message(struct vb_requester *requester, bool is_beyond)
+{
+	requester->is_probing = is_beyond;
+	requester->may_probe = false;
+}
+
+/* A packet was sent, which asked for an ACK or did not: moves on to the next one. */
+static void advance(struct vb_qp *qp, const struct vb_wqe *wqe, bool has_asked,
+		    const struct vb_cursor *cursor)
 {
 	struct vb_requester *requester = &qp->requester;
 	vb_psn end = vb_psn_add(wqe->first_psn, wqe->packet_count);
 
+	requester->packets_since_ack_request = has_asked ? 0
+							 : requester->packets_since_ack_request + 1;
 	requester->cursor = *cursor;
 	if (vb_wqe_needs_response(wqe)) {
 		requester->reads_out++;
@@ -299,62 +309,38 @@ static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *sl
 			return false;
 		}
 	}
-	if (is_at_start(requester, wqe)) {
-		requester->is_probing = is_beyond_credits(requester, wqe);
-		requester->may_probe = false;
-	}
+	if (is_at_start(requester, wqe))
+		begin_message(requester, is_beyond_credits(requester, wqe));
 	verdict = vb_request_build(qp, wqe, ask, &cursor, slot);
 	if (verdict != VB_PASS) {
 		fail_current(qp, VB_STATUS_LOC_PROT_ERR);
 		return false;
 	}
-	requester->packets_since_ack_request = ask ? 0 : requester->packets_since_ack_request + 1;
-	advance(qp, wqe, &cursor);
+	advance(qp, wqe, ask, &cursor);
 	return true;
 }
 
-/* --- a short SEND of a QP that has nothing else to do --- */
-
-static bool can_start_posted(const struct vb_qp *qp)
-{
-	return vb_qp_can_start(qp) && qp->requester.send_index != vb_queue_published(&qp->sq);
-}
-
-/* Whether a SEND takes one packet that needs nothing but its memory to be built. */
+/*
+ * Nothing of a quiet QP is out, so that no fence, READ limit or window holds a SEND. What is left
+ * of why_held() is asked here.
+ */
 static bool is_short_send(const struct vb_qp *qp, const struct vb_wqe *wqe)
 {
-	return wqe->progress == VB_WQE_NOT_STARTED && wqe->length <= VB_COPY_MAX &&
-	       wqe->length <= qp->attr.path_mtu && !is_beyond_credits(&qp->requester, wqe) &&
-	       !vb_flight_is_full(qp);
+	return wqe->opcode == VB_WR_SEND && wqe->progress == VB_WQE_NOT_STARTED &&
+	       wqe->length <= VB_COPY_MAX && wqe->length <= qp->attr.path_mtu &&
+	       !is_beyond_credits(&qp->requester, wqe) && !vb_flight_is_full(qp);
 }
 
-bool vb_rc_emit_short_send(struct vb_qp *qp, struct vb_slot *slot)
+bool vb_rc_emit_quiet_send(struct vb_qp *qp, struct vb_slot *slot)
 {
-	struct vb_requester *requester = &qp->requester;
-	struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, requester->send_index);
+	const struct vb_cursor begin = { 0, 0 };
+	struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, qp->requester.send_index);
 
-	/*
-	 * Whether there is a request is checked first: until then another thread may be writing it.
-	 */
-	if (qp->type != VB_QP_RC || !can_start_posted(qp) || wqe->opcode != VB_WR_SEND ||
-	    !is_short_send(qp, wqe) || !vb_request_build_short(qp, wqe, slot))
+	if (!is_short_send(qp, wqe) || !vb_request_build_short(qp, wqe, slot))
 		return false;
-	wqe->packet_count = 1;
-	wqe->first_psn = requester->next_psn;
-	wqe->ssn = requester->next_ssn;
-	wqe->first_byte = requester->end_byte;
-	wqe->progress = VB_WQE_STARTED;
-	requester->end_byte += wqe->length;
-	requester->next_ssn = (requester->next_ssn + 1) & 0xffffff;
-	requester->next_psn = vb_psn_add(requester->next_psn, 1);
-	requester->new_psn = requester->next_psn;
-	requester->send_index++;
-	requester->cursor = (struct vb_cursor){ 0, 0 };
-	requester->packets_since_ack_request = 0;
-	requester->is_probing = false;
-	requester->may_probe = false;
-	vb_flight_update(qp, 1);
-	vb_rc_timers_on_packet_sent(qp);
+	vb_request_start(qp, wqe);
+	begin_message(&qp->requester, false);
+	advance(qp, wqe, true, &begin); /* the only packet of a message asks for an ACK */
 	return true;
 }
 
@@ -362,7 +348,9 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 {
 	enum hold hold;
 
-	if (vb_rc_emit_short_send(qp, slot))
+	if (qp->type == VB_QP_RC && vb_qp_can_start(qp) &&
+	    qp->requester.send_index != vb_queue_published(&qp->sq) &&
+	    vb_rc_emit_quiet_send(qp, slot))
 		return true;
 	while ((hold = why_held(qp)) == NOT_HELD) {
 		struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, qp->requester.send_index);
@@ -393,24 +381,6 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 		vb_flight_wait(qp);
 	else
 		vb_flight_end_turn(qp);
-	return false;
-}
-
-bool vb_rc_execute_now(struct vb_qp *qp)
-{
-	if (!can_start_posted(qp))
-		return false;
-	do {
-		const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, qp->requester.send_index);
-
-		if (wqe->progress != VB_WQE_NOT_STARTED || !vb_qp_can_execute(qp, wqe) ||
-		    wqe->length > VB_DIRECT_SHORT_MAX ||
-		    qp->nic->direct_left < VB_DIRECT_PART_MIN ||
-		    vb_qp_execute_alone(qp, wqe) != VB_DIRECT_DONE)
-			return false;
-		if (qp->requester.send_index == vb_queue_published(&qp->sq))
-			return true;
-	} while (vb_qp_can_start(qp));
 	return false;
 }
 

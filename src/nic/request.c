@@ -10,10 +10,9 @@
 void vb_request_start(struct vb_qp *qp, struct vb_wqe *wqe)
 {
 	struct vb_requester *requester = &qp->requester;
-	uint32_t count =
-		(uint32_t)(((uint64_t)wqe->length + qp->attr.path_mtu - 1) >> qp->mtu_shift);
+	uint64_t end = (uint64_t)wqe->length + qp->attr.path_mtu - 1;
 
-	wqe->packet_count = count ? count : 1;
+	wqe->packet_count = wqe->length <= qp->attr.path_mtu ? 1 : (uint32_t)(end >> qp->mtu_shift);
 	wqe->first_psn = requester->next_psn;
 	wqe->ssn = requester->next_ssn;
 	wqe->first_byte = requester->end_byte;
@@ -58,6 +57,20 @@ static void fill_extensions(const struct vb_wqe *wqe, uint32_t traits, uint32_t 
 	packet->srqn = wqe->rdma.srqn;
 }
 
+/* Fills in the BTH of the packet with the next PSN. */
+static void fill_header(const struct vb_qp *qp, const struct vb_wqe *wqe, uint8_t op, bool is_last,
+			bool ask_for_ack, struct vb_packet *packet)
+{
+	packet->bth = (struct vb_bth){
+		.opcode = VB_OPCODE(qp->service, op),
+		.pkey = vb_nic_pkey(qp->nic, qp->attr.pkey_index),
+		.destination = qp->peer,
+		.psn = qp->requester.next_psn,
+		.solicited = is_last && wqe->flags & VB_SEND_SOLICITED,
+		.ack_request = ask_for_ack,
+	};
+}
+
 /*
  * Fills in the headers of the packet with the next PSN. All packets of a message but the last carry
  * a full path MTU (C5-8). A request whose data comes in the response has one packet without data.
@@ -71,17 +84,10 @@ static void fill_packet(const struct vb_qp *qp, const struct vb_wqe *wqe, uint32
 	bool last = index + 1 == wqe->packet_count || has_sink;
 	uint32_t traits;
 
-	packet->bth = (struct vb_bth){
-		.opcode = VB_OPCODE(
-			qp->service,
-			operation->packets[(index ? VB_POSITION_MIDDLE : VB_POSITION_FIRST) |
-					   (last ? VB_POSITION_LAST : 0)]),
-		.pkey = vb_nic_pkey(qp->nic, qp->attr.pkey_index),
-		.destination = qp->peer,
-		.psn = qp->requester.next_psn,
-		.solicited = last && wqe->flags & VB_SEND_SOLICITED,
-		.ack_request = ask_for_ack,
-	};
+	fill_header(qp, wqe,
+		    operation->packets[(index ? VB_POSITION_MIDDLE : VB_POSITION_FIRST) |
+				       (last ? VB_POSITION_LAST : 0)],
+		    last, ask_for_ack, packet);
 	packet->payload_length = has_sink ? 0 : min32(wqe->length - offset, qp->attr.path_mtu);
 	traits = vb_opcode_traits(packet->bth.opcode);
 	if (traits & VB_HAS_EXTENSIONS)
@@ -92,14 +98,7 @@ bool vb_request_build_short(struct vb_qp *qp, const struct vb_wqe *wqe, struct v
 {
 	struct vb_packet packet;
 
-	packet.bth = (struct vb_bth){
-		.opcode = VB_OPCODE(qp->service, VB_OP_SEND_ONLY),
-		.pkey = vb_nic_pkey(qp->nic, qp->attr.pkey_index),
-		.destination = qp->peer,
-		.psn = qp->requester.next_psn,
-		.solicited = wqe->flags & VB_SEND_SOLICITED,
-		.ack_request = true,
-	};
+	fill_header(qp, wqe, VB_OP_SEND_ONLY, true, true, &packet);
 	packet.payload_length = wqe->length;
 	vb_slot_begin(slot, &qp->flow, &packet);
 	if (wqe->flags & VB_SEND_INLINE) {

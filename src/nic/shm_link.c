@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared-memory links to local peers. To the engine a link is a number and its room. */
-#include "nic/direct_priv.h"
 #include "nic/qp_priv.h"
-#include "nic/rc_priv.h"
 
 #include "nic/peer_memory.h"
 
@@ -37,20 +35,6 @@ void vb_qp_expect_shm_link(struct vb_qp *qp, uint32_t shm_link)
 {
 	VB_CHECK(shm_link < VB_SHM_LINK_COUNT);
 	qp->peer_shm_link = (uint16_t)shm_link;
-}
-
-bool vb_qp_execute_now(struct vb_qp *qp, uint64_t now_ns)
-{
-	struct vb_nic *nic = qp->nic;
-	bool is_done;
-
-	if (!qp->peer_memory || !vb_qp_is_reliable(qp) || vb_nic_has_work(nic))
-		return false;
-	nic->now_ns = now_ns;
-	nic->direct_left = VB_DIRECT_TURN;
-	is_done = vb_rc_execute_now(qp);
-	vb_nic_fail_overruns(nic);
-	return is_done;
 }
 
 uint32_t vb_qp_shm_link(const struct vb_qp *qp)

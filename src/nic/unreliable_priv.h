@@ -29,8 +29,8 @@ void vb_ud_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 void vb_request_start(struct vb_qp *qp, struct vb_wqe *wqe); /* assigns its PSNs */
 enum vb_status vb_request_execute_local(struct vb_qp *qp, struct vb_wqe *wqe);
 /*
- * Builds a SEND of RC by copying it into one packet, which asks for an ACK. False if it must take
- * the long path.
+ * Builds a SEND of RC that is about to start by copying it into one packet, which asks for an ACK.
+ * False if it takes vb_request_build().
  */
 bool vb_request_build_short(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_slot *slot);
 enum vb_verdict vb_request_build(struct vb_qp *qp, const struct vb_wqe *wqe, bool ask_for_ack,

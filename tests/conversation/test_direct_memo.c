@@ -23,7 +23,9 @@ static struct pair *connect_idle(void)
 
 static bool write_at_once(struct pair *p, struct vb_send_request request)
 {
-	return vb_qp_write_now(node_of(p, A)->qp, p->now_ns, &request);
+	uint32_t slot_count;
+
+	return vb_qp_start_now(node_of(p, A)->qp, p->now_ns, &request, NULL, &slot_count);
 }
 
 static bool is_marked(struct pair *p, uint32_t offset)

@@ -22,7 +22,10 @@ static void post_quietly(struct pair *p, uint64_t wr_id, uint32_t length)
 
 static uint32_t send_at_once(struct pair *p, struct vb_slot slots[2])
 {
-	return vb_qp_send_now(node_of(p, A)->qp, p->now_ns, slots);
+	uint32_t count;
+
+	(void)vb_qp_start_now(node_of(p, A)->qp, p->now_ns, NULL, slots, &count);
+	return count;
 }
 
 static uint32_t send_by_turns(struct pair *p, struct vb_slot slots[CAPACITY])

@@ -171,20 +171,14 @@ static bool needs_whole_turn(const struct vb_adapter *adapter)
 	return adapter->peers && vb_local_peers_has_wanted_segments(adapter->peers);
 }
 
-/* The usual case of a post between processes of one host. False: the engine has more to do. */
+/* The usual case of a post. False: the engine has more to do. */
 static bool drive_now(struct vb_adapter *adapter, struct vb_qp *qp, uint64_t now_ns)
 {
-	if (needs_whole_turn(adapter))
-		return false;
-	if (vb_qp_execute_now(qp, now_ns)) {
-		if (adapter->port)
-			vb_port_report_executed(adapter->port);
-		return true;
-	}
-	if (!adapter->port || !vb_port_send_now(adapter->port, qp, now_ns))
+	if (!adapter->port || needs_whole_turn(adapter) ||
+	    !vb_port_start_now(adapter->port, qp, now_ns))
 		return false;
 	vb_drive_policy_on_sent(&adapter->policy);
-	return !vb_nic_has_work(adapter->nic);
+	return true;
 }
 
 /*
@@ -341,13 +335,15 @@ bool vb_adapter_write_now(struct vb_adapter *adapter, struct vb_qp *qp,
 {
 	uint64_t deadline_ns = VB_NEVER;
 	uint64_t now_ns;
+	uint32_t slot_count; /* a request that is not posted yet fills none */
 	bool is_done;
 
-	if (!vb_qp_may_write_now(qp, request) || vb_drive_policy_may_post_wait(&adapter->policy) ||
+	if (!vb_qp_may_start_now(qp, request) || vb_drive_policy_may_post_wait(&adapter->policy) ||
 	    !vb_lock_try(&adapter->owner))
 		return false;
 	now_ns = begin_drive(adapter);
-	is_done = !needs_whole_turn(adapter) && vb_qp_write_now(qp, now_ns, request);
+	is_done = !needs_whole_turn(adapter) &&
+		  vb_qp_start_now(qp, now_ns, request, NULL, &slot_count);
 	vb_dma_end();
 	if (is_done) {
 		if (adapter->port)

@@ -114,14 +114,15 @@ static bool transmit(struct vb_port *port, uint64_t now_ns)
 	return true;
 }
 
-bool vb_port_send_now(struct vb_port *port, struct vb_qp *qp, uint64_t now_ns)
+bool vb_port_start_now(struct vb_port *port, struct vb_qp *qp, uint64_t now_ns)
 {
-	uint32_t slot_count = vb_qp_send_now(qp, now_ns, port->slots);
+	uint32_t slot_count;
+	bool is_all = vb_qp_start_now(qp, now_ns, NULL, port->slots, &slot_count);
 
-	if (!slot_count)
-		return false;
-	vb_port_send_slots(port, now_ns, slot_count);
-	return true;
+	vb_port_report_executed(port);
+	if (slot_count)
+		vb_port_send_slots(port, now_ns, slot_count);
+	return is_all;
 }
 
 bool vb_port_send(struct vb_port *port, uint64_t now_ns)

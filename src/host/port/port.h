@@ -61,10 +61,10 @@ bool vb_port_turn(struct vb_port *port, uint64_t now_ns);
 bool vb_port_glance(struct vb_port *port, uint64_t now_ns);
 
 /*
- * To be called as the engine's owner: sends what was just posted to this QP, if it is a short
- * message by a shared-memory link and the only work to do.
+ * To be called as the engine's owner: starts what was just posted to this QP, and sends its
+ * packets. The result is that of vb_qp_start_now() (nic/nic.h).
  */
-bool vb_port_send_now(struct vb_port *port, struct vb_qp *qp, uint64_t now_ns);
+bool vb_port_start_now(struct vb_port *port, struct vb_qp *qp, uint64_t now_ns);
 
 /*
  * To be called as the engine's owner: only sends, after something was posted. True if any packet

@@ -6,7 +6,6 @@
 #include "base/heap.h"
 #include "nic/direct_priv.h"
 #include "nic/quiet_priv.h"
-#include "nic/rc_priv.h"
 #include "nic/rings.h"
 #include "nic/unreliable_priv.h"
 
@@ -23,8 +22,6 @@
 
 /* Packets that a QP may send before the next QP has its turn: enough for one segmented send. */
 #define TURN_PACKETS 64u
-
-#define ACKS_NOT_URGENT 4u
 
 static bool is_power_of_two(uint32_t v)
 {
@@ -378,25 +375,6 @@ bool vb_nic_is_rung(const struct vb_nic *nic)
 bool vb_nic_has_work(const struct vb_nic *nic)
 {
 	return vb_list_is_linked(&nic->active) || vb_nic_has_work_beside_turns(nic);
-}
-
-static bool owes_only_ack(const struct vb_qp *qp)
-{
-	return vb_qp_is_reliable(qp) && vb_rc_owes_only_ack(&qp->responder) &&
-	       qp->requester.send_index == vb_queue_published(&qp->sq);
-}
-
-bool vb_nic_owes_only_acks(const struct vb_nic *nic)
-{
-	uint32_t count = 0;
-
-	if (vb_nic_has_work_beside_turns(nic))
-		return false;
-	for (struct vb_list_node *node = nic->active.next; node != &nic->active; node = node->next)
-		if (++count > ACKS_NOT_URGENT ||
-		    !owes_only_ack(VB_CONTAINER(node, struct vb_qp, active)))
-			return false;
-	return count;
 }
 
 /* Whether a QP's completions go to the CQ: directly, or through an SRQ of its XRC domain. */

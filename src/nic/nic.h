@@ -183,8 +183,11 @@ uint64_t vb_nic_deadline(struct vb_nic *nic);
  */
 bool vb_nic_has_work(const struct vb_nic *nic);
 
-/* True if there is something to send, but only a few ACKs, which may wait. */
-bool vb_nic_owes_only_acks(const struct vb_nic *nic);
+/*
+ * True if there is something to send, but only a few ACKs, which may wait for the program's next
+ * call (nic/ack_policy_priv.h).
+ */
+bool vb_nic_can_defer_acks(const struct vb_nic *nic);
 
 bool vb_nic_has_events(const struct vb_nic *nic);
 /*

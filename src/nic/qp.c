@@ -6,7 +6,7 @@
 #include "nic/qp_priv.h"
 
 #include "base/heap.h"
-#include "nic/rc_priv.h"
+#include "nic/ack_policy_priv.h"
 #include "nic/row_mirror_priv.h"
 #include "nic/unreliable_priv.h"
 
@@ -381,11 +381,11 @@ void vb_qp_on_doorbell(struct vb_qp *qp)
 		break;
 	case VB_STATE_RTS:
 	case VB_STATE_SQD:
-		vb_rc_on_receives_posted(qp);
+		vb_ack_on_receives_posted(qp);
 		vb_qp_schedule(qp);
 		break;
 	case VB_STATE_RTR:
-		vb_rc_on_receives_posted(qp);
+		vb_ack_on_receives_posted(qp);
 		break;
 	case VB_STATE_RESET:
 	case VB_STATE_INIT:
@@ -401,18 +401,17 @@ void vb_qp_on_timer(struct vb_qp *qp)
 
 /*
  * Responses and requests alternate: a peer that reads without end must not keep us from sending. An
- * ACK waits for the requests of this turn: since it is shorter, it can only be the last segment of
- * their batch.
+ * ACK waits for the requests of this turn (nic/ack_policy_priv.h): since it is shorter, it can only
+ * be the last segment of their batch.
  */
 static bool emit_reliable(struct vb_qp *qp, struct vb_slot *slot, bool is_last_of_turn)
 {
-	bool can_wait = !is_last_of_turn && vb_rc_owes_only_ack(&qp->responder);
+	bool can_wait = !is_last_of_turn && vb_ack_is_all_owed(qp);
 	bool has_request = vb_rc_has_request(qp);
 
 	if (has_request && (qp->has_replied || can_wait) && vb_rc_emit_request(qp, slot)) {
 		qp->has_replied = false;
-		if (slot->shm_link && vb_rc_owes_only_ack(&qp->responder))
-			vb_rc_piggyback_ack(qp, slot);
+		vb_ack_join_request(qp, slot);
 		return true;
 	}
 	qp->has_replied = vb_rc_owes_reply(&qp->responder) && vb_rc_emit_reply(qp, slot);

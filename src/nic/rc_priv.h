@@ -23,10 +23,27 @@ static inline bool vb_rc_owes_reply(const struct vb_responder *responder)
 	return responder->reply != VB_REPLY_NONE || responder->resources_pending;
 }
 
-/* Whether only an ACK is owed and nothing more urgent. */
-static inline bool vb_rc_owes_only_ack(const struct vb_responder *responder)
+/* Whether the message lies beyond the peer's credits. */
+static inline bool vb_rc_is_beyond_credits(const struct vb_requester *requester,
+					   const struct vb_wqe *wqe)
 {
-	return responder->reply == VB_REPLY_ACK && !responder->resources_pending;
+	uint32_t ssn = wqe->progress == VB_WQE_NOT_STARTED ? requester->next_ssn : wqe->ssn;
+
+	return requester->has_credits && vb_wqe_needs_receive(wqe) &&
+	       (int32_t)((ssn - requester->credit_limit) << 8) > 0;
+}
+
+/* Full packets that may be in flight now; at least 1. */
+static inline uint32_t vb_rc_window(const struct vb_qp *qp)
+{
+	return qp->window_packets_max - qp->requester.window_reduction;
+}
+
+static inline uint32_t vb_rc_packets_in_flight(const struct vb_requester *requester)
+{
+	uint32_t psns = vb_psn_distance(requester->next_psn, requester->unacked);
+
+	return psns > requester->read_psns_out ? psns - requester->read_psns_out : 0;
 }
 
 /* rc_requester.c */
@@ -40,8 +57,6 @@ void vb_rc_on_acknowledged(struct vb_qp *qp); /* fewer packets are in flight */
 void vb_rc_seek(struct vb_qp *qp, vb_psn psn); /* sets the next packet to send */
 /* Completes a request that could not be sent, once those before it are done. */
 void vb_rc_conclude_failure(struct vb_qp *qp);
-/* Full packets that may be in flight now; at least 1. */
-uint32_t vb_rc_window(const struct vb_qp *qp);
 bool vb_rc_is_drained(const struct vb_qp *qp);
 /* SQD: raises the event once when nothing is under way any more. */
 void vb_rc_report_drained(struct vb_qp *qp);
@@ -67,8 +82,6 @@ void vb_rc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
  */
 bool vb_rc_try_expected_send(struct vb_qp *qp, const struct vb_frame *frame,
 			     const struct vb_bth *bth);
-/* Receives were posted: notifies the peer if the last ACK announced none. */
-void vb_rc_on_receives_posted(struct vb_qp *qp);
 void vb_rc_refuse(struct vb_qp *qp, enum vb_verdict verdict, vb_psn psn);
 
 /* rc_reply.c */

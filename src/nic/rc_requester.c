@@ -4,10 +4,10 @@
  * repeat moves next_psn; everything between it and new_psn has been sent before and is built again
  * from the requests.
  */
+#include "nic/ack_policy_priv.h"
 #include "nic/direct_priv.h"
 #include "nic/payload_priv.h"
 #include "nic/quiet_priv.h"
-#include "nic/rc_priv.h"
 #include "nic/unreliable_priv.h"
 
 #include "base/bytes.h"
@@ -30,15 +30,6 @@ enum hold {
 	HELD_BY_CREDITS, /* the peer has no receive for it, as far as we know */
 };
 
-/* Whether the message lies beyond the peer's credits. */
-static bool is_beyond_credits(const struct vb_requester *requester, const struct vb_wqe *wqe)
-{
-	uint32_t ssn = wqe->progress == VB_WQE_NOT_STARTED ? requester->next_ssn : wqe->ssn;
-
-	return requester->has_credits && vb_wqe_needs_receive(wqe) &&
-	       (int32_t)((ssn - requester->credit_limit) << 8) > 0;
-}
-
 static bool is_at_start(const struct vb_requester *requester, const struct vb_wqe *wqe)
 {
 	return wqe->progress == VB_WQE_NOT_STARTED ||
@@ -58,22 +49,10 @@ static bool is_all_acknowledged(const struct vb_requester *requester)
 static bool waits_for_credits(const struct vb_requester *requester, const struct vb_wqe *wqe)
 {
 	if (is_at_start(requester, wqe))
-		return is_beyond_credits(requester, wqe) &&
+		return vb_rc_is_beyond_credits(requester, wqe) &&
 		       (!vb_psn_equal(requester->next_psn, requester->unacked) ||
 			(is_all_acknowledged(requester) && !requester->may_probe));
 	return requester->is_probing && vb_psn_diff(requester->unacked, wqe->first_psn) <= 0;
-}
-
-uint32_t vb_rc_window(const struct vb_qp *qp)
-{
-	return qp->window_packets_max - qp->requester.window_reduction;
-}
-
-static uint32_t packets_in_flight(const struct vb_requester *requester)
-{
-	uint32_t psns = vb_psn_distance(requester->next_psn, requester->unacked);
-
-	return psns > requester->read_psns_out ? psns - requester->read_psns_out : 0;
 }
 
 /* The position of a PSN in all the payload that the QP ever sent. */
@@ -103,7 +82,7 @@ static uint32_t bytes_in_flight(const struct vb_qp *qp, const struct vb_wqe *nex
  */
 static bool is_window_full(const struct vb_qp *qp, const struct vb_wqe *next)
 {
-	uint32_t packets = packets_in_flight(&qp->requester);
+	uint32_t packets = vb_rc_packets_in_flight(&qp->requester);
 
 	if (packets < vb_rc_window(qp))
 		return false;
@@ -182,7 +161,7 @@ void vb_rc_conclude_failure(struct vb_qp *qp)
 
 	/* An ACK that let this request go first must leave before the QP ends. */
 	if (requester->has_failed && requester->done_index == requester->send_index &&
-	    !vb_rc_owes_only_ack(&qp->responder))
+	    !vb_ack_is_all_owed(qp))
 		vb_rc_fail(qp, (enum vb_status)requester->failure);
 }
 
@@ -240,9 +219,9 @@ static uint32_t psns_to_come(const struct vb_requester *requester, const struct 
 }
 
 /* The first packet of the message goes out, or goes out again. */
-static void begin_message(struct vb_requester *requester, bool is_beyond)
+static void begin_message(struct vb_requester *requester, bool is_beyond_credits)
 {
-	requester->is_probing = is_beyond;
+	requester->is_probing = is_beyond_credits;
 	requester->may_probe = false;
 }
 
@@ -271,26 +250,8 @@ static void advance(struct vb_qp *qp, const struct vb_wqe *wqe, bool has_asked,
 		requester->send_index++;
 		requester->cursor = (struct vb_cursor){ 0, 0 };
 	}
-	vb_flight_update(qp, packets_in_flight(requester));
+	vb_flight_update(qp, vb_rc_packets_in_flight(requester));
 	vb_rc_timers_on_packet_sent(qp);
-}
-
-/*
- * Asks for an ACK at the end of each message, often enough within one to keep the window moving,
- * and when there are no credits.
- */
-static bool wants_ack(const struct vb_qp *qp, const struct vb_wqe *wqe)
-{
-	const struct vb_requester *requester = &qp->requester;
-	uint32_t index = vb_psn_distance(requester->next_psn, wqe->first_psn);
-	uint32_t window;
-
-	if (index + 1 == wqe->packet_count)
-		return true;
-	window = vb_rc_window(qp);
-	return (requester->packets_since_ack_request + 1) * 4 >= window ||
-	       packets_in_flight(requester) + 1 >= window || vb_flight_is_nearly_full(qp) ||
-	       (index == 0 && is_beyond_credits(requester, wqe));
 }
 
 static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *slot)
@@ -298,7 +259,7 @@ static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *sl
 	struct vb_requester *requester = &qp->requester;
 	struct vb_cursor cursor = requester->cursor;
 	bool needs_response = vb_wqe_needs_response(wqe);
-	bool ask = !needs_response && wants_ack(qp, wqe); /* a response is an acknowledgement */
+	bool ask = vb_ack_is_wanted(qp, wqe);
 	enum vb_verdict verdict;
 
 	if (needs_response && vb_psn_equal(requester->next_psn, wqe->first_psn)) {
@@ -310,7 +271,7 @@ static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *sl
 		}
 	}
 	if (is_at_start(requester, wqe))
-		begin_message(requester, is_beyond_credits(requester, wqe));
+		begin_message(requester, vb_rc_is_beyond_credits(requester, wqe));
 	verdict = vb_request_build(qp, wqe, ask, &cursor, slot);
 	if (verdict != VB_PASS) {
 		fail_current(qp, VB_STATUS_LOC_PROT_ERR);
@@ -328,7 +289,7 @@ static bool is_short_send(const struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	return wqe->opcode == VB_WR_SEND && wqe->progress == VB_WQE_NOT_STARTED &&
 	       wqe->length <= VB_COPY_MAX && wqe->length <= qp->attr.path_mtu &&
-	       !is_beyond_credits(&qp->requester, wqe) && !vb_flight_is_full(qp);
+	       !vb_rc_is_beyond_credits(&qp->requester, wqe) && !vb_flight_is_full(qp);
 }
 
 bool vb_rc_emit_quiet_send(struct vb_qp *qp, struct vb_slot *slot)
@@ -386,7 +347,7 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 
 void vb_rc_on_acknowledged(struct vb_qp *qp)
 {
-	vb_flight_update(qp, packets_in_flight(&qp->requester));
+	vb_flight_update(qp, vb_rc_packets_in_flight(&qp->requester));
 }
 
 void vb_rc_seek(struct vb_qp *qp, vb_psn psn)
@@ -426,7 +387,7 @@ void vb_rc_seek(struct vb_qp *qp, vb_psn psn)
 		}
 	}
 	requester->send_index = index;
-	vb_flight_update(qp, packets_in_flight(requester));
+	vb_flight_update(qp, vb_rc_packets_in_flight(requester));
 	vb_qp_schedule(qp);
 }
 

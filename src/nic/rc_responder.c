@@ -4,12 +4,9 @@
  * expected one. The expected one passes a sequence of checks and is then executed or refused. The
  * reply to the peer is only noted here; rc_reply.c sends it.
  */
+#include "nic/ack_policy_priv.h"
 #include "nic/payload_priv.h"
-#include "nic/rc_priv.h"
 #include "nic/unreliable_priv.h"
-
-/* PSNs wrap at 2^24: the peer could take an ACK for a much older PSN for one of a new PSN. */
-#define ACK_PSN_AGE_MAX (1u << 22)
 
 /*
  * The PSNs that a request takes: one, except for a READ, which takes one for each packet of its
@@ -170,33 +167,6 @@ static bool has_response(const struct vb_packet *packet)
 }
 
 /*
- * Notes that an acknowledgement is due. A NAK that is already due acknowledges everything before
- * it.
- */
-static void owe_ack(struct vb_qp *qp)
-{
-	if (qp->responder.reply == VB_REPLY_NONE)
-		qp->responder.reply = VB_REPLY_ACK;
-	vb_qp_schedule(qp);
-}
-
-void vb_rc_on_receives_posted(struct vb_qp *qp)
-{
-	const struct vb_responder *responder = &qp->responder;
-
-	if (!atomic_load_explicit(&qp->has_announced_no_credits, memory_order_relaxed) ||
-	    vb_queue_published(&qp->rq) == qp->rq.taken || responder->refusal)
-		return;
-	/*
-	 * READs and atomics alone have moved the PSN so far that the peer could take ack_psn for a
-	 * new one.
-	 */
-	if (vb_psn_distance(responder->expected, responder->ack_psn) > ACK_PSN_AGE_MAX)
-		return;
-	owe_ack(qp); /* repeats the last ACK with the current credits */
-}
-
-/*
  * A NAK was due for a packet that has now arrived. If packets after it were dropped meanwhile, the
  * peer must still be told to send them again. Otherwise the peer is owed the ACK that the NAK may
  * have replaced.
@@ -212,27 +182,8 @@ VB_COLD static void replace_nak(struct vb_qp *qp)
 		vb_qp_schedule(qp);
 	} else {
 		responder->has_dropped = false;
-		owe_ack(qp);
+		vb_ack_owe(qp);
 	}
-}
-
-/*
- * READs and atomics, and everything before them, are acknowledged by their responses. An ACK never
- * names their PSNs: some requesters, the Linux kernel's among them, take it for the response if the
- * response was lost.
- */
-static void note_executed(struct vb_qp *qp, const struct vb_packet *packet)
-{
-	struct vb_responder *responder = &qp->responder;
-
-	if (has_response(packet)) {
-		if (responder->reply == VB_REPLY_ACK)
-			responder->reply = VB_REPLY_NONE;
-		return;
-	}
-	responder->ack_psn = packet->bth.psn;
-	if (packet->bth.ack_request)
-		owe_ack(qp);
 }
 
 static bool is_nak_due(const struct vb_responder *responder)
@@ -256,7 +207,10 @@ static void on_expected(struct vb_qp *qp, const struct vb_frame *frame,
 		responder->expected = vb_psn_add(responder->expected, psn_count(qp, packet));
 		if (nak_was_due)
 			replace_nak(qp);
-		note_executed(qp, packet);
+		if (has_response(packet))
+			vb_ack_on_response_due(qp);
+		else
+			vb_ack_on_executed(qp, packet->bth.psn, packet->bth.ack_request);
 		break;
 	case VB_NOT_READY:
 		vb_nic_count(qp->nic, VB_COUNTER_OUT_OF_BUFFER);
@@ -355,8 +309,7 @@ VB_COLD static void on_duplicate(struct vb_qp *qp, const struct vb_packet *packe
 
 	vb_nic_count(qp->nic, VB_COUNTER_DUPLICATE_REQUEST);
 	if (!has_response(packet)) {
-		if (packet->bth.ack_request)
-			owe_ack(qp);
+		vb_ack_on_duplicate(qp, packet->bth.ack_request);
 		return;
 	}
 	resource = vb_rc_find_resource(&qp->responder, packet->bth.psn);
@@ -440,9 +393,7 @@ bool vb_rc_try_expected_send(struct vb_qp *qp, const struct vb_frame *frame,
 	qp->rq.taken++;
 	responder->expected = vb_psn_add(responder->expected, 1);
 	responder->msn = (responder->msn + 1) & 0xffffff;
-	responder->ack_psn = bth->psn;
-	if (bth->ack_request)
-		owe_ack(qp);
+	vb_ack_on_executed(qp, bth->psn, bth->ack_request);
 	vb_qp_complete_taken(qp, rwqe->wr_id, length, bth->solicited);
 	return true;
 }

@@ -5,9 +5,9 @@
  * doorbells and turns, but through the functions that a turn uses and with the same result.
  * Whatever does not fit is left alone, for the long way.
  */
+#include "nic/ack_policy_priv.h"
 #include "nic/direct_priv.h"
 #include "nic/quiet_priv.h"
-#include "nic/rc_priv.h"
 
 bool vb_qp_may_start_now(const struct vb_qp *qp, const struct vb_send_request *request)
 {
@@ -61,18 +61,12 @@ static void count_packets(struct vb_nic *nic, const struct vb_slot *slots, uint3
 	nic->counters.counts[VB_COUNTER_TX_PACKETS] += count;
 }
 
-/*
- * Adds the ACK that is owed: piggybacked on a shared-memory link, as the last segment on the wire.
- * Returns how many slots there are now.
- */
+/* Sends the ACK that is owed with the request, or behind it. Returns how many slots that takes. */
 static uint32_t add_ack(struct vb_qp *qp, struct vb_slot slots[2])
 {
-	if (!vb_rc_owes_only_ack(&qp->responder))
+	vb_ack_join_request(qp, &slots[0]);
+	if (!vb_ack_is_all_owed(qp))
 		return 1;
-	if (qp->shm_link) {
-		vb_rc_piggyback_ack(qp, slots);
-		return 1;
-	}
 	vb_rc_emit_ack(qp, &slots[1]);
 	return 2;
 }

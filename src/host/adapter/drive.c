@@ -135,7 +135,7 @@ static bool try_defer_acks(struct vb_adapter *adapter, const struct vb_cq *cq)
 
 	return vb_drive_policy_try_defer_acks(&adapter->policy, has_completions,
 					      has_completions &&
-						      vb_nic_owes_only_acks(adapter->nic));
+						      vb_nic_can_defer_acks(adapter->nic));
 }
 
 /* For a thread that polls: one round, because the thread comes again itself. */

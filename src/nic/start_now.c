@@ -2,8 +2,8 @@
 /*
  * What goes at once: requests of a quiet QP, started by the thread that posts them while the engine
  * has nothing else to do. A program that waits for each of its requests does this. They go past
- * doorbells and turns, but through the functions that a turn uses and with the same result.
- * Whatever does not fit is left alone, for the long way.
+ * doorbells and turns, but through the functions that a turn uses and with the same result
+ * (docs/adr/0007-what-goes-at-once.md). Whatever does not fit is left alone, for the long way.
  */
 #include "nic/ack_policy_priv.h"
 #include "nic/direct_priv.h"

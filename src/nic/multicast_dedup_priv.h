@@ -9,7 +9,7 @@
 #ifndef VB_NIC_MULTICAST_DEDUP_PRIV_H
 #define VB_NIC_MULTICAST_DEDUP_PRIV_H
 
-#include "nic/frame.h"
+#include "framing/frame.h"
 
 struct vb_multicast_dedup;
 

@@ -9,9 +9,9 @@
 
 #include "base/err.h"
 #include "base/timer.h"
+#include "framing/frame.h"
 #include "nic/counters.h"
 #include "nic/event.h"
-#include "nic/frame.h"
 #include "nic/tables.h"
 
 #include <stdint.h>
@@ -27,6 +27,7 @@ enum vb_icrc_mode {
 	VB_ICRC_OFF, /* not computed on transmit, not checked on receive */
 };
 
+#define VB_INLINE_MAX 512
 #define VB_GID_COUNT 128
 #define VB_PKEY_COUNT 16
 #define VB_PKEY_DEFAULT 0xffff

@@ -8,7 +8,7 @@
 #ifndef VB_NIC_PEER_MEMORY_H
 #define VB_NIC_PEER_MEMORY_H
 
-#include "nic/frame.h"
+#include "framing/frame.h"
 #include "nic/request.h"
 #include "nic/tables.h"
 

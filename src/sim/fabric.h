@@ -7,7 +7,7 @@
 #ifndef VB_SIM_FABRIC_H
 #define VB_SIM_FABRIC_H
 
-#include "nic/frame.h"
+#include "framing/frame.h"
 #include "sim/agenda.h"
 #include "sim/fault.h"
 #include "sim/trace.h"

@@ -9,7 +9,7 @@
 #ifndef VB_SIM_SHM_LINK_H
 #define VB_SIM_SHM_LINK_H
 
-#include "nic/frame.h"
+#include "framing/frame.h"
 #include "nic/peer_memory.h"
 #include "sim/fabric.h"
 #include "sim/node.h"

@@ -9,7 +9,7 @@
 #define VB_HOST_LOCAL_LOCAL_PEER_H
 
 #include "base/err.h"
-#include "nic/frame.h"
+#include "framing/frame.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,7 +11,7 @@
 #ifndef VB_HOST_PORT_CARRIER_H
 #define VB_HOST_PORT_CARRIER_H
 
-#include "nic/frame.h"
+#include "framing/frame.h"
 
 #include <poll.h>
 #include <stdbool.h>

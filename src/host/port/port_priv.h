@@ -3,10 +3,10 @@
 #ifndef VB_HOST_PORT_PORT_PRIV_H
 #define VB_HOST_PORT_PORT_PRIV_H
 
+#include "framing/frame.h"
 #include "host/port/carrier.h"
 #include "host/port/port.h"
 #include "host/port/tap.h"
-#include "nic/frame.h"
 #include "nic/nic.h"
 
 #define VB_PORT_BATCH VB_CARRIER_BATCH

@@ -7,8 +7,8 @@
 #ifndef VB_HOST_PORT_TAP_H
 #define VB_HOST_PORT_TAP_H
 
+#include "framing/frame.h"
 #include "nic/executed.h"
-#include "nic/frame.h"
 
 #include <stdbool.h>
 #include <stdint.h>

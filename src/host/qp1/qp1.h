@@ -11,8 +11,8 @@
 #define VB_HOST_QP1_QP1_H
 
 #include "base/err.h"
+#include "framing/frame.h"
 #include "host/qp1/qp1_user.h"
-#include "nic/frame.h"
 #include "nic/nic.h"
 
 #include <stdbool.h>

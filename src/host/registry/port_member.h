@@ -11,7 +11,7 @@
 #define VB_HOST_REGISTRY_PORT_MEMBER_H
 
 #include "base/err.h"
-#include "nic/frame.h"
+#include "framing/frame.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * to ICRC) and, beside it, the flow. From the flow a link on sockets has the kernel make the IP
  * header; the simulator and captures write one out.
  */
-#ifndef VB_NIC_FRAME_H
-#define VB_NIC_FRAME_H
+#ifndef VB_FRAMING_FRAME_H
+#define VB_FRAMING_FRAME_H
 
 #include "base/dma.h"
 #include "wire/flow.h"
@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 #define VB_SGE_MAX 32
-#define VB_INLINE_MAX 512
 #define VB_PAYLOAD_MAX 4096 /* the largest path MTU */
 #define VB_SLOT_TAIL_MAX 8
 

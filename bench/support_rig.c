@@ -36,7 +36,7 @@ static void create_node(struct rig *rig, enum side side)
 		.key_row_count = KEY_ROWS,
 		.qp_row_count = setup->qp_row_count,
 		.seed = 1 + side,
-		.icrc_mode = VB_ICRC_STRICT,
+		.framing.icrc_mode = VB_ICRC_STRICT,
 	};
 	struct vb_mr_init mr_init = {
 		.length = setup->memory_length,

@@ -83,7 +83,7 @@ struct vb_slot {
 	 */
 	uint16_t ip_id;
 	bool is_numbered; /* the link must send it with that ID, on the path of number_index */
-	uint8_t number_index; /* the index given to vb_nic_number_flow() */
+	uint8_t number_index; /* the index given to vb_framing_number_flow() */
 	/*
 	 * Same flow as the slot before and not longer: may be sent as the next segment of its
 	 * batch.

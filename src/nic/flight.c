@@ -21,7 +21,7 @@ static struct vb_flight *find(struct vb_nic *nic, const struct vb_gid *gid, vb_q
 	uint64_t hash = load64(gid->raw) * HASH_FACTOR;
 
 	hash = (hash ^ load64(gid->raw + 8)) * HASH_FACTOR;
-	hash = (hash ^ (qpn.v & nic->config.batch_qpn_mask)) * HASH_FACTOR;
+	hash = (hash ^ (qpn.v & nic->config.framing.batch_qpn_mask)) * HASH_FACTOR;
 	return &nic->flights[hash >> HASH_SHIFT];
 }
 

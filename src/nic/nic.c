@@ -110,8 +110,7 @@ vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out
 	init_config(nic, config);
 	vb_prng_init(&nic->prng, config->seed);
 	vb_timers_init(&nic->timers);
-	vb_icrc_memo_init(&nic->icrc_sent);
-	vb_icrc_memo_init(&nic->icrc_received);
+	vb_framing_init(&nic->framing, &config->framing);
 	for (uint32_t i = 0; i < VB_FLIGHT_COUNT; i++)
 		vb_flight_init(&nic->flights[i]);
 	vb_list_init(&nic->active);
@@ -306,7 +305,7 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 	uint32_t count = 0;
 
 	vb_nic_begin(nic, now_ns);
-	nic->batch.last = NULL;
+	vb_framing_end_batch(&nic->framing);
 	nic->direct_left = VB_DIRECT_TURN;
 	take_doorbells(nic);
 	while (count < capacity && vb_list_is_linked(&nic->active) && nic->direct_left) {
@@ -319,7 +318,6 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 			vb_list_append(&nic->without_room, &qp->active);
 			continue;
 		}
-		nic->shm_link_now = qp->shm_link;
 		while (count < turn_end && vb_qp_emit(qp, &slots[count], count + 1 == turn_end)) {
 			nic->counters.counts[VB_COUNTER_TX_BYTES] += slots[count].length;
 			count++;
@@ -328,7 +326,6 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 		if (count == turn_end)
 			vb_qp_schedule(qp); /* it may have more */
 	}
-	nic->shm_link_now = 0;
 	nic->counters.counts[VB_COUNTER_TX_PACKETS] += count;
 	/*
 	 * Ending a QP completes its requests, but the link has yet to read the spans of these
@@ -339,9 +336,9 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 	return count;
 }
 
-void vb_nic_stop_batching(struct vb_nic *nic)
+struct vb_framing *vb_nic_framing(struct vb_nic *nic)
 {
-	nic->config.batch_segments_max = 1;
+	return &nic->framing;
 }
 
 void vb_nic_fire_timers(struct vb_nic *nic, uint64_t now_ns)

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/timer.h"
 #include "framing/frame.h"
+#include "framing/framing.h"
 #include "nic/counters.h"
 #include "nic/event.h"
 #include "nic/tables.h"
@@ -18,14 +19,6 @@
 
 struct vb_nic;
 struct vb_send_request;
-
-enum vb_icrc_mode {
-	/* The ICRC covers the IPv4 ID. A received ICRC must be right for the frame's ip_id … */
-	VB_ICRC_STRICT,
-	/* … or for any: a socket does not report the ID. */
-	VB_ICRC_SOLVED,
-	VB_ICRC_OFF, /* not computed on transmit, not checked on receive */
-};
 
 #define VB_INLINE_MAX 512
 #define VB_GID_COUNT 128
@@ -55,14 +48,7 @@ struct vb_nic_config {
 	uint16_t source_ports[VB_SOURCE_PORTS_MAX];
 	uint32_t source_port_count;
 
-	enum vb_icrc_mode icrc_mode;
-	/* Most slots that may form a batch (see vb_slot.continues); 0 or 1: no batches. */
-	uint32_t batch_segments_max;
-	/*
-	 * The packets of a batch agree in these bits of the destination QPN, because the receiving
-	 * host may choose a socket by them.
-	 */
-	uint32_t batch_qpn_mask;
+	struct vb_framing_config framing;
 	uint32_t port_mtu; /* largest payload of a packet, and so of a UD message; 0: 4096 */
 	/* Unacknowledged request packets that one QP may have in flight; 0: a default. */
 	uint32_t window_packets_max;
@@ -152,20 +138,10 @@ bool vb_qp_start_now(struct vb_qp *qp, uint64_t now_ns, const struct vb_send_req
 		     struct vb_slot slots[2], uint32_t *slot_count);
 
 /*
- * For a link that can no longer send batches. From now on each slot is a datagram of its own, with
- * an ICRC to match.
+ * How packets become frames. The owner uses the part of framing/framing.h that is for it, between
+ * calls into the engine.
  */
-void vb_nic_stop_batching(struct vb_nic *nic);
-
-/*
- * Tells the engine which IPv4 IDs the link will use, because the ICRC covers them. From now on the
- * slots of `flow` that begin a datagram or a batch get `next_ip_id`, `next_ip_id` + 1 and so on.
- * There is room for VB_NUMBERED_FLOWS_MAX flows, and `index` names the place; NULL empties it. Flow
- * labels are not compared.
- */
-#define VB_NUMBERED_FLOWS_MAX VB_SOURCE_PORTS_MAX
-void vb_nic_number_flow(struct vb_nic *nic, uint32_t index, const struct vb_flow *flow,
-			uint16_t next_ip_id);
+struct vb_framing *vb_nic_framing(struct vb_nic *nic);
 
 /* Fires the timers that are due. Needed when now_ns >= vb_nic_deadline(), harmless otherwise. */
 void vb_nic_fire_timers(struct vb_nic *nic, uint64_t now_ns);

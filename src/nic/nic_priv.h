@@ -14,7 +14,6 @@
 #include "nic/pd.h"
 #include "nic/peer_memory.h"
 #include "nic/qp.h"
-#include "wire/icrc_memo.h"
 
 #include <stdatomic.h>
 
@@ -31,22 +30,6 @@ struct vb_event_source {
 	uint32_t pending; /* one bit for each enum vb_event_kind */
 	enum vb_event_source_kind kind;
 	void *owner_context;
-};
-
-/* The run of slots that may become one segmented send (see vb_slot.continues). */
-struct vb_batch {
-	const struct vb_slot *last; /* NULL when none is open */
-	uint32_t segment_length;
-	uint32_t total_length;
-	uint32_t count;
-};
-
-#define VB_NUMBERS_SEEN_COUNT 64 /* a power of two */
-
-struct vb_numbered_flow {
-	bool is_set;
-	uint16_t next_ip_id;
-	struct vb_flow flow;
 };
 
 /* See nic/executed.h. */
@@ -73,17 +56,11 @@ struct vb_nic {
 	struct vb_list_node overruns; /* CQs that overran and whose QPs are not in error yet */
 	struct vb_timers timers;
 	uint32_t timer_count;
-	struct vb_batch batch;
+	struct vb_framing framing;
 	uint32_t shm_room[VB_SHM_LINK_COUNT]; /* packets */
-	uint32_t shm_link_now; /* link of the QP that has the turn; 0: the wire */
 	uint32_t direct_left; /* Bytes that initiators may still move themselves in this turn. */
 	struct vb_row_mirror mirror; /* NULL: nothing is published */
-	struct vb_numbered_flow numbered[VB_NUMBERED_FLOWS_MAX];
-	uint32_t numbered_count; /* entries from here on are not set */
 	struct vb_flight flights[VB_FLIGHT_COUNT];
-	struct vb_icrc_memo icrc_sent;
-	struct vb_icrc_memo icrc_received;
-	uint16_t numbers_seen[VB_NUMBERS_SEEN_COUNT]; /* see receive.c */
 
 	struct vb_qp **qps; /* beside qp_rows: the QP of each row */
 	/* Beside key_rows: the region or window of each row (the row's kind says which). */
@@ -158,12 +135,6 @@ static inline void vb_nic_fail_overruns(struct vb_nic *nic)
  * False: counted and dropped.
  */
 bool vb_nic_accept(struct vb_nic *nic, const struct vb_frame *frame, struct vb_packet *packet);
-
-/*
- * The same for a frame in one piece that passes the other checks: whether its ICRC, if it has one,
- * is correct.
- */
-bool vb_nic_is_undamaged(struct vb_nic *nic, const struct vb_frame *frame);
 
 /* Whether the P_Key of a packet matches that entry of the table. */
 bool vb_nic_is_pkey_right(const struct vb_nic *nic, uint32_t index, uint16_t pkey);

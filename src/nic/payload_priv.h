@@ -6,6 +6,7 @@
 #ifndef VB_NIC_PAYLOAD_PRIV_H
 #define VB_NIC_PAYLOAD_PRIV_H
 
+#include "framing/slot.h"
 #include "nic/qp_priv.h"
 
 /* Up to this size a copy into the slot is cheaper than another span for the link and the CRC. */
@@ -71,29 +72,5 @@ uint32_t vb_sgl_resolve(const struct vb_nic *nic, const struct vb_sgl *sgl,
  */
 enum vb_verdict vb_gather(const struct vb_nic *nic, const struct vb_sgl *sgl,
 			  struct vb_cursor *cursor, uint32_t length, struct vb_slot *slot);
-
-/*
- * Building a slot: begin writes the headers (and sets the pad), then payload is added, then finish
- * adds pad and ICRC.
- */
-void vb_slot_begin(struct vb_slot *slot, const struct vb_flow *flow, struct vb_packet *packet);
-void vb_slot_add_bytes(struct vb_slot *slot, const uint8_t *bytes, uint32_t length);
-bool vb_slot_add_memory(struct vb_slot *slot, vb_dma_addr address, uint32_t length, bool copy);
-bool vb_slot_finish_any(struct vb_nic *nic, struct vb_slot *slot, uint32_t pad);
-
-/* A short packet for a shared-memory link is finished immediately: it has no batch and no ICRC. */
-static inline bool vb_slot_finish(struct vb_nic *nic, struct vb_slot *slot,
-				  const struct vb_packet *packet)
-{
-	slot->shm_link = (uint16_t)nic->shm_link_now;
-	if (!slot->shm_link || slot->span_count)
-		return vb_slot_finish_any(nic, slot, packet->bth.pad);
-	slot->ip_id = 0;
-	nic->batch.last = NULL; /* the next slot does not follow this one on the wire */
-	memset(slot->head + slot->head_length, 0, VB_SLOT_TAIL_MAX);
-	slot->head_length = (uint16_t)(slot->head_length + packet->bth.pad + VB_ICRC_SIZE);
-	slot->tail_length = 0;
-	return true;
-}
 
 #endif

@@ -72,11 +72,12 @@ void vb_nic_build_mad(struct vb_nic *nic, const struct vb_flow *flow, vb_qpn to,
 	};
 
 	way.source_port = vb_nic_source_port(nic, flow->flow_label, VB_MAD_QPN, to);
-	nic->batch.last = NULL; /* each is a message of its own */
-	vb_slot_begin(slot, &way, &packet);
+	vb_framing_end_batch(&nic->framing); /* each is a message of its own */
+	vb_slot_begin(slot, &way, 0, &packet);
 	vb_slot_add_bytes(slot, bytes, VB_MAD_SIZE);
-	(void)!vb_slot_finish(nic, slot, &packet); /* cannot fail without spans */
-	nic->batch.last = NULL;
+	/* Cannot fail without spans. */
+	(void)!vb_framing_finish(&nic->framing, slot, packet.bth.pad);
+	vb_framing_end_batch(&nic->framing);
 	nic->mad_psn = vb_psn_add(nic->mad_psn, 1);
 	vb_nic_count(nic, VB_COUNTER_TX_PACKETS);
 	nic->counters.counts[VB_COUNTER_TX_BYTES] += slot->length;

@@ -368,7 +368,7 @@ static bool place_in_receive(const struct vb_qp *qp, const struct vb_rwqe *rwqe,
 	};
 
 	return vb_memory_resolve(qp->nic, &request, &memory) == VB_PASS && !memory.is_null &&
-	       vb_nic_is_undamaged(qp->nic, frame) &&
+	       vb_framing_is_undamaged(&qp->nic->framing, frame, frame->head.length) &&
 	       vb_dma_write(memory.address, frame->head.data + VB_BTH_SIZE, length);
 }
 

@@ -36,83 +36,6 @@ static enum vb_drop drop_of_parse(enum vb_parse_result result)
 	return VB_DROP_TOO_SHORT;
 }
 
-/* The packet's last 4 bytes, which may lie in several parts. */
-static uint32_t icrc_of(const struct vb_frame *frame)
-{
-	uint8_t tail[VB_ICRC_SIZE];
-	uint32_t missing = VB_ICRC_SIZE;
-	uint32_t index = frame->rest_count;
-
-	while (missing) {
-		struct vb_bytes part = index ? frame->rest[index - 1] : frame->head;
-		uint32_t length = min32(missing, part.length);
-
-		if (part.length >= VB_ICRC_SIZE && missing == VB_ICRC_SIZE)
-			return vb_icrc_load(part.data + part.length - VB_ICRC_SIZE);
-		missing -= length;
-		memcpy(tail + missing, part.data + part.length - length, length);
-		index--; /* the packet has 4 bytes: they are found before this wraps */
-	}
-	return vb_icrc_load(tail);
-}
-
-static uint32_t crc_of(struct vb_nic *nic, const struct vb_frame *frame, uint32_t length,
-		       uint16_t ip_id)
-{
-	uint32_t left = length - VB_ICRC_SIZE;
-	uint32_t in_head = min32(frame->head.length, left);
-	uint32_t crc = vb_icrc_memo_begin(&nic->icrc_received, &frame->flow, length, ip_id,
-					  frame->head.data);
-
-	if (in_head > VB_BTH_SIZE)
-		crc = vb_icrc_memo_add(&nic->icrc_received, crc, frame->head.data + VB_BTH_SIZE,
-				       in_head - VB_BTH_SIZE);
-	left -= in_head;
-	for (uint32_t i = 0; left; i++) {
-		uint32_t part = min32(frame->rest[i].length, left);
-
-		crc = vb_crc32(crc, frame->rest[i].data, part);
-		left -= part;
-	}
-	return crc;
-}
-
-/*
- * The last IPv4 ID that a sender gave to a datagram or batch, unless another sender's ID has
- * replaced it.
- */
-static uint16_t *last_number_of(struct vb_nic *nic, const struct vb_flow *flow)
-{
-	return &nic->numbers_seen[(flow->source_port ^ flow->source.raw[15]) %
-				  VB_NUMBERS_SEEN_COUNT];
-}
-
-/*
- * Where the ID is not known, most senders use 0 everywhere, or count up. Finding it from the ICRC
- * takes as long as the rest of the check. So we guess that senders continue as they did.
- */
-static bool is_icrc_right_for_some(struct vb_nic *nic, const struct vb_frame *frame,
-				   uint32_t length)
-{
-	uint16_t *last = last_number_of(nic, &frame->flow);
-	uint16_t segment = frame->ip_id;
-	uint16_t guess = (uint16_t)(segment ? *last + segment : *last ? *last + 1 : 0);
-	uint32_t difference = crc_of(nic, frame, length, guess) ^ icrc_of(frame);
-	uint16_t ip_id = guess;
-
-	if (difference && !vb_icrc_solve_ip_id(difference, length, guess, &ip_id))
-		return false;
-	*last = (uint16_t)(ip_id - segment);
-	return true;
-}
-
-static bool is_icrc_right(struct vb_nic *nic, const struct vb_frame *frame, uint32_t length)
-{
-	if (nic->config.icrc_mode == VB_ICRC_SOLVED && vb_flow_is_ipv4(&frame->flow))
-		return is_icrc_right_for_some(nic, frame, length);
-	return crc_of(nic, frame, length, frame->ip_id) == icrc_of(frame);
-}
-
 /*
  * P_Keys match in their low 15 bits, and two limited members do not talk to each other (IBA
  * 10.9.3).
@@ -237,19 +160,12 @@ bool vb_nic_accept(struct vb_nic *nic, const struct vb_frame *frame, struct vb_p
 		vb_nic_drop(nic, drop_of_parse(result));
 		return false;
 	}
-	if (nic->config.icrc_mode != VB_ICRC_OFF && !frame->shm_link &&
-	    !is_icrc_right(nic, frame, length)) {
+	if (!vb_framing_is_undamaged(&nic->framing, frame, length)) {
 		vb_nic_count(nic, VB_COUNTER_RX_ICRC_ENCAPSULATED);
 		vb_nic_drop(nic, VB_DROP_ICRC);
 		return false;
 	}
 	return true;
-}
-
-bool vb_nic_is_undamaged(struct vb_nic *nic, const struct vb_frame *frame)
-{
-	return frame->shm_link || nic->config.icrc_mode == VB_ICRC_OFF ||
-	       is_icrc_right(nic, frame, frame->head.length);
 }
 
 /*
@@ -274,7 +190,8 @@ static bool take_ack(struct vb_qp *qp, const struct vb_frame *frame, const struc
 	if (frame->head.length != VB_BTH_SIZE + VB_AETH_SIZE + VB_ICRC_SIZE || bth->pad)
 		return false;
 	aeth = vb_aeth_load(frame->head.data + VB_BTH_SIZE);
-	if (!vb_rc_is_expected_ack(qp, bth->psn, &aeth) || !vb_nic_is_undamaged(qp->nic, frame))
+	if (!vb_rc_is_expected_ack(qp, bth->psn, &aeth) ||
+	    !vb_framing_is_undamaged(&qp->nic->framing, frame, frame->head.length))
 		return false;
 	vb_rc_take_expected_ack(qp, &aeth);
 	return true;

@@ -100,7 +100,7 @@ bool vb_request_build_short(struct vb_qp *qp, const struct vb_wqe *wqe, struct v
 
 	fill_header(qp, wqe, VB_OP_SEND_ONLY, true, true, &packet);
 	packet.payload_length = wqe->length;
-	vb_slot_begin(slot, &qp->flow, &packet);
+	vb_slot_begin(slot, &qp->flow, qp->shm_link, &packet);
 	if (wqe->flags & VB_SEND_INLINE) {
 		vb_slot_add_bytes(slot, vb_wqe_inline(wqe), wqe->length);
 	} else if (wqe->length) {
@@ -118,7 +118,7 @@ bool vb_request_build_short(struct vb_qp *qp, const struct vb_wqe *wqe, struct v
 		    !vb_slot_add_memory(slot, memory.address, wqe->length, true))
 			return false;
 	}
-	return vb_slot_finish(qp->nic, slot, &packet);
+	return vb_framing_finish(&qp->nic->framing, slot, packet.bth.pad);
 }
 
 enum vb_verdict vb_request_build(struct vb_qp *qp, const struct vb_wqe *wqe, bool ask_for_ack,
@@ -130,7 +130,7 @@ enum vb_verdict vb_request_build(struct vb_qp *qp, const struct vb_wqe *wqe, boo
 	enum vb_verdict verdict;
 
 	fill_packet(qp, wqe, index, ask_for_ack, &packet);
-	vb_slot_begin(slot, &qp->flow, &packet);
+	vb_slot_begin(slot, &qp->flow, qp->shm_link, &packet);
 	if (wqe->flags & VB_SEND_INLINE) {
 		vb_slot_add_bytes(slot, vb_wqe_inline(wqe) + (index << qp->mtu_shift),
 				  packet.payload_length);
@@ -139,5 +139,6 @@ enum vb_verdict vb_request_build(struct vb_qp *qp, const struct vb_wqe *wqe, boo
 		if (verdict != VB_PASS)
 			return verdict;
 	}
-	return vb_slot_finish(qp->nic, slot, &packet) ? VB_PASS : VB_OPERATION_FAILED;
+	return vb_framing_finish(&qp->nic->framing, slot, packet.bth.pad) ? VB_PASS
+									  : VB_OPERATION_FAILED;
 }

@@ -79,7 +79,7 @@ static uint32_t send_posted(struct vb_qp *qp, struct vb_slot slots[2])
 
 	if (qp->type != VB_QP_RC || !nic->shm_room[qp->shm_link])
 		return 0;
-	nic->batch.last = NULL;
+	vb_framing_end_batch(&nic->framing);
 	nic->shm_link_now = qp->shm_link;
 	if (vb_rc_emit_quiet_send(qp, slots))
 		count = add_ack(qp, slots);

@@ -35,12 +35,13 @@ static enum vb_status build(struct vb_qp *qp, const struct vb_wqe *wqe, struct v
 	flow.source_port =
 		vb_nic_source_port(qp->nic, flow.flow_label, qp->number, (vb_qpn){ wqe->ud.qpn });
 	fill_packet(qp, wqe, &packet);
-	vb_slot_begin(slot, &flow, &packet);
+	vb_slot_begin(slot, &flow, qp->shm_link, &packet);
 	if (wqe->flags & VB_SEND_INLINE)
 		vb_slot_add_bytes(slot, vb_wqe_inline(wqe), wqe->length);
 	else if (vb_gather(qp->nic, &sgl, &cursor, wqe->length, slot) != VB_PASS)
 		return VB_STATUS_LOC_PROT_ERR;
-	return vb_slot_finish(qp->nic, slot, &packet) ? VB_STATUS_SUCCESS : VB_STATUS_LOC_PROT_ERR;
+	return vb_framing_finish(&qp->nic->framing, slot, packet.bth.pad) ? VB_STATUS_SUCCESS
+									  : VB_STATUS_LOC_PROT_ERR;
 }
 
 bool vb_ud_emit(struct vb_qp *qp, struct vb_slot *slot)

@@ -31,8 +31,8 @@ static void create_adapter(struct vb_node *node, const struct vb_node_options *o
 		.qpn_first = 0x100 + (options->index + 1) * 0x100000 +
 			     options->generation * 0x10000,
 		.qpn_count = 0x8000,
-		.icrc_mode = options->icrc_mode,
-		.batch_segments_max = options->batch_segments_max,
+		.framing.icrc_mode = options->icrc_mode,
+		.framing.batch_segments_max = options->batch_segments_max,
 		.window_packets_max = options->window_packets_max,
 		.window_bytes_max = options->window_bytes_max,
 		.flight_bytes_max = options->flight_bytes_max,

@@ -87,11 +87,11 @@ static void node_create(struct pair *p, enum side side)
 	config.qp_row_count = TABLE_ROWS;
 	config.seed = 7000 + side;
 	config.qpn_first = side == A ? 0x100 : 0x800000;
-	config.icrc_mode = p->setup.icrc_mode;
+	config.framing.icrc_mode = p->setup.icrc_mode;
 	config.window_packets_max = p->setup.window_packets_max;
 	config.window_bytes_max = p->setup.window_bytes_max;
-	config.batch_segments_max = p->setup.batch_segments_max;
-	config.batch_qpn_mask = p->setup.batch_qpn_mask;
+	config.framing.batch_segments_max = p->setup.batch_segments_max;
+	config.framing.batch_qpn_mask = p->setup.batch_qpn_mask;
 	config.flight_bytes_max = p->setup.flight_bytes_max;
 	config.source_port_count = p->setup.has_one_source_port;
 	config.source_ports[0] = 0xc000;

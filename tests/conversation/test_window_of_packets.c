@@ -248,7 +248,7 @@ TEST(without_batches_every_packet_has_the_ip_id_0_under_its_icrc)
 	struct pair *p = pair_connect(&setup);
 	static struct vb_slot slots[8];
 
-	vb_nic_stop_batching(p->node[A].nic);
+	vb_framing_stop_batching(vb_nic_framing(p->node[A].nic));
 	post_write(p, A, 1, 5000);
 	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, slots, 8), 5);
 	for (uint32_t i = 0; i < 5; i++)
@@ -279,7 +279,7 @@ TEST(batches_of_a_numbered_flow_count_up_and_so_do_their_segments_under_the_icrc
 					    2 }; /* the first packet is the longest */
 	static struct vb_slot slots[8];
 
-	vb_nic_number_flow(p->node[A].nic, 3, &flow, 65535);
+	vb_framing_number_flow(vb_nic_framing(p->node[A].nic), 3, &flow, 65535);
 	post_write(p, A, 1, 5000);
 	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, slots, 8), 5);
 	for (uint32_t i = 0; i < 5; i++) {
@@ -301,15 +301,15 @@ TEST(a_flow_is_numbered_until_it_is_no_more_and_others_are_not)
 	static struct vb_slot slot;
 
 	other.hop_limit++;
-	vb_nic_number_flow(p->node[A].nic, 0, &other, 7);
+	vb_framing_number_flow(vb_nic_framing(p->node[A].nic), 0, &other, 7);
 	post_write(p, A, 1, 8);
 	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, &slot, 1), 1);
 	EXPECT(!slot.is_numbered && slot.ip_id == 0);
-	vb_nic_number_flow(p->node[A].nic, 1, &flow, 1000);
+	vb_framing_number_flow(vb_nic_framing(p->node[A].nic), 1, &flow, 1000);
 	post_write(p, A, 2, 8);
 	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, &slot, 1), 1);
 	EXPECT(slot.is_numbered && !slot.continues && slot.ip_id == 1000);
-	vb_nic_number_flow(p->node[A].nic, 1, NULL, 0);
+	vb_framing_number_flow(vb_nic_framing(p->node[A].nic), 1, NULL, 0);
 	post_write(p, A, 3, 8);
 	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, &slot, 1), 1);
 	EXPECT(!slot.is_numbered && !slot.continues && slot.ip_id == 0);

@@ -313,7 +313,7 @@ void peer_open(struct vb_gid *drill, struct vb_gid *peer)
 		.seed = 1,
 		.qpn_first = 0x100,
 		.zero_page = (uintptr_t)zero_page,
-		.icrc_mode = VB_ICRC_STRICT,
+		.framing.icrc_mode = VB_ICRC_STRICT,
 	};
 
 	*drill = drill_gid = vb_gid_from_ipv4(0x0a4d0001);

@@ -97,8 +97,8 @@ static void init_end(struct carrier_end *end, uint32_t index, uint64_t seed)
 		.seed = seed + index,
 		.qpn_first = 2 + (index << 16),
 		.qpn_count = 1000,
-		.icrc_mode = VB_ICRC_STRICT,
-		.batch_segments_max = 16,
+		.framing.icrc_mode = VB_ICRC_STRICT,
+		.framing.batch_segments_max = 16,
 	};
 }
 

@@ -48,10 +48,11 @@ static void prepare_udp(struct carrier_ends *ends)
 		MUST(vb_udp_open(&udp, &own->udp));
 		vb_port_member_steer(own->udp, vb_port_member_number(own->member));
 		ends->end[i].gid = gid;
-		config->icrc_mode = VB_ICRC_SOLVED;
+		config->framing.icrc_mode = VB_ICRC_SOLVED;
 		config->qpn_first =
 			(vb_port_member_number(own->member) << VB_PORT_MEMBER_QPN_SHIFT) + 2;
-		config->batch_qpn_mask = VB_PORT_MEMBER_QPN_MASK << VB_PORT_MEMBER_QPN_SHIFT;
+		config->framing.batch_qpn_mask = VB_PORT_MEMBER_QPN_MASK
+						 << VB_PORT_MEMBER_QPN_SHIFT;
 		config->source_port_count = SOURCES;
 		for (uint32_t k = 0; k < SOURCES; k++)
 			config->source_ports[k] = vb_udp_source_port(own->udp, k);

@@ -118,8 +118,8 @@ static void create_engine(struct node *node)
 		.qpn_first = node->side == A ? 2 : 1u << QPN_SHIFT,
 		.qpn_count = 1000,
 		.source_port_count = vb_udp_source_count(node->udp),
-		.icrc_mode = node->setup->icrc_mode,
-		.batch_segments_max = vb_udp_segments_max(node->udp),
+		.framing.icrc_mode = node->setup->icrc_mode,
+		.framing.batch_segments_max = vb_udp_segments_max(node->udp),
 		.window_packets_max = node->setup->window_packets_max,
 	};
 	struct vb_udp_address address = address_of(node->setup->address[node->side]);

@@ -94,7 +94,7 @@ static vb_err make_engine(struct vb_adapter *adapter, struct vb_nic_config *conf
 
 	if (err)
 		return err;
-	config->icrc_mode = adapter->init.config->icrc;
+	config->framing.icrc_mode = adapter->init.config->icrc;
 	config->qp_depth_max = adapter->init.config->qp_depth;
 	config->cq_depth_max = adapter->init.config->cq_depth;
 	config->srq_depth_max = adapter->init.config->srq_depth;
@@ -104,9 +104,9 @@ static vb_err make_engine(struct vb_adapter *adapter, struct vb_nic_config *conf
 	config->window_bytes_max = WINDOW_BYTES;
 	config->source_port_count = SOURCE_PORTS;
 	memcpy(config->source_ports, adapter->source_ports, sizeof(config->source_ports));
-	config->batch_segments_max = vb_udp_segments_max(adapter->udp);
+	config->framing.batch_segments_max = vb_udp_segments_max(adapter->udp);
 	config->flight_bytes_max = vb_udp_receive_buffer_length(adapter->udp) / 4 * 3;
-	config->batch_qpn_mask = VB_PORT_MEMBER_QPN_MASK << VB_PORT_MEMBER_QPN_SHIFT;
+	config->framing.batch_qpn_mask = VB_PORT_MEMBER_QPN_MASK << VB_PORT_MEMBER_QPN_SHIFT;
 	adapter->number = vb_port_member_number(adapter->member);
 	config->qpn_first = adapter->number << VB_PORT_MEMBER_QPN_SHIFT;
 	config->qpn_count = 1u << VB_PORT_MEMBER_QPN_SHIFT;

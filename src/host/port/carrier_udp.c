@@ -207,8 +207,8 @@ vb_err vb_carrier_udp_create(struct vb_nic *nic, struct vb_udp *udp, struct vb_p
 	wire->nic = nic;
 	wire->udp = udp;
 	wire->member = member;
-	for (uint32_t i = 0; i < VB_NUMBERED_FLOWS_MAX; i++)
-		vb_nic_number_flow(nic, i, NULL, 0); /* set by an earlier link */
+	for (uint32_t i = 0; i < VB_NUMBERED_FLOWS_MAX; i++) /* set by an earlier link */
+		vb_framing_number_flow(vb_nic_framing(nic), i, NULL, 0);
 	*wire_out = wire;
 	return VB_OK;
 }

@@ -11,6 +11,9 @@
 
 #define SHORT_MAX 128u /* bytes; copying them costs next to nothing */
 
+_Static_assert(VB_SOURCE_PORTS_MAX <= VB_NUMBERED_FLOWS_MAX,
+	       "each source port can have a flow whose IDs are known");
+
 static uint32_t source_index_of(struct vb_carrier_udp *wire, uint16_t source_port)
 {
 	uint32_t index = 0;
@@ -117,7 +120,7 @@ static uint32_t make_messages(struct vb_carrier_udp *wire, struct vb_slot *slots
 	return count;
 }
 
-/* The engine must know the IP IDs that packets will have when it computes their ICRCs. */
+/* Framing must know the IP IDs that packets will have when it computes their ICRCs. */
 VB_COLD static void number_flow(struct vb_carrier_udp *wire, uint32_t source_index)
 {
 	uint16_t next_ip_id;
@@ -126,7 +129,7 @@ VB_COLD static void number_flow(struct vb_carrier_udp *wire, uint32_t source_ind
 	struct vb_flow flow;
 
 	if (!route) {
-		vb_nic_number_flow(wire->nic, source_index, NULL, 0);
+		vb_framing_number_flow(vb_nic_framing(wire->nic), source_index, NULL, 0);
 		return;
 	}
 	flow = (struct vb_flow){
@@ -136,7 +139,7 @@ VB_COLD static void number_flow(struct vb_carrier_udp *wire, uint32_t source_ind
 		.traffic_class = route->traffic_class,
 		.hop_limit = route->hop_limit,
 	};
-	vb_nic_number_flow(wire->nic, source_index, &flow, next_ip_id);
+	vb_framing_number_flow(vb_nic_framing(wire->nic), source_index, &flow, next_ip_id);
 }
 
 /* Logs it once: the program will notice by time-outs. */
@@ -168,6 +171,6 @@ uint32_t vb_carrier_udp_send(struct vb_carrier *carrier, struct vb_slot *slots, 
 	 * peers that check its ICRC.
 	 */
 	if (vb_udp_segments_max(wire->udp) == 1)
-		vb_nic_stop_batching(wire->nic);
+		vb_framing_stop_batching(vb_nic_framing(wire->nic));
 	return wire->first_slots[taken];
 }

@@ -56,7 +56,7 @@ void vb_port_set_fault_point(struct vb_port *port, const struct vb_fault_point *
 	port->fault_point = fault_point;
 	port->is_observed = port->tap || fault_point;
 	if (fault_point)
-		vb_nic_stop_batching(port->nic);
+		vb_framing_stop_batching(vb_nic_framing(port->nic));
 }
 
 VB_COLD static void report_executed(struct vb_port *port)

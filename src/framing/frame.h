@@ -8,6 +8,7 @@
 #define VB_FRAMING_FRAME_H
 
 #include "base/dma.h"
+#include "framing/piggyback_ack.h"
 #include "wire/flow.h"
 #include "wire/packet.h"
 
@@ -21,16 +22,6 @@
 struct vb_bytes {
 	const uint8_t *data;
 	uint32_t length;
-};
-
-/*
- * A piggybacked ACK for the QP that a request is for. On a shared-memory link an ACK need not be a
- * packet of its own, which would cost as much as the request does.
- */
-struct vb_piggyback_ack {
-	bool is_there;
-	vb_psn psn;
-	struct vb_aeth aeth;
 };
 
 /* A received packet, borrowed for the call: `head` and then the `rest` parts, in this order. */

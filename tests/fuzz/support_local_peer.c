@@ -342,13 +342,15 @@ uint32_t local_peer_packet(uint8_t *bytes, uint8_t opcode, uint8_t psn, bool has
 			      .destination = vb_qp_number(ours.qp),
 			      .ack_request = true,
 			      .psn = { PSN + psn - 2u } };
-	struct vb_shm_link_head head = { .piggyback_psn = opcode & 1 ? VB_NO_PIGGYBACK_ACK
-								     : PSN + psn,
-					 .piggyback_aeth = (uint32_t)psn << 24 };
+	struct vb_piggyback_ack ack = { .is_there = !(opcode & 1),
+					.psn = { PSN + psn },
+					.aeth = { .syndrome = psn } };
+	struct vb_shm_link_head head = { 0 };
 
 	if (!has_right_flow)
 		memset(&flow, opcode, sizeof(flow));
 	head.flow_mark = vb_flow_mark(&flow);
+	vb_piggyback_ack_store(head.piggyback_ack, &ack);
 	memcpy(bytes, &head, sizeof(head));
 	vb_bth_store(bytes + sizeof(head), &bth);
 	return (uint32_t)sizeof(head) + VB_BTH_SIZE;

@@ -493,3 +493,34 @@ TEST(what_has_no_icrc_is_not_checked)
 	frame.shm_link = 3;
 	EXPECT(vb_framing_is_undamaged(&framing, &frame, sizeof(bytes)));
 }
+
+/* --- piggybacked ACKs --- */
+
+TEST(a_piggybacked_ack_survives_being_stored)
+{
+	struct vb_piggyback_ack ack = { true, { 0xabcdef }, { 0x61, 0x123456 } }, loaded;
+	uint8_t bytes[VB_PIGGYBACK_ACK_SIZE];
+
+	vb_piggyback_ack_store(bytes, &ack);
+	loaded = vb_piggyback_ack_load(bytes);
+	EXPECT(loaded.is_there);
+	EXPECT_EQ(loaded.psn.v, 0xabcdef);
+	EXPECT_EQ(loaded.aeth.syndrome, 0x61);
+	EXPECT_EQ(loaded.aeth.msn, 0x123456);
+	ack.is_there = false;
+	vb_piggyback_ack_store(bytes, &ack);
+	EXPECT(!vb_piggyback_ack_load(bytes).is_there);
+}
+
+TEST(any_bytes_of_a_peer_are_an_ack_of_24_bits_or_none)
+{
+	uint8_t bytes[VB_PIGGYBACK_ACK_SIZE];
+	struct vb_piggyback_ack loaded;
+
+	memset(bytes, 0xff, sizeof(bytes));
+	bytes[0] = 0xfe;
+	loaded = vb_piggyback_ack_load(bytes);
+	EXPECT(loaded.is_there);
+	EXPECT(loaded.psn.v <= VB_PSN_MASK);
+	EXPECT_EQ(loaded.aeth.msn, 0xffffff);
+}

@@ -33,10 +33,7 @@ static void load_head(const uint8_t *bytes, struct vb_frame *frame)
 
 	memcpy(&head, bytes, sizeof(head));
 	frame->flow_mark = head.flow_mark;
-	frame->piggyback_ack.is_there = head.piggyback_psn != VB_NO_PIGGYBACK_ACK;
-	frame->piggyback_ack.psn = (vb_psn){ head.piggyback_psn & VB_PSN_MASK };
-	frame->piggyback_ack.aeth = (struct vb_aeth){ (uint8_t)(head.piggyback_aeth >> 24),
-						      head.piggyback_aeth & 0xffffff };
+	frame->piggyback_ack = vb_piggyback_ack_load(head.piggyback_ack);
 }
 
 static uint32_t receive_from(struct vb_local_peer *peer, uint16_t shm_link, struct vb_frame *frames,
@@ -130,14 +127,9 @@ void vb_local_peers_release(struct vb_local_peers *peers)
 
 static void store_head(uint8_t *to, const struct vb_slot *slot)
 {
-	const struct vb_piggyback_ack *piggyback_ack = &slot->piggyback_ack;
-	struct vb_shm_link_head head = { vb_flow_mark(&slot->flow), VB_NO_PIGGYBACK_ACK, 0 };
+	struct vb_shm_link_head head = { .flow_mark = vb_flow_mark(&slot->flow) };
 
-	if (piggyback_ack->is_there) {
-		head.piggyback_psn = piggyback_ack->psn.v;
-		head.piggyback_aeth = (uint32_t)piggyback_ack->aeth.syndrome << 24 |
-				      piggyback_ack->aeth.msn;
-	}
+	vb_piggyback_ack_store(head.piggyback_ack, &slot->piggyback_ack);
 	memcpy(to, &head, sizeof(head));
 }
 

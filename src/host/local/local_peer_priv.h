@@ -55,11 +55,9 @@ struct vb_local_peer {
 };
 
 /* Precedes a packet on a shared-memory link. */
-#define VB_NO_PIGGYBACK_ACK UINT32_MAX
 struct vb_shm_link_head {
 	uint32_t flow_mark;
-	uint32_t piggyback_psn; /* struct vb_piggyback_ack */
-	uint32_t piggyback_aeth;
+	uint8_t piggyback_ack[VB_PIGGYBACK_ACK_SIZE];
 };
 
 #define VB_OWN_SEGMENTS_MAX 256

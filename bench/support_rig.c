@@ -172,7 +172,7 @@ static void make_frame(const struct vb_slot *slot, struct vb_frame *frame, struc
 	if (slot->tail_length)
 		parts[count++] = (struct vb_bytes){ slot->tail, slot->tail_length };
 	*frame = (struct vb_frame){
-		.flow = slot->flow,
+		.path.ip = slot->path.ip,
 		.ip_id = slot->ip_id,
 		.head = { slot->head, slot->head_length },
 		.rest = parts,

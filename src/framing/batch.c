@@ -59,7 +59,7 @@ static struct vb_numbered_flow *numbered_flow_of(struct vb_framing *framing,
 /* Sets the ID of a slot that does not continue another. */
 static void number_first(struct vb_framing *framing, struct vb_slot *slot)
 {
-	struct vb_numbered_flow *numbered = numbered_flow_of(framing, &slot->flow);
+	struct vb_numbered_flow *numbered = numbered_flow_of(framing, &slot->path.ip);
 
 	slot->is_numbered = numbered;
 	slot->number_index = numbered ? (uint8_t)(numbered - framing->numbered) : 0;
@@ -86,7 +86,7 @@ void vb_framing_join_batch(struct vb_framing *framing, struct vb_slot *slot)
 	    batch->last->length == batch->segment_length && slot->length <= batch->segment_length &&
 	    batch->total_length + slot->length <= BATCH_LENGTH_MAX &&
 	    has_same_route(framing, batch->last, slot) &&
-	    !memcmp(&batch->last->flow, &slot->flow, sizeof(slot->flow))) {
+	    !memcmp(&batch->last->path.ip, &slot->path.ip, sizeof(slot->path.ip))) {
 		slot->ip_id = (uint16_t)(batch->last->ip_id + 1);
 		slot->is_numbered = batch->last->is_numbered;
 		slot->number_index = batch->last->number_index;

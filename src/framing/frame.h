@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A packet as it passes between the engine and a link. Both directions carry the UDP payload (BTH
- * to ICRC) and, beside it, the flow. From the flow a link on sockets has the kernel make the IP
+ * to ICRC) and, beside it, the path. From its flow a link on sockets has the kernel make the IP
  * header; the simulator and captures write one out.
  */
 #ifndef VB_FRAMING_FRAME_H
 #define VB_FRAMING_FRAME_H
 
 #include "base/dma.h"
+#include "framing/path.h"
 #include "framing/piggyback_ack.h"
-#include "wire/flow.h"
 #include "wire/packet.h"
 
 #include <stdbool.h>
@@ -26,7 +26,7 @@ struct vb_bytes {
 
 /* A received packet, borrowed for the call: `head` and then the `rest` parts, in this order. */
 struct vb_frame {
-	struct vb_flow flow; /* unless late_flow has it */
+	struct vb_path path; /* late_flow may have its flow */
 	/*
 	 * On a shared-memory link: where the flow lies, for a reader that needs more than the mark;
 	 * or NULL.
@@ -36,11 +36,6 @@ struct vb_frame {
 	struct vb_piggyback_ack piggyback_ack; /* on a shared-memory link */
 	/* What the IPv4 header says, or the link's best guess (see vb_icrc_mode). */
 	uint16_t ip_id;
-	/*
-	 * Shared-memory link that the frame came over; 0: the wire. On such a link the last 4 bytes
-	 * are no ICRC, because nothing gets damaged there (nic/peer_memory.h).
-	 */
-	uint16_t shm_link;
 	struct vb_bytes head; /* holds at least all transport headers */
 	const struct vb_bytes *rest; /* may be NULL when rest_count is 0 */
 	uint32_t rest_count;
@@ -50,7 +45,7 @@ static inline struct vb_flow vb_frame_flow(const struct vb_frame *frame)
 {
 	struct vb_flow flow;
 
-	memcpy(&flow, frame->late_flow ? frame->late_flow : (const uint8_t *)&frame->flow,
+	memcpy(&flow, frame->late_flow ? frame->late_flow : (const uint8_t *)&frame->path.ip,
 	       sizeof(flow));
 	return flow;
 }
@@ -67,7 +62,7 @@ struct vb_span {
  * vb_dma_read() or a system call: the program may have unmapped the memory.
  */
 struct vb_slot {
-	struct vb_flow flow;
+	struct vb_path path;
 	/*
 	 * IPv4 ID that the ICRC was computed for: the index in a batch, or counted on from the ID
 	 * of the batch.
@@ -82,8 +77,6 @@ struct vb_slot {
 	bool continues;
 	uint8_t span_count;
 	uint8_t tail_length;
-	/* Shared-memory link to send on, with space for an ICRC but no ICRC; 0: the wire. */
-	uint16_t shm_link;
 	uint16_t head_length;
 	struct vb_piggyback_ack piggyback_ack; /* on a shared-memory link */
 	uint32_t length; /* of the whole UDP payload */

@@ -16,7 +16,7 @@ void vb_framing_init(struct vb_framing *framing, const struct vb_framing_config 
 
 static uint32_t begin_icrc(struct vb_framing *framing, const struct vb_slot *slot)
 {
-	uint32_t crc = vb_icrc_memo_begin(&framing->icrc_sent, &slot->flow, slot->length,
+	uint32_t crc = vb_icrc_memo_begin(&framing->icrc_sent, &slot->path.ip, slot->length,
 					  slot->ip_id, slot->head);
 
 	if (slot->head_length > VB_BTH_SIZE)
@@ -32,7 +32,7 @@ static void finish_whole(struct vb_framing *framing, struct vb_slot *slot, uint3
 {
 	memset(slot->head + slot->head_length, 0, VB_SLOT_TAIL_MAX);
 	slot->head_length = (uint16_t)(slot->head_length + pad);
-	if (framing->config.icrc_mode != VB_ICRC_OFF && !slot->shm_link)
+	if (framing->config.icrc_mode != VB_ICRC_OFF && !slot->path.link)
 		vb_icrc_store(slot->head + slot->head_length, begin_icrc(framing, slot));
 	slot->head_length = (uint16_t)(slot->head_length + VB_ICRC_SIZE);
 	slot->tail_length = 0;
@@ -74,7 +74,7 @@ bool vb_framing_finish_any(struct vb_framing *framing, struct vb_slot *slot, uin
 {
 	bool is_there;
 
-	if (slot->shm_link) {
+	if (slot->path.link) {
 		slot->ip_id = 0;
 		/* The next slot does not follow this one on the wire. */
 		vb_framing_end_batch(framing);
@@ -87,7 +87,7 @@ bool vb_framing_finish_any(struct vb_framing *framing, struct vb_slot *slot, uin
 	}
 	memset(slot->tail, 0, sizeof(slot->tail));
 	slot->tail_length = (uint8_t)(pad + VB_ICRC_SIZE);
-	is_there = framing->config.icrc_mode == VB_ICRC_OFF || slot->shm_link
+	is_there = framing->config.icrc_mode == VB_ICRC_OFF || slot->path.link
 			   ? is_readable(slot)
 			   : add_icrc(framing, slot, pad);
 	if (!is_there)

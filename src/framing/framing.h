@@ -92,12 +92,12 @@ bool vb_framing_finish_any(struct vb_framing *framing, struct vb_slot *slot, uin
 
 /*
  * Finishes a slot whose content is complete: puts it into a batch, and adds pad and ICRC. False if
- * memory of a span is gone; the slot is then not sent, and no ID is used up. A short packet for a
- * shared-memory link is finished immediately: it has no batch and no ICRC.
+ * memory of a span is gone; the slot is then not sent, and no ID is used up. A short packet that
+ * does not take the wire is finished immediately: it has no batch and no ICRC.
  */
 static inline bool vb_framing_finish(struct vb_framing *framing, struct vb_slot *slot, uint32_t pad)
 {
-	if (!slot->shm_link || slot->span_count)
+	if (!slot->path.link || slot->span_count)
 		return vb_framing_finish_any(framing, slot, pad);
 	slot->ip_id = 0;
 	vb_framing_end_batch(framing); /* the next slot does not follow this one on the wire */
@@ -115,7 +115,7 @@ bool vb_framing_is_icrc_right(struct vb_framing *framing, const struct vb_frame 
 static inline bool vb_framing_is_undamaged(struct vb_framing *framing, const struct vb_frame *frame,
 					   uint32_t length)
 {
-	return frame->shm_link || framing->config.icrc_mode == VB_ICRC_OFF ||
+	return frame->path.link || framing->config.icrc_mode == VB_ICRC_OFF ||
 	       vb_framing_is_icrc_right(framing, frame, length);
 }
 

@@ -34,7 +34,7 @@ static uint32_t crc_of(struct vb_framing *framing, const struct vb_frame *frame,
 {
 	uint32_t left = length - VB_ICRC_SIZE;
 	uint32_t in_head = min32(frame->head.length, left);
-	uint32_t crc = vb_icrc_memo_begin(&framing->icrc_received, &frame->flow, length, ip_id,
+	uint32_t crc = vb_icrc_memo_begin(&framing->icrc_received, &frame->path.ip, length, ip_id,
 					  frame->head.data);
 
 	if (in_head > VB_BTH_SIZE)
@@ -67,7 +67,7 @@ static uint16_t *last_number_of(struct vb_framing *framing, const struct vb_flow
 static bool is_icrc_right_for_some(struct vb_framing *framing, const struct vb_frame *frame,
 				   uint32_t length)
 {
-	uint16_t *last = last_number_of(framing, &frame->flow);
+	uint16_t *last = last_number_of(framing, &frame->path.ip);
 	uint16_t segment = frame->ip_id;
 	uint16_t guess = (uint16_t)(segment ? *last + segment : *last ? *last + 1 : 0);
 	uint32_t difference = crc_of(framing, frame, length, guess) ^ icrc_of(frame);
@@ -82,7 +82,7 @@ static bool is_icrc_right_for_some(struct vb_framing *framing, const struct vb_f
 bool vb_framing_is_icrc_right(struct vb_framing *framing, const struct vb_frame *frame,
 			      uint32_t length)
 {
-	if (framing->config.icrc_mode == VB_ICRC_SOLVED && vb_flow_is_ipv4(&frame->flow))
+	if (framing->config.icrc_mode == VB_ICRC_SOLVED && vb_flow_is_ipv4(&frame->path.ip))
 		return is_icrc_right_for_some(framing, frame, length);
 	return crc_of(framing, frame, length, frame->ip_id) == icrc_of(frame);
 }

@@ -9,13 +9,11 @@
 /* The most that may come before pad and ICRC. */
 #define HEAD_MAX (VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX)
 
-void vb_slot_begin(struct vb_slot *slot, const struct vb_flow *flow, uint16_t shm_link,
-		   struct vb_packet *packet)
+void vb_slot_begin(struct vb_slot *slot, const struct vb_path *path, struct vb_packet *packet)
 {
 	packet->bth.pad = (uint8_t)(-packet->payload_length & 3);
 	packet->bth.migrated = true;
-	slot->flow = *flow;
-	slot->shm_link = shm_link;
+	slot->path = *path;
 	slot->span_count = 0;
 	slot->continues = false;
 	slot->is_numbered = false;

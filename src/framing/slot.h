@@ -9,8 +9,7 @@
 #include "framing/frame.h"
 #include "wire/packet.h"
 
-void vb_slot_begin(struct vb_slot *slot, const struct vb_flow *flow, uint16_t shm_link,
-		   struct vb_packet *packet);
+void vb_slot_begin(struct vb_slot *slot, const struct vb_path *path, struct vb_packet *packet);
 void vb_slot_add_bytes(struct vb_slot *slot, const uint8_t *bytes, uint32_t length);
 /* Adds application memory, as a copy or as a span. False if it is to be copied and gone. */
 bool vb_slot_add_memory(struct vb_slot *slot, vb_dma_addr address, uint32_t length, bool copy);

@@ -103,7 +103,7 @@ static inline bool vb_ack_is_all_owed(const struct vb_qp *qp)
  */
 static inline void vb_ack_join_request(struct vb_qp *qp, struct vb_slot *slot)
 {
-	if (slot->shm_link && vb_ack_is_all_owed(qp))
+	if (slot->path.link && vb_ack_is_all_owed(qp))
 		vb_rc_piggyback_ack(qp, slot);
 }
 

@@ -46,7 +46,7 @@ void vb_flight_enter(struct vb_qp *qp)
 	 */
 	if (!qp->nic->config.flight_bytes_max || !vb_qp_is_reliable(qp) || !qp->attr.timeout)
 		return;
-	qp->flight = find(qp->nic, &qp->flow.destination, qp->peer);
+	qp->flight = find(qp->nic, &qp->path.ip.destination, qp->peer);
 	qp->packet_bytes = (1u << qp->mtu_shift) + VB_FLIGHT_PACKET_OVERHEAD;
 }
 

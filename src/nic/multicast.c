@@ -135,7 +135,7 @@ void vb_multicast_deliver(struct vb_nic *nic, const struct vb_frame *frame,
 		vb_nic_drop(nic, VB_DROP_NO_MEMBER);
 		return;
 	}
-	if (frame->shm_link) {
+	if (frame->path.link) {
 		vb_multicast_dedup_expect(nic->dedup, &flow, packet);
 	} else if (vb_multicast_dedup_forget_if_expected(nic->dedup, &flow, packet)) {
 		vb_nic_drop(nic, VB_DROP_COPY);

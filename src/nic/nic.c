@@ -115,7 +115,7 @@ vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out
 		vb_flight_init(&nic->flights[i]);
 	vb_list_init(&nic->active);
 	vb_list_init(&nic->without_room);
-	nic->shm_room[0] = VB_ROOM_UNLIMITED;
+	nic->link_room[0] = VB_ROOM_UNLIMITED;
 	vb_list_init(&nic->sent);
 	vb_list_init(&nic->with_events);
 	vb_list_init(&nic->overruns);
@@ -296,7 +296,7 @@ static void take_doorbells(struct vb_nic *nic)
 /* The QPs of a path without room wait for room. */
 static uint32_t turn_length(const struct vb_nic *nic, const struct vb_qp *qp)
 {
-	return min32(TURN_PACKETS, nic->shm_room[qp->shm_link]);
+	return min32(TURN_PACKETS, nic->link_room[qp->path.link]);
 }
 
 uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *slots,
@@ -322,7 +322,7 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 			nic->counters.counts[VB_COUNTER_TX_BYTES] += slots[count].length;
 			count++;
 		}
-		nic->shm_room[qp->shm_link] -= qp->shm_link ? count - begin : 0;
+		nic->link_room[qp->path.link] -= qp->path.link ? count - begin : 0;
 		if (count == turn_end)
 			vb_qp_schedule(qp); /* it may have more */
 	}

@@ -57,7 +57,7 @@ struct vb_nic {
 	struct vb_timers timers;
 	uint32_t timer_count;
 	struct vb_framing framing;
-	uint32_t shm_room[VB_SHM_LINK_COUNT]; /* packets */
+	uint32_t link_room[VB_LINK_COUNT]; /* packets */
 	uint32_t direct_left; /* Bytes that initiators may still move themselves in this turn. */
 	struct vb_row_mirror mirror; /* NULL: nothing is published */
 	struct vb_flight flights[VB_FLIGHT_COUNT];

@@ -131,15 +131,8 @@ void vb_nic_publish(struct vb_nic *nic, const struct vb_row_mirror *mirror);
  */
 bool vb_nic_has_moved_enough(const struct vb_nic *nic);
 
-/* --- shared-memory links --- */
+/* --- links (framing/path.h) --- */
 
-/*
- * A shared-memory link leads to a local peer and neither loses nor damages packets, so they
- * have no ICRC. The caller numbers the links from 1 on and sets how many packets of the longest
- * kind each has room for. QPs whose link has no room wait. Number 0 is the wire, which has
- * unlimited room until the caller sets it to 0.
- */
-#define VB_SHM_LINK_COUNT 256
 #define VB_ROOM_UNLIMITED UINT32_MAX
 
 /*
@@ -147,16 +140,20 @@ bool vb_nic_has_moved_enough(const struct vb_nic *nic);
  * nothing yet. `peer_memory`, or NULL, is for requests that the QP may execute itself; it is lent
  * for as long as the QP has it.
  */
-void vb_qp_set_shm_link(struct vb_qp *qp, uint32_t shm_link, struct vb_peer_memory *peer_memory);
+void vb_qp_set_link(struct vb_qp *qp, uint32_t link, struct vb_peer_memory *peer_memory);
 /* The QP's packets take the wire, but its local peer may have chosen that link. */
-void vb_qp_expect_shm_link(struct vb_qp *qp, uint32_t shm_link);
-uint32_t vb_qp_shm_link(const struct vb_qp *qp);
-void vb_nic_set_shm_room(struct vb_nic *nic, uint32_t shm_link, uint32_t packets);
+void vb_qp_expect_link(struct vb_qp *qp, uint32_t link);
+uint32_t vb_qp_link(const struct vb_qp *qp);
+/*
+ * Says how many packets of the longest kind the link has room for. QPs whose link has no room wait.
+ * The wire has unlimited room until the caller sets it to 0.
+ */
+void vb_nic_set_link_room(struct vb_nic *nic, uint32_t link, uint32_t packets);
 /* The room that is left. */
-uint32_t vb_nic_shm_room(const struct vb_nic *nic, uint32_t shm_link);
+uint32_t vb_nic_link_room(const struct vb_nic *nic, uint32_t link);
 /* Whether QPs wait for room. */
 bool vb_nic_has_qps_without_room(const struct vb_nic *nic);
 /* The link and its peer memory access are gone: its QPs take the wire. */
-void vb_nic_drop_shm_link(struct vb_nic *nic, uint32_t shm_link);
+void vb_nic_drop_link(struct vb_nic *nic, uint32_t link);
 
 #endif

@@ -307,7 +307,7 @@ void vb_qp_reset(struct vb_qp *qp)
 	vb_timer_stop(&qp->timer);
 	vb_flight_leave(qp);
 	vb_list_remove(&qp->sent);
-	vb_qp_set_shm_link(qp, 0, NULL);
+	vb_qp_set_link(qp, 0, NULL);
 	vb_queue_reset(&qp->sq);
 	vb_queue_reset(&qp->rq);
 	qp->requester = (struct vb_requester){ 0 };
@@ -340,15 +340,15 @@ void vb_qp_publish_row(struct vb_qp *qp)
 	row->domain = qp->xrcd ? qp->xrcd->number : qp->pd_number;
 	row->access = qp->attr.access;
 	row->peer_qpn = qp->peer.v;
-	row->peer = qp->flow.destination;
-	row->local = qp->flow.source;
+	row->peer = qp->path.ip.destination;
+	row->local = qp->path.ip.source;
 	row->accepts = state >= VB_STATE_RTR && state != VB_STATE_ERR && qp->number.v;
 	/*
 	 * The first packet to a QP in RTR raises an event, so the engine must see it: a peer may
 	 * not execute it directly.
 	 */
 	row->is_direct = row->accepts && (state != VB_STATE_RTR || qp->responder.is_established);
-	row->is_on_wire = state >= VB_STATE_RTR && !qp->shm_link && qp->number.v;
+	row->is_on_wire = state >= VB_STATE_RTR && !qp->path.link && qp->number.v;
 	row->service = qp->service;
 	row->reads_in = qp->responder.resource_count;
 	row->generation++;

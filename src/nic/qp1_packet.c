@@ -59,7 +59,7 @@ void vb_nic_drop_mad(struct vb_nic *nic, enum vb_drop reason)
 void vb_nic_build_mad(struct vb_nic *nic, const struct vb_flow *flow, vb_qpn to,
 		      const uint8_t bytes[VB_MAD_SIZE], struct vb_slot *slot)
 {
-	struct vb_flow way = *flow;
+	struct vb_path path = { .ip = *flow };
 	struct vb_packet packet = {
 		.bth = {
 			.opcode = VB_OPCODE(VB_SERVICE_UD, VB_OP_SEND_ONLY),
@@ -71,9 +71,9 @@ void vb_nic_build_mad(struct vb_nic *nic, const struct vb_flow *flow, vb_qpn to,
 		.deth = { VB_MAD_QKEY, VB_MAD_QPN },
 	};
 
-	way.source_port = vb_nic_source_port(nic, flow->flow_label, VB_MAD_QPN, to);
+	path.ip.source_port = vb_nic_source_port(nic, flow->flow_label, VB_MAD_QPN, to);
 	vb_framing_end_batch(&nic->framing); /* each is a message of its own */
-	vb_slot_begin(slot, &way, 0, &packet);
+	vb_slot_begin(slot, &path, &packet);
 	vb_slot_add_bytes(slot, bytes, VB_MAD_SIZE);
 	/* Cannot fail without spans. */
 	(void)!vb_framing_finish(&nic->framing, slot, packet.bth.pad);

@@ -148,12 +148,11 @@ struct vb_qp {
 	bool signal_all;
 	bool has_replied; /* the last packet was a reply: next is a request */
 	uint32_t pd_number;
-	uint16_t shm_link; /* shared-memory link of its packets; 0: the wire */
-	/* link that its peer may have chosen while `shm_link` is 0; 0: none */
-	uint16_t peer_shm_link;
+	/* link that its peer may have chosen while its own packets take the wire; 0: none */
+	uint16_t peer_link;
 	struct vb_list_node active; /* in nic->active */
 	struct vb_list_node sent; /* in nic->sent */
-	struct vb_flow flow; /* of packets to the peer */
+	struct vb_path path; /* of packets to the peer */
 	struct vb_flight *flight; /* to the peer, or NULL */
 	struct vb_list_node waiting; /* in flight->waiting */
 	uint32_t flight_bytes; /* its share of flight->bytes */

@@ -258,12 +258,12 @@ static void apply(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask
 		qp->peer = own->destination = attr->destination;
 	if (mask & ADDRESS) {
 		own->address = attr->address;
-		vb_nic_fill_flow(qp->nic, &attr->address, &qp->flow);
-		qp->responder.headers = vb_headers_of(&qp->flow);
+		vb_nic_fill_flow(qp->nic, &attr->address, &qp->path.ip);
+		qp->responder.headers = vb_headers_of(&qp->path.ip);
 		qp->initiator.memo.right = 0; /* it holds for the old addresses */
 	}
 	if (mask & (ADDRESS | DEST))
-		qp->flow.source_port =
+		qp->path.ip.source_port =
 			vb_nic_source_port(qp->nic, own->address.flow_label, qp->number, qp->peer);
 	if (mask & RQ_PSN) {
 		own->rq_psn.v = attr->rq_psn.v & VB_PSN_MASK;
@@ -299,7 +299,7 @@ static void enter(struct vb_qp *qp, enum vb_qp_state to)
 	case VB_STATE_RESET:
 		vb_qp_reset(qp);
 		qp->attr = (struct vb_qp_attr){ 0 };
-		qp->flow = (struct vb_flow){ 0 };
+		qp->path.ip = (struct vb_flow){ 0 };
 		qp->peer.v = 0;
 		vb_qp_publish_row(qp);
 		break;

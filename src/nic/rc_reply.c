@@ -105,7 +105,7 @@ static enum vb_verdict build_read_response(struct vb_qp *qp, const struct vb_res
 		    resource->next_psn, &packet);
 	packet.payload_length = min32(resource->run_length - offset, qp->attr.path_mtu);
 	packet.aeth = (struct vb_aeth){ announce_credits(qp), resource->msn };
-	vb_slot_begin(slot, &qp->flow, qp->shm_link, &packet);
+	vb_slot_begin(slot, &qp->path, &packet);
 	verdict = add_read_data(qp, resource, offset, packet.payload_length, slot);
 	if (verdict == VB_PASS && !vb_framing_finish(&qp->nic->framing, slot, packet.bth.pad))
 		verdict = VB_OPERATION_FAILED;
@@ -121,7 +121,7 @@ static void build_result(struct vb_qp *qp, const struct vb_resource *resource, s
 		    resource->first_psn, &packet);
 	packet.aeth = (struct vb_aeth){ announce_credits(qp), resource->msn };
 	packet.atomic_result = resource->result;
-	vb_slot_begin(slot, &qp->flow, qp->shm_link, &packet);
+	vb_slot_begin(slot, &qp->path, &packet);
 	/* It has no application memory in it. */
 	VB_CHECK(vb_framing_finish(&qp->nic->framing, slot, packet.bth.pad));
 }
@@ -166,7 +166,7 @@ static void build_acknowledge(struct vb_qp *qp, uint8_t syndrome, vb_psn psn, st
 	fill_header(qp, VB_OP_ACKNOWLEDGE, psn, &packet);
 	packet.payload_length = 0;
 	packet.aeth = (struct vb_aeth){ syndrome, qp->responder.msn };
-	vb_slot_begin(slot, &qp->flow, qp->shm_link, &packet);
+	vb_slot_begin(slot, &qp->path, &packet);
 	VB_CHECK(vb_framing_finish(&qp->nic->framing, slot, packet.bth.pad));
 }
 

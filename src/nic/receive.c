@@ -53,12 +53,13 @@ bool vb_nic_is_pkey_right(const struct vb_nic *nic, uint32_t index, uint16_t pke
  */
 static bool is_from_peer(const struct vb_qp *qp, const struct vb_frame *frame)
 {
-	const struct vb_flow *flow = &frame->flow;
+	const struct vb_flow *flow = &frame->path.ip;
 
-	if (frame->shm_link)
-		return frame->flow_mark == vb_gid_mark(&qp->flow.destination, &qp->flow.source);
-	return vb_gid_equal(&flow->source, &qp->flow.destination) &&
-	       vb_gid_equal(&flow->destination, &qp->flow.source);
+	if (frame->path.link)
+		return frame->flow_mark ==
+		       vb_gid_mark(&qp->path.ip.destination, &qp->path.ip.source);
+	return vb_gid_equal(&flow->source, &qp->path.ip.destination) &&
+	       vb_gid_equal(&flow->destination, &qp->path.ip.source);
 }
 
 static bool is_service_right(const struct vb_qp *qp, const struct vb_packet *packet)
@@ -94,12 +95,12 @@ static bool is_ready(const struct vb_qp *qp)
  * peer. The two ends choose differently only if one did not hear of the other in time. Then one end
  * has no link, but knows which link its peer would have; and the other end looks at its peer's row.
  */
-static bool is_path_right(const struct vb_qp *qp, uint16_t shm_link)
+static bool is_path_right(const struct vb_qp *qp, uint16_t link)
 {
-	if (shm_link == qp->shm_link)
+	if (link == qp->path.link)
 		return true;
-	if (shm_link)
-		return !qp->shm_link && shm_link == qp->peer_shm_link;
+	if (link)
+		return !qp->path.link && link == qp->peer_link;
 	return qp->peer_memory && vb_dma_peer_is_on_wire(qp->peer_memory, &qp->initiator);
 }
 
@@ -115,7 +116,7 @@ static enum vb_drop check_for_qp(const struct vb_qp *qp, const struct vb_frame *
 		return VB_DROP_PKEY;
 	if (qp->type != VB_QP_UD && !is_from_peer(qp, frame))
 		return VB_DROP_ADDRESS;
-	if (qp->type != VB_QP_UD && !is_path_right(qp, frame->shm_link))
+	if (qp->type != VB_QP_UD && !is_path_right(qp, frame->path.link))
 		return VB_DROP_WAY;
 	return VB_DROP_COUNT;
 }
@@ -180,7 +181,7 @@ static bool is_from_usual_peer(const struct vb_qp *qp, const struct vb_frame *fr
 {
 	return qp->type == VB_QP_RC && vb_qp_state_now(qp) == VB_STATE_RTS && !bth->version &&
 	       bth->pkey == vb_nic_pkey(qp->nic, qp->attr.pkey_index) && bth->pkey & 0x8000 &&
-	       frame->shm_link == qp->shm_link && is_from_peer(qp, frame);
+	       frame->path.link == qp->path.link && is_from_peer(qp, frame);
 }
 
 static bool take_ack(struct vb_qp *qp, const struct vb_frame *frame, const struct vb_bth *bth)

@@ -100,7 +100,7 @@ bool vb_request_build_short(struct vb_qp *qp, const struct vb_wqe *wqe, struct v
 
 	fill_header(qp, wqe, VB_OP_SEND_ONLY, true, true, &packet);
 	packet.payload_length = wqe->length;
-	vb_slot_begin(slot, &qp->flow, qp->shm_link, &packet);
+	vb_slot_begin(slot, &qp->path, &packet);
 	if (wqe->flags & VB_SEND_INLINE) {
 		vb_slot_add_bytes(slot, vb_wqe_inline(wqe), wqe->length);
 	} else if (wqe->length) {
@@ -130,7 +130,7 @@ enum vb_verdict vb_request_build(struct vb_qp *qp, const struct vb_wqe *wqe, boo
 	enum vb_verdict verdict;
 
 	fill_packet(qp, wqe, index, ask_for_ack, &packet);
-	vb_slot_begin(slot, &qp->flow, qp->shm_link, &packet);
+	vb_slot_begin(slot, &qp->path, &packet);
 	if (wqe->flags & VB_SEND_INLINE) {
 		vb_slot_add_bytes(slot, vb_wqe_inline(wqe) + (index << qp->mtu_shift),
 				  packet.payload_length);

@@ -77,17 +77,15 @@ static uint32_t send_posted(struct vb_qp *qp, struct vb_slot slots[2])
 	struct vb_nic *nic = qp->nic;
 	uint32_t count = 0;
 
-	if (qp->type != VB_QP_RC || !nic->shm_room[qp->shm_link])
+	if (qp->type != VB_QP_RC || !nic->link_room[qp->path.link])
 		return 0;
 	vb_framing_end_batch(&nic->framing);
-	nic->shm_link_now = qp->shm_link;
 	if (vb_rc_emit_quiet_send(qp, slots))
 		count = add_ack(qp, slots);
-	nic->shm_link_now = 0;
 	if (!count)
 		return 0;
 	qp->has_replied = false;
-	nic->shm_room[qp->shm_link] -= qp->shm_link ? 1 : 0;
+	nic->link_room[qp->path.link] -= qp->path.link ? 1 : 0;
 	count_packets(nic, slots, count);
 	return count;
 }

@@ -26,16 +26,16 @@ static enum vb_status build(struct vb_qp *qp, const struct vb_wqe *wqe, struct v
 	struct vb_sgl sgl = vb_wqe_sgl(qp, wqe);
 	struct vb_packet packet = { 0 };
 	struct vb_cursor cursor = { 0, 0 };
-	struct vb_flow flow;
+	struct vb_path path = { .link = qp->path.link };
 
 	if (wqe->length > qp->nic->config.port_mtu)
 		return VB_STATUS_LOC_LEN_ERR;
-	if (!vb_nic_fill_flow(qp->nic, &wqe->ud.address, &flow))
+	if (!vb_nic_fill_flow(qp->nic, &wqe->ud.address, &path.ip))
 		return VB_STATUS_LOC_QP_OP_ERR;
-	flow.source_port =
-		vb_nic_source_port(qp->nic, flow.flow_label, qp->number, (vb_qpn){ wqe->ud.qpn });
+	path.ip.source_port = vb_nic_source_port(qp->nic, path.ip.flow_label, qp->number,
+						 (vb_qpn){ wqe->ud.qpn });
 	fill_packet(qp, wqe, &packet);
-	vb_slot_begin(slot, &flow, qp->shm_link, &packet);
+	vb_slot_begin(slot, &path, &packet);
 	if (wqe->flags & VB_SEND_INLINE)
 		vb_slot_add_bytes(slot, vb_wqe_inline(wqe), wqe->length);
 	else if (vb_gather(qp->nic, &sgl, &cursor, wqe->length, slot) != VB_PASS)

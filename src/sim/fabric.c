@@ -14,7 +14,7 @@ struct vb_fabric_packet *vb_fabric_gather(struct vb_fabric *fabric, uint32_t fro
 	struct vb_fabric_packet *packet = calloc(1, sizeof(*packet) + slot->length);
 
 	VB_CHECK(packet);
-	packet->flow = slot->flow;
+	packet->flow = slot->path.ip;
 	packet->ip_id = slot->ip_id;
 	packet->from = from;
 	packet->length = slot->length;
@@ -122,7 +122,7 @@ void vb_fabric_send(struct vb_fabric *fabric, uint64_t now_ns, uint32_t from,
 		    const struct vb_slot *slot)
 {
 	struct vb_fabric_packet *packet = vb_fabric_gather(fabric, from, slot);
-	bool is_multicast = vb_gid_is_multicast(&slot->flow.destination);
+	bool is_multicast = vb_gid_is_multicast(&slot->path.ip.destination);
 	bool is_known = is_multicast;
 	uint64_t *free_ns = &fabric->link_free_ns[from];
 
@@ -148,9 +148,9 @@ void vb_fabric_send(struct vb_fabric *fabric, uint64_t now_ns, uint32_t from,
 struct vb_frame vb_fabric_frame(struct vb_fabric *fabric, const struct vb_fabric_packet *packet,
 				struct vb_bytes parts[VB_FABRIC_PARTS_MAX])
 {
-	struct vb_frame frame = { .flow = packet->flow,
+	struct vb_frame frame = { .path.ip = packet->flow,
 				  .ip_id = packet->ip_id,
-				  .shm_link = packet->shm_link,
+				  .path.link = packet->shm_link,
 				  .flow_mark = vb_flow_mark(&packet->flow),
 				  .piggyback_ack = packet->piggyback_ack,
 				  .rest = parts };

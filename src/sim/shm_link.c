@@ -81,11 +81,11 @@ void vb_shm_links_choose(struct vb_world *world, uint32_t channel, struct vb_nod
 	if (!world->shm_links.depth)
 		return;
 	if (!is_met) {
-		vb_qp_expect_shm_link(qp, peer->index + 1);
+		vb_qp_expect_link(qp, peer->index + 1);
 		return;
 	}
-	vb_qp_set_shm_link(qp, peer->index + 1,
-			   &world->shm_links.peer_memories[node->index][peer->index]);
+	vb_qp_set_link(qp, peer->index + 1,
+		       &world->shm_links.peer_memories[node->index][peer->index]);
 	vb_shm_links_report_room(world, node);
 }
 
@@ -110,7 +110,7 @@ void vb_shm_links_report_room(struct vb_world *world, struct vb_node *node)
 	if (!world->shm_links.depth || node->is_dead)
 		return;
 	for (uint32_t to = 0; to < world->options.node_count; to++)
-		vb_nic_set_shm_room(node->nic, to + 1, room_of(world, node->index, to));
+		vb_nic_set_link_room(node->nic, to + 1, room_of(world, node->index, to));
 	if (vb_nic_has_qps_without_room(node->nic))
 		world->coverage.flaws[VB_FLAW_SHM_LINK_FULL]++;
 }
@@ -173,7 +173,7 @@ static bool is_open(struct vb_world *world, uint32_t from, uint32_t to)
 
 void vb_shm_links_send(struct vb_world *world, struct vb_node *from, const struct vb_slot *slot)
 {
-	uint32_t to = slot->shm_link - 1u;
+	uint32_t to = slot->path.link - 1u;
 	struct vb_shm_link *shm_link = shm_link_of(world, from->index, to);
 	uint64_t time_ns = draw_time(world, shm_link);
 

@@ -140,7 +140,7 @@ void vb_world_plan_drive(struct vb_world *world, uint32_t node, uint64_t delay_n
 
 static void send(struct vb_world *world, struct vb_node *node, const struct vb_slot *slot)
 {
-	if (slot->shm_link)
+	if (slot->path.link)
 		vb_shm_links_send(world, node, slot);
 	else
 		vb_fabric_send(&world->fabric, world->now_ns, node->index, slot);
@@ -149,7 +149,7 @@ static void send(struct vb_world *world, struct vb_node *node, const struct vb_s
 /* Sends copies as a real machine does, after what the engine has put on shared-memory links. */
 static void send_copies(struct vb_world *world, struct vb_node *node, const struct vb_slot *slot)
 {
-	if (!slot->shm_link && vb_gid_is_multicast(&slot->flow.destination))
+	if (!slot->path.link && vb_gid_is_multicast(&slot->path.ip.destination))
 		vb_shm_links_send_copies(world, node, slot);
 }
 

@@ -42,9 +42,9 @@ struct pair *connect_directly_as(struct setup setup)
 		.busy = &direct_busy,
 	};
 	show(p, 0);
-	vb_qp_set_shm_link(node_of(p, A)->qp, SHM_LINK, &direct_peer_memory);
-	vb_nic_set_shm_room(node_of(p, A)->nic, SHM_LINK, ROOM);
-	vb_qp_expect_shm_link(node_of(p, B)->qp, SHM_LINK);
+	vb_qp_set_link(node_of(p, A)->qp, SHM_LINK, &direct_peer_memory);
+	vb_nic_set_link_room(node_of(p, A)->nic, SHM_LINK, ROOM);
+	vb_qp_expect_link(node_of(p, B)->qp, SHM_LINK);
 	return p;
 }
 

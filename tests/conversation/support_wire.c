@@ -33,9 +33,9 @@ static bool take_packet(struct pair *p, enum side side, struct held *held)
 			return false;
 	EXPECT(slot.length <= sizeof(held->bytes));
 	held->from = side;
-	held->flow = slot.flow;
+	held->flow = slot.path.ip;
 	held->ip_id = slot.ip_id;
-	held->shm_link = slot.shm_link;
+	held->shm_link = slot.path.link;
 	held->length = slot.length;
 	EXPECT(vb_slot_gather(&slot, held->bytes));
 	describe_held(held);
@@ -100,10 +100,10 @@ static void receive_frames(struct pair *p, enum side to, const struct held *cons
 		rest[i][1] = (struct vb_bytes){ held->bytes + first + second,
 						held->length - first - second };
 		frames[i] = (struct vb_frame){
-			.flow = held->flow,
+			.path.ip = held->flow,
 			.flow_mark = vb_flow_mark(&held->flow),
 			.ip_id = held->ip_id,
-			.shm_link = held->shm_link,
+			.path.link = held->shm_link,
 			.head = { held->bytes, first },
 			.rest = held->length > first ? rest[i] : NULL,
 			.rest_count = held->length > first ? 2 : 0,

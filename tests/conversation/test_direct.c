@@ -322,7 +322,7 @@ TEST(a_write_in_parts_that_is_flushed_leaves_nothing_behind_for_the_next)
 	expect_completions(p, A, "wr=1 WR_FLUSH_ERR");
 	modify_state(p, A, VB_STATE_RESET);
 	bring_up(p, A, node_of(p, A)->qp, vb_qp_number(node_of(p, B)->qp), VB_STATE_RTS);
-	vb_qp_set_shm_link(node_of(p, A)->qp, SHM_LINK, &direct_peer_memory);
+	vb_qp_set_link(node_of(p, A)->qp, SHM_LINK, &direct_peer_memory);
 	set_bytes(p, B, TARGET, 0, 100);
 	post_write(p, A, 2, 100);
 	expect_executed(p, "wr=2 SUCCESS WRITE");
@@ -383,18 +383,18 @@ TEST(a_shm_link_without_room_holds_its_qps_until_it_has_some)
 	struct pair *p = connect_directly(VB_QP_RC);
 	struct vb_nic *nic = node_of(p, A)->nic;
 
-	vb_nic_set_shm_room(nic, SHM_LINK, 2);
+	vb_nic_set_link_room(nic, SHM_LINK, 2);
 	post_recv(p, B, 1, 3000);
 	post_send(p, A, 1, 3000);
 	expect_sent(p, A, "SEND_FIRST psn=0 len=1024", "SEND_MIDDLE psn=1 len=1024");
 	EXPECT(vb_nic_has_qps_without_room(nic) && !vb_nic_has_work(nic));
-	vb_nic_set_shm_room(nic, SHM_LINK + 1, ROOM);
+	vb_nic_set_link_room(nic, SHM_LINK + 1, ROOM);
 	EXPECT(vb_nic_has_qps_without_room(nic));
-	vb_nic_set_shm_room(nic, SHM_LINK, 1);
+	vb_nic_set_link_room(nic, SHM_LINK, 1);
 	expect_sent(p, A, "SEND_LAST psn=2 len=952 ack");
 	deliver(p);
 	settle(p);
-	vb_nic_set_shm_room(nic, SHM_LINK, 1);
+	vb_nic_set_link_room(nic, SHM_LINK, 1);
 	expect_completions(p, A, "wr=1 SUCCESS SEND");
 	expect_completions(p, B, "wr=1 SUCCESS RECV len=3000");
 }
@@ -405,9 +405,9 @@ TEST(a_qp_that_waits_for_room_can_be_reset_and_destroyed)
 	struct vb_qp *qp = make_qp(p, A);
 
 	bring_up(p, A, qp, vb_qp_number(node_of(p, B)->qp), VB_STATE_RTS);
-	vb_qp_set_shm_link(qp, SHM_LINK, NULL);
+	vb_qp_set_link(qp, SHM_LINK, NULL);
 	expect_silence(p, A);
-	vb_nic_set_shm_room(node_of(p, A)->nic, SHM_LINK, 0);
+	vb_nic_set_link_room(node_of(p, A)->nic, SHM_LINK, 0);
 	post_send(p, A, 1, 10);
 	expect_silence(p, A);
 	EXPECT(vb_nic_has_qps_without_room(node_of(p, A)->nic));
@@ -427,7 +427,7 @@ TEST(packets_on_a_shm_link_have_no_icrc_and_join_no_batch)
 	post_send(p, A, 1, 2048);
 	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, slots, 4), 2);
 	for (uint32_t i = 0; i < 2; i++) {
-		EXPECT_EQ(slots[i].shm_link, SHM_LINK);
+		EXPECT_EQ(slots[i].path.link, SHM_LINK);
 		EXPECT(!slots[i].continues && !slots[i].ip_id);
 	}
 }

@@ -269,7 +269,7 @@ TEST(uc_a_long_write_whose_shm_link_is_dropped_in_the_middle_goes_out_whole)
 	struct pair *p = connect_directly_as(setup_of(VB_QP_UC, 4096));
 
 	begin_long_write(p, write_request(p, A, 1, 0x20000 + 10));
-	vb_nic_drop_shm_link(node_of(p, A)->nic, SHM_LINK);
+	vb_nic_drop_link(node_of(p, A)->nic, SHM_LINK);
 	set_bytes(p, B, TARGET, 0, 10);
 	send_all(p, A);
 	EXPECT_EQ(p->held_count, 0x20000 / 4096 + 1);

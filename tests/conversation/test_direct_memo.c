@@ -300,7 +300,7 @@ TEST(a_qp_that_is_connected_to_another_one_now_asks_anew)
 	expect_allowed(p, plain_write(p));
 	modify_state(p, A, VB_STATE_RESET);
 	bring_up(p, A, qp, vb_qp_number(other), VB_STATE_RTS);
-	vb_qp_set_shm_link(qp, SHM_LINK, &direct_peer_memory);
+	vb_qp_set_link(qp, SHM_LINK, &direct_peer_memory);
 	expect_silence(p, A);
 	expect_forbidden(p, plain_write(p));
 }

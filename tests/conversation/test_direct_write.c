@@ -296,7 +296,7 @@ TEST(a_qp_on_the_wire_has_nothing_to_reach)
 	struct vb_send_request request = write_request(p, A, 1, 8);
 	uint32_t slot_count;
 
-	vb_nic_drop_shm_link(node_of(p, A)->nic, SHM_LINK);
+	vb_nic_drop_link(node_of(p, A)->nic, SHM_LINK);
 	EXPECT(!vb_qp_may_start_now(node_of(p, A)->qp, &request));
 	/* A caller that asked just before the link was dropped learns of it now. */
 	EXPECT(!vb_qp_start_now(node_of(p, A)->qp, p->now_ns, &request, NULL, &slot_count));
@@ -404,7 +404,7 @@ TEST(a_qp_that_was_reset_and_connected_anew_writes_at_once_again)
 	modify_state(p, A, VB_STATE_RESET);
 	expect_refused(p, write_request(p, A, 2, 8));
 	bring_up(p, A, node_of(p, A)->qp, vb_qp_number(node_of(p, B)->qp), VB_STATE_RTS);
-	vb_qp_set_shm_link(node_of(p, A)->qp, SHM_LINK, &direct_peer_memory);
+	vb_qp_set_link(node_of(p, A)->qp, SHM_LINK, &direct_peer_memory);
 	expect_silence(p, A);
 	expect_written(p, 3, 8);
 	expect_completions(p, A, "wr=3 SUCCESS WRITE");

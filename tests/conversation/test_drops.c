@@ -26,10 +26,10 @@ static uint64_t drops_in_all(struct pair *p, enum side side)
 static void receive_bytes(struct pair *p, const uint8_t *bytes, uint32_t length)
 {
 	struct vb_frame frame = {
-		.flow = { .source = p->node[A].gid,
-			  .destination = p->node[B].gid,
-			  .source_port = 0xc000,
-			  .hop_limit = 64 },
+		.path.ip = { .source = p->node[A].gid,
+			     .destination = p->node[B].gid,
+			     .source_port = 0xc000,
+			     .hop_limit = 64 },
 		.head = { bytes, length },
 	};
 

@@ -71,7 +71,7 @@ static void exchange(struct pair *p, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		uint8_t bytes[SLOTS * MTU];
-		struct vb_frame frame = { .flow = slots[i].flow,
+		struct vb_frame frame = { .path.ip = slots[i].path.ip,
 					  .ip_id = slots[i].ip_id,
 					  .head = { bytes, slots[i].length } };
 

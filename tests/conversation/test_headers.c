@@ -111,14 +111,14 @@ TEST(a_datagram_by_shared_memory_tells_it_as_well)
 	struct pair *p = connect_by(VB_QP_UD, true);
 	struct vb_slot slots[2];
 	uint8_t bytes[256], flow[sizeof(struct vb_flow) + 1];
-	struct vb_frame frame = { .late_flow = flow + 1, .shm_link = 1 };
+	struct vb_frame frame = { .late_flow = flow + 1, .path.link = 1 };
 
 	post_recv(p, B, 1, 100);
 	post_datagram(p, A, 1, 8);
 	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, slots, 2), 1);
 	EXPECT(vb_slot_gather(&slots[0], bytes));
-	memcpy(flow + 1, &slots[0].flow, sizeof(slots[0].flow));
-	frame.flow_mark = vb_flow_mark(&slots[0].flow);
+	memcpy(flow + 1, &slots[0].path.ip, sizeof(slots[0].path.ip));
+	frame.flow_mark = vb_flow_mark(&slots[0].path.ip);
 	frame.head = (struct vb_bytes){ bytes, slots[0].length };
 	vb_nic_receive(p->node[B].nic, p->now_ns, &frame, 1);
 	EXPECT_EQ(service_level(p->node[B].recv_cq), BY_IPV6);

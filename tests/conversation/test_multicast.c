@@ -216,14 +216,14 @@ static void bring(struct pair *p, const struct held *held, bool is_by_shm_link)
 {
 	struct vb_frame frame = {
 		.ip_id = held->ip_id,
-		.shm_link = is_by_shm_link ? 1 : 0,
+		.path.link = is_by_shm_link ? 1 : 0,
 		.head = { held->bytes, held->length },
 	};
 
 	if (is_by_shm_link)
 		frame.late_flow = (const uint8_t *)&held->flow;
 	else
-		frame.flow = held->flow;
+		frame.path.ip = held->flow;
 	vb_nic_receive(p->node[B].nic, p->now_ns, &frame, 1);
 }
 

@@ -39,7 +39,7 @@ static void build(struct pair *p)
 
 static struct vb_frame frame(void)
 {
-	return (struct vb_frame){ .flow = slot.flow,
+	return (struct vb_frame){ .path.ip = slot.path.ip,
 				  .ip_id = slot.ip_id,
 				  .head = { slot.head, slot.head_length } };
 }
@@ -114,7 +114,7 @@ TEST(each_datagram_is_a_message_of_its_own_with_the_next_psn)
 static void sign(void)
 {
 	uint32_t length = slot.head_length;
-	uint32_t crc = vb_icrc_begin(&slot.flow, length, slot.ip_id, slot.head);
+	uint32_t crc = vb_icrc_begin(&slot.path.ip, length, slot.ip_id, slot.head);
 
 	vb_icrc_store(slot.head + length - VB_ICRC_SIZE,
 		      vb_crc32(crc, slot.head + VB_BTH_SIZE, length - VB_ICRC_SIZE - VB_BTH_SIZE));

@@ -62,7 +62,7 @@ static void expect_same_slot(const struct vb_slot *a, const struct vb_slot *b)
 	EXPECT_EQ(a->ip_id, b->ip_id);
 	EXPECT_EQ(a->continues, b->continues);
 	EXPECT_EQ(a->is_numbered, b->is_numbered);
-	EXPECT(!memcmp(&a->flow, &b->flow, sizeof(a->flow)));
+	EXPECT(!memcmp(&a->path.ip, &b->path.ip, sizeof(a->path.ip)));
 	EXPECT(vb_slot_gather(a, bytes[0]) && vb_slot_gather(b, bytes[1]));
 	EXPECT(!memcmp(bytes[0], bytes[1], a->length));
 }
@@ -187,6 +187,6 @@ TEST(what_goes_at_once_continues_no_batch_of_an_earlier_turn)
 	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, before, CAPACITY), 1);
 	post_quietly(p, 4, 8);
 	EXPECT_EQ(send_at_once(p, slots), 1);
-	EXPECT(!memcmp(&slots[0].flow, &before[0].flow, sizeof(slots[0].flow)));
+	EXPECT(!memcmp(&slots[0].path.ip, &before[0].path.ip, sizeof(slots[0].path.ip)));
 	EXPECT(!slots[0].continues);
 }

@@ -26,7 +26,7 @@ static struct pair *owe_and_post(void)
 static void take_slot(struct pair *p, struct vb_slot *slot)
 {
 	EXPECT_EQ(vb_nic_transmit(node_of(p, A)->nic, p->now_ns, slot, 4), 1);
-	EXPECT_EQ(slot->shm_link, SHM_LINK);
+	EXPECT_EQ(slot->path.link, SHM_LINK);
 	EXPECT(slot->piggyback_ack.is_there);
 }
 
@@ -34,9 +34,9 @@ static void bring(struct pair *p, enum side to, const struct vb_slot *slot, uint
 {
 	uint8_t bytes[2048];
 	struct vb_frame frame = {
-		.flow = slot->flow,
-		.flow_mark = vb_flow_mark(&slot->flow),
-		.shm_link = shm_link,
+		.path.ip = slot->path.ip,
+		.flow_mark = vb_flow_mark(&slot->path.ip),
+		.path.link = shm_link,
 		.piggyback_ack = slot->piggyback_ack,
 		.head = { bytes, slot->length },
 	};
@@ -104,7 +104,7 @@ TEST(what_rides_on_a_packet_from_elsewhere_is_refused_with_it)
 	struct vb_slot slots[4];
 
 	take_slot(p, slots);
-	slots[0].flow.source.raw[15] ^= 1;
+	slots[0].path.ip.source.raw[15] ^= 1;
 	receive(p, &slots[0]);
 	expect_dropped(p, B, ADDRESS, 2);
 	expect_no_completion(p, B);
@@ -164,8 +164,8 @@ TEST(a_short_send_goes_at_once_and_is_then_out)
 	post_recv(p, B, 2, 100);
 	post_quietly(p, 4, 8);
 	EXPECT(send_at_once(p, &slot));
-	EXPECT_EQ(slot.shm_link, SHM_LINK);
-	EXPECT_EQ(vb_nic_shm_room(node_of(p, A)->nic, SHM_LINK), ROOM - 1);
+	EXPECT_EQ(slot.path.link, SHM_LINK);
+	EXPECT_EQ(vb_nic_link_room(node_of(p, A)->nic, SHM_LINK), ROOM - 1);
 	expect_counter(p, A, TX_PACKETS, 1);
 	EXPECT(!send_at_once(p, &slot));
 	expect_silence(p, A);
@@ -201,7 +201,7 @@ TEST(without_room_nothing_goes_at_once)
 	struct pair *p = connect_directly(VB_QP_RC);
 	struct vb_slot slot;
 
-	vb_nic_set_shm_room(node_of(p, A)->nic, SHM_LINK, 0);
+	vb_nic_set_link_room(node_of(p, A)->nic, SHM_LINK, 0);
 	post_quietly(p, 4, 8);
 	EXPECT(!send_at_once(p, &slot));
 }
@@ -288,15 +288,15 @@ static struct pair *connect_by_shm_link(enum vb_qp_type type)
 {
 	struct pair *p = connect_directly(type);
 
-	vb_qp_set_shm_link(node_of(p, B)->qp, SHM_LINK, &direct_peer_memory);
-	vb_nic_set_shm_room(node_of(p, B)->nic, SHM_LINK, ROOM);
+	vb_qp_set_link(node_of(p, B)->qp, SHM_LINK, &direct_peer_memory);
+	vb_nic_set_link_room(node_of(p, B)->nic, SHM_LINK, ROOM);
 	return p;
 }
 
 static void take_from(struct pair *p, enum side side, struct vb_slot *slot)
 {
 	EXPECT_EQ(vb_nic_transmit(node_of(p, side)->nic, p->now_ns, slot, 1), 1);
-	EXPECT_EQ(slot->shm_link, SHM_LINK);
+	EXPECT_EQ(slot->path.link, SHM_LINK);
 }
 
 /* What a stranger sends that knows everything that the peer knows. */
@@ -417,7 +417,7 @@ TEST(a_QP_of_the_wire_takes_nothing_from_shared_memory)
 	struct pair *p = connect_directly(VB_QP_RC);
 	struct vb_slot slot;
 
-	vb_qp_expect_shm_link(node_of(p, B)->qp, 0); /* the peer is on another host */
+	vb_qp_expect_link(node_of(p, B)->qp, 0); /* the peer is on another host */
 	post_recv(p, B, 1, 100);
 	post_send(p, A, 2, 8);
 	take_from(p, A, &slot);

@@ -298,8 +298,8 @@ static struct pair *connect_by_shm_link(void)
 	struct pair *p = pair_connect(&setup);
 
 	for (enum side side = A; side <= B; side++) {
-		vb_qp_set_shm_link(node_of(p, side)->qp, 1, NULL);
-		vb_nic_set_shm_room(node_of(p, side)->nic, 1, 10);
+		vb_qp_set_link(node_of(p, side)->qp, 1, NULL);
+		vb_nic_set_link_room(node_of(p, side)->nic, 1, 10);
 	}
 	return p;
 }

@@ -215,7 +215,7 @@ static void deliver_slots(struct pair *p, const struct vb_slot *slots, uint32_t 
 {
 	for (uint32_t i = 0; i < count; i++) {
 		uint8_t bytes[4200];
-		struct vb_frame frame = { .flow = slots[i].flow,
+		struct vb_frame frame = { .path.ip = slots[i].path.ip,
 					  .ip_id = slots[i].ip_id,
 					  .head = { bytes, slots[i].length } };
 
@@ -266,7 +266,7 @@ static struct vb_flow flow_from_a(struct pair *p)
 	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, &slot, 1), 1);
 	deliver_slots(p, &slot, 1);
 	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=1");
-	return slot.flow;
+	return slot.path.ip;
 }
 
 TEST(batches_of_a_numbered_flow_count_up_and_so_do_their_segments_under_the_icrc)
@@ -475,7 +475,7 @@ TEST(packets_of_another_flow_begin_a_batch_of_their_own)
 	post_write(p, A, 2, 8);
 	p->node[A].qp = first;
 	EXPECT_EQ(vb_nic_transmit(p->node[A].nic, p->now_ns, slots, 8), 2);
-	EXPECT(slots[0].flow.source_port == slots[1].flow.source_port || !slots[1].continues);
+	EXPECT(slots[0].path.ip.source_port == slots[1].path.ip.source_port || !slots[1].continues);
 }
 
 /* A writes from two new QPs to these QPNs; true if the packets form one batch. */

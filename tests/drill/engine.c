@@ -71,7 +71,7 @@ static void keep_sent(const struct vb_slot *slot)
 	struct made_packet *packet = &sent[sent_end++ % SENT_MAX];
 
 	EXPECT(sent_end - sent_first <= SENT_MAX);
-	packet->flow = slot->flow;
+	packet->flow = slot->path.ip;
 	packet->ip_id = slot->ip_id;
 	packet->length = slot->length;
 	EXPECT(vb_slot_gather(slot, packet->bytes));
@@ -94,7 +94,7 @@ static void receive(const struct made_packet *made, uint32_t count)
 
 	for (uint32_t i = 0; i < count; i++)
 		frames[i] = (struct vb_frame){
-			.flow = made[i].flow,
+			.path.ip = made[i].flow,
 			.ip_id = made[i].ip_id,
 			.head = { made[i].bytes, made[i].length },
 		};

@@ -167,7 +167,7 @@ static void deliver(const struct vb_flow *flow, uint16_t ip_id, const uint8_t *b
 	struct vb_bytes parts[2] = { { rest, first },
 				     { rest + first, length - head_length - first } };
 	struct vb_frame frame = {
-		.flow = *flow,
+		.path.ip = *flow,
 		.ip_id = ip_id,
 		.head = { head, head_length },
 		.rest = parts,
@@ -324,7 +324,7 @@ static void transmit(uint32_t capacity)
 			continue;
 		REQUIRE(slots[i].length <= FRAME_MAX);
 		MUST(!vb_slot_gather(&slots[i], held->bytes));
-		held->flow = slots[i].flow;
+		held->flow = slots[i].path.ip;
 		held->ip_id = slots[i].ip_id;
 		held->length = slots[i].length;
 		check_secrets(held);

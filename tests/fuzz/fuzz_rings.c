@@ -374,7 +374,7 @@ static void run(uint32_t rounds, uint32_t lost)
 			return;
 		REQUIRE(slot.length <= FRAME_MAX);
 		REQUIRE(vb_slot_gather(&slot, bytes));
-		frame.flow = slot.flow;
+		frame.path.ip = slot.path.ip;
 		frame.ip_id = slot.ip_id;
 		frame.head.length = slot.length;
 		if (!(lost >> (i & 7) & 1))

@@ -330,7 +330,7 @@ void local_peer_mail(const void *bytes, size_t length, const int *fds, uint32_t 
 		mail.fds[i] = vb_fd_own(fds[i]);
 	vb_local_peers_on_mail(ours.peers, kind, message, &mail);
 	vb_mail_close_fds(&mail);
-	if (vb_local_peer_is_open(ours.peers, LOCAL_PEER_PEER) && !vb_qp_shm_link(ours.qp))
+	if (vb_local_peer_is_open(ours.peers, LOCAL_PEER_PEER) && !vb_qp_link(ours.qp))
 		vb_local_peer_attach_qp(ours.peers, LOCAL_PEER_PEER, ours.qp);
 }
 
@@ -418,10 +418,10 @@ void local_peer_transmit(void)
 		vb_local_peers_flush(ours.peers);
 		count = vb_nic_transmit(ours.nic, ours.now_ns += 1000, ours.slots, SLOTS);
 		for (uint32_t i = 0; i < count; i++)
-			if (ours.slots[i].shm_link)
+			if (ours.slots[i].path.link)
 				(void)vb_local_peer_send(
 					ours.peers,
-					vb_local_peer_of_shm_link(ours.slots[i].shm_link),
+					vb_local_peer_of_shm_link(ours.slots[i].path.link),
 					&ours.slots[i]);
 	} while (count);
 	vb_local_peers_flush(ours.peers);

@@ -52,7 +52,7 @@ static uint32_t send_frames(struct vb_carrier *carrier, struct vb_slot *slots, u
 		if (end->out->written - end->out->released == RING)
 			taken = i;
 		else if (vb_slot_gather(&slots[i], to->bytes)) {
-			to->flow = slots[i].flow;
+			to->flow = slots[i].path.ip;
 			to->ip_id = slots[i].ip_id;
 			to->length = slots[i].length;
 			end->out->written++;
@@ -72,7 +72,7 @@ static uint32_t receive(struct vb_carrier *carrier, uint64_t now_ns, enum vb_car
 	for (; count < capacity && in->taken != in->written; in->taken++) {
 		const struct carried *from = &in->ring[in->taken % RING];
 
-		frames[count++] = (struct vb_frame){ .flow = from->flow,
+		frames[count++] = (struct vb_frame){ .path.ip = from->flow,
 						     .ip_id = from->ip_id,
 						     .head = { from->bytes, from->length } };
 	}

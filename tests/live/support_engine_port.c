@@ -29,7 +29,7 @@ static struct vb_gid gid_of(const struct vb_udp_address *address)
 static struct vb_frame frame_of(const struct vb_udp_datagram *datagram)
 {
 	return (struct vb_frame){
-		.flow = {
+		.path.ip = {
 			.source = gid_of(&datagram->source),
 			.destination = gid_of(&datagram->destination),
 			.source_port = datagram->source_port,
@@ -76,11 +76,11 @@ static struct vb_udp_message begin_message(const struct engine_port *port,
 					   const struct vb_slot *slot)
 {
 	return (struct vb_udp_message){
-		.destination = address_of_gid(&slot->flow.destination),
-		.source = address_of_gid(&slot->flow.source),
-		.source_index = source_index_of(port->udp, slot->flow.source_port),
-		.traffic_class = slot->flow.traffic_class,
-		.hop_limit = slot->flow.hop_limit,
+		.destination = address_of_gid(&slot->path.ip.destination),
+		.source = address_of_gid(&slot->path.ip.source),
+		.source_index = source_index_of(port->udp, slot->path.ip.source_port),
+		.traffic_class = slot->path.ip.traffic_class,
+		.hop_limit = slot->path.ip.hop_limit,
 	};
 }
 

@@ -80,12 +80,12 @@ static void push(struct pipes_end *end, uint32_t link)
 	way->is_in_pieces |= count && count < left;
 	for (uint32_t i = 0; i < count; i++)
 		way->ring[way->written++ % RING] = way->unsent[way->unsent_first++];
-	vb_nic_set_shm_room(end->nic, link, way->unsent_first == way->unsent_end);
+	vb_nic_set_link_room(end->nic, link, way->unsent_first == way->unsent_end);
 }
 
 static void start_record(struct way *way, const struct vb_slot *slot)
 {
-	struct record_head head = { slot->length, slot->flow, slot->piggyback_ack };
+	struct record_head head = { slot->length, slot->path.ip, slot->piggyback_ack };
 
 	memcpy(way->unsent, &head, sizeof(head));
 	EXPECT(vb_slot_gather(slot, way->unsent + sizeof(head)));
@@ -98,14 +98,14 @@ static uint32_t send_frames(struct vb_carrier *carrier, struct vb_slot *slots, u
 	struct pipes_end *end = end_of(carrier);
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct pipe *pipe = &end->pipes->pipe[slots[i].shm_link];
+		struct pipe *pipe = &end->pipes->pipe[slots[i].path.link];
 		struct way *way = &pipe->ways[end->index];
 
 		if (!pipe->is_open)
 			continue; /* lost */
 		EXPECT_EQ(way->unsent_first, way->unsent_end); /* the engine knows the room */
 		start_record(way, &slots[i]);
-		push(end, slots[i].shm_link);
+		push(end, slots[i].path.link);
 	}
 	return count;
 }
@@ -145,10 +145,10 @@ static struct vb_frame frame_of(const struct way *way, uint32_t link)
 
 	memcpy(&head, way->collected, sizeof(head));
 	return (struct vb_frame){
-		.flow = head.flow,
+		.path.ip = head.flow,
 		.flow_mark = vb_flow_mark(&head.flow),
 		.piggyback_ack = head.piggyback_ack,
-		.shm_link = (uint16_t)link,
+		.path.link = (uint16_t)link,
 		.head = { way->collected + sizeof(head), head.length },
 	};
 }
@@ -233,7 +233,7 @@ void pipes_open(struct pipes *pipes, uint32_t link)
 	memset(&pipes->pipe[link], 0, sizeof(pipes->pipe[link]));
 	pipes->pipe[link].is_open = true;
 	for (uint32_t i = 0; i < 2; i++)
-		vb_nic_set_shm_room(pipes->ends[i].nic, link, 1);
+		vb_nic_set_link_room(pipes->ends[i].nic, link, 1);
 }
 
 void pipes_close(struct pipes *pipes, uint32_t link)

@@ -125,7 +125,7 @@ static void attach_shm(struct carrier_ends *ends)
 			vb_local_peer_attach_qp(peers[i],
 						vb_port_member_number(udp_ends[!i].member),
 						ends->end[i].qps[k]);
-			EXPECT(vb_qp_shm_link(ends->end[i].qps[k]));
+			EXPECT(vb_qp_link(ends->end[i].qps[k]));
 		}
 }
 
@@ -179,7 +179,7 @@ static void attach_pipes(struct carrier_ends *ends)
 	for (uint32_t k = 0; k < CARRIER_QPS; k++) {
 		pipes_open(pipes, 1 + k);
 		for (uint32_t i = 0; i < 2; i++)
-			vb_qp_set_shm_link(ends->end[i].qps[k], 1 + k, NULL);
+			vb_qp_set_link(ends->end[i].qps[k], 1 + k, NULL);
 	}
 }
 
@@ -262,12 +262,12 @@ static void fill_long(const struct carrier_ends *ends, struct vb_slot *slot, uin
 	vb_qpn qpn = vb_qp_number(ends->end[1].qps[0]);
 
 	*slot = (struct vb_slot){
-		.flow = { .source = ends->end[0].gid,
-			  .destination = ends->end[1].gid,
-			  .source_port = ends->end[0].config.source_ports[0],
-			  .hop_limit = 64 },
+		.path.ip = { .source = ends->end[0].gid,
+			     .destination = ends->end[1].gid,
+			     .source_port = ends->end[0].config.source_ports[0],
+			     .hop_limit = 64 },
 		.head_length = VB_BTH_SIZE,
-		.shm_link = (uint16_t)link,
+		.path.link = (uint16_t)link,
 		.span_count = 1,
 		.spans = { { (uintptr_t)ends->end[0].source, LONGEST - VB_BTH_SIZE } },
 		.length = LONGEST,
@@ -308,7 +308,7 @@ TEST(each_carrier_takes_frames_of_9622_bytes)
 		struct vb_frame frame;
 
 		EXPECT(carrier->type->frame_length_max >= LONGEST);
-		fill_long(ends, &slot, to->links ? vb_qp_shm_link(ends->end[0].qps[0]) : 0);
+		fill_long(ends, &slot, to->links ? vb_qp_link(ends->end[0].qps[0]) : 0);
 		frame = carry(from->links ? from->links : from->wire, carrier, &slot);
 		EXPECT_EQ(frame.head.length, LONGEST);
 		EXPECT(!memcmp(frame.head.data + VB_BTH_SIZE, ends->end[0].source,

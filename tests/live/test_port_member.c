@@ -32,7 +32,7 @@ static struct vb_port_member *join(void)
 static struct vb_frame frame_of(const char *text)
 {
 	return (struct vb_frame){
-		.flow = { .source_port = 77 },
+		.path.ip = { .source_port = 77 },
 		.ip_id = 5,
 		.head = { (const uint8_t *)text, (uint32_t)strlen(text) },
 	};
@@ -110,7 +110,7 @@ TEST(a_packet_is_handed_to_the_member_it_belongs_to)
 	EXPECT_EQ(vb_port_member_take(to, taken), 1);
 	EXPECT_EQ(taken[0].head.length, 6);
 	EXPECT_MEM(taken[0].head.data, "hello!", 6);
-	EXPECT_EQ(taken[0].flow.source_port, 77);
+	EXPECT_EQ(taken[0].path.ip.source_port, 77);
 	EXPECT_EQ(taken[0].ip_id, 5);
 	EXPECT_EQ(vb_port_member_take(to, taken), 0);
 	vb_port_member_leave(from);

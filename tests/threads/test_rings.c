@@ -184,7 +184,7 @@ static bool carry(struct rig *rig, enum side from, uint64_t now_ns)
 	for (uint32_t i = 0; i < count; i++) {
 		EXPECT(vb_slot_gather(&slots[i], bytes[i]));
 		frames[i] = (struct vb_frame){
-			.flow = slots[i].flow,
+			.path.ip = slots[i].path.ip,
 			.ip_id = slots[i].ip_id,
 			.head = { bytes[i], slots[i].length },
 		};

@@ -174,7 +174,7 @@ static void run(struct rig *rig)
 	uint8_t bytes[2048];
 
 	while (vb_nic_transmit(rig->nic, 0, &slot, 1)) {
-		struct vb_frame frame = { .flow = slot.flow, .head = { bytes, slot.length } };
+		struct vb_frame frame = { .path.ip = slot.path.ip, .head = { bytes, slot.length } };
 
 		EXPECT(vb_slot_gather(&slot, bytes));
 		vb_nic_receive(rig->nic, 0, &frame, 1);

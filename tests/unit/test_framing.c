@@ -75,13 +75,14 @@ static void init(enum vb_icrc_mode mode, uint32_t batch_segments_max)
 struct content {
 	uint32_t length;
 	uint32_t qpn;
-	uint16_t shm_link;
+	uint16_t link;
 };
 
 /* Builds a SEND with that payload, long ones as spans. False if it could not be finished. */
 static bool finish(struct vb_framing *by, struct vb_slot *slot, const struct vb_flow *flow,
 		   struct content content)
 {
+	struct vb_path path = { *flow, content.link };
 	struct vb_packet packet = {
 		.bth = { .opcode = VB_OPCODE(VB_SERVICE_RC, VB_OP_SEND_ONLY),
 			 .pkey = 0xffff,
@@ -90,7 +91,7 @@ static bool finish(struct vb_framing *by, struct vb_slot *slot, const struct vb_
 		.payload_length = content.length,
 	};
 
-	vb_slot_begin(slot, flow, content.shm_link, &packet);
+	vb_slot_begin(slot, &path, &packet);
 	if (content.length < LONG)
 		vb_slot_add_bytes(slot, memory, content.length);
 	else
@@ -111,7 +112,7 @@ static bool has_icrc_for(const struct vb_slot *slot, uint16_t ip_id)
 	uint32_t crc;
 
 	EXPECT(vb_slot_gather(slot, bytes));
-	crc = vb_icrc_begin(&slot->flow, slot->length, ip_id, bytes);
+	crc = vb_icrc_begin(&slot->path.ip, slot->length, ip_id, bytes);
 	crc = vb_crc32(crc, bytes + VB_BTH_SIZE, end - VB_BTH_SIZE);
 	return vb_icrc_load(bytes + end) == crc;
 }
@@ -343,10 +344,10 @@ TEST(a_flow_is_numbered_until_its_place_is_emptied)
 
 /* --- memory that is gone --- */
 
-static void expect_failure(uint32_t index, const struct vb_flow *flow, uint16_t shm_link)
+static void expect_failure(uint32_t index, const struct vb_flow *flow, uint16_t link)
 {
 	is_memory_gone = true;
-	EXPECT(!finish(&framing, &slots[index], flow, (struct content){ LONG, PEER, shm_link }));
+	EXPECT(!finish(&framing, &slots[index], flow, (struct content){ LONG, PEER, link }));
 	is_memory_gone = false;
 }
 
@@ -422,7 +423,7 @@ static bool takes(const struct vb_flow *flow, uint16_t sent_id, uint16_t reporte
 {
 	static uint8_t bytes[VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX];
 	struct vb_bytes rest[8];
-	struct vb_frame frame = { .flow = *flow, .ip_id = reported_id, .rest = rest };
+	struct vb_frame frame = { .path.ip = *flow, .ip_id = reported_id, .rest = rest };
 	struct vb_framing_config config = { .icrc_mode = VB_ICRC_STRICT };
 	static struct vb_slot slot;
 
@@ -484,13 +485,13 @@ TEST(what_has_no_icrc_is_not_checked)
 {
 	struct vb_flow flow = ipv4_flow();
 	uint8_t bytes[VB_BTH_SIZE + VB_ICRC_SIZE] = { 0 };
-	struct vb_frame frame = { .flow = flow, .head = { bytes, sizeof(bytes) } };
+	struct vb_frame frame = { .path.ip = flow, .head = { bytes, sizeof(bytes) } };
 
 	init(VB_ICRC_OFF, 0);
 	EXPECT(takes(&flow, 7, 8, 1));
 	init(VB_ICRC_STRICT, 0);
 	EXPECT(!vb_framing_is_undamaged(&framing, &frame, sizeof(bytes)));
-	frame.shm_link = 3;
+	frame.path.link = 3;
 	EXPECT(vb_framing_is_undamaged(&framing, &frame, sizeof(bytes)));
 }
 

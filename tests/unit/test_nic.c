@@ -307,8 +307,9 @@ TEST(packets_leave_from_the_source_ports_that_the_link_has)
 	vb_qp_publish_and_ring(qp);
 	EXPECT_EQ(vb_nic_transmit(nic, 0, slots, 64), 64);
 	for (uint32_t i = 0; i < 64; i++) {
-		EXPECT(slots[i].flow.source_port == 1111 || slots[i].flow.source_port == 2222);
-		from[slots[i].flow.source_port == 2222]++;
+		EXPECT(slots[i].path.ip.source_port == 1111 ||
+		       slots[i].path.ip.source_port == 2222);
+		from[slots[i].path.ip.source_port == 2222]++;
 	}
 	EXPECT(from[0] && from[1]);
 	EXPECT_EQ(vb_qp_destroy(qp), VB_OK);

@@ -71,8 +71,8 @@ void vb_adapter_choose_path(struct vb_adapter *adapter, struct vb_qp *qp)
 	    !is_on_this_host(adapter, &attr.address.destination))
 		return;
 	vb_local_peer_attach_qp(adapter->peers, number, qp);
-	if (!vb_qp_shm_link(qp)) /* the peer may still meet us, and choose after that */
-		vb_qp_expect_shm_link(qp, vb_local_peer_shm_link(number));
+	if (!vb_qp_link(qp)) /* the peer may still meet us, and choose after that */
+		vb_qp_expect_link(qp, vb_local_peer_shm_link(number));
 	if (vb_local_peer_has_no_process(adapter->peers, number))
 		vb_log(VB_LOG_WARN,
 		       "%s: QP 0x%06x is connected to QP 0x%06x of this host, which no program of this user has: the peer belongs to another user or is gone",

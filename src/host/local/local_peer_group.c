@@ -68,7 +68,7 @@ static bool has_group_bit(const struct vb_local_peers *peers, const struct vb_lo
 
 void vb_local_peers_send_copies(struct vb_local_peers *peers, const struct vb_slot *slot)
 {
-	uint32_t bit = bit_of(&slot->flow.destination);
+	uint32_t bit = bit_of(&slot->path.ip.destination);
 
 	for (uint32_t i = 0; i < peers->readable_count; i++) {
 		uint32_t number = peers->readable[i];
@@ -91,6 +91,6 @@ void vb_local_peers_request_link_to_sender(struct vb_local_peers *peers,
 		return;
 	number = vb_port_member_of_qpn(vb_deth_load(frame->head.data + VB_BTH_SIZE).source);
 	if (number < VB_PORT_MEMBER_COUNT && !vb_local_peer_is_open(peers, number) &&
-	    vb_nic_has_gid(peers->nic, &frame->flow.source))
+	    vb_nic_has_gid(peers->nic, &frame->path.ip.source))
 		(void)vb_local_peer_request_link(peers, number);
 }

@@ -489,8 +489,8 @@ void vb_local_peers_close_gone(struct vb_local_peers *peers)
 void vb_local_peer_attach_qp(struct vb_local_peers *peers, uint32_t number, struct vb_qp *qp)
 {
 	if (vb_local_peer_is_open(peers, number))
-		vb_qp_set_shm_link(qp, vb_local_peer_shm_link(number),
-				   &peers->table[number].peer_memory);
+		vb_qp_set_link(qp, vb_local_peer_shm_link(number),
+			       &peers->table[number].peer_memory);
 }
 
 static const char *describe_no_link(enum vb_local_peer_why absence_reason)

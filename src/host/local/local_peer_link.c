@@ -50,7 +50,7 @@ static uint32_t receive_from(struct vb_local_peer *peer, uint16_t shm_link, stru
 		if (length < RECORD_OVERHEAD)
 			continue;
 		length -= RECORD_OVERHEAD;
-		frame->shm_link = shm_link;
+		frame->path.link = shm_link;
 		frame->ip_id = 0;
 		load_head(bytes, frame);
 		bytes += sizeof(struct vb_shm_link_head);
@@ -127,7 +127,7 @@ void vb_local_peers_release(struct vb_local_peers *peers)
 
 static void store_head(uint8_t *to, const struct vb_slot *slot)
 {
-	struct vb_shm_link_head head = { .flow_mark = vb_flow_mark(&slot->flow) };
+	struct vb_shm_link_head head = { .flow_mark = vb_flow_mark(&slot->path.ip) };
 
 	vb_piggyback_ack_store(head.piggyback_ack, &slot->piggyback_ack);
 	memcpy(to, &head, sizeof(head));
@@ -144,8 +144,8 @@ static bool put(struct vb_local_peer *peer, const struct vb_slot *slot)
 	 * Written backwards: the reader polls the first cache line, and would take it from us again
 	 * before it is full.
 	 */
-	memcpy(to + sizeof(struct vb_shm_link_head) + slot->length, &slot->flow,
-	       sizeof(slot->flow));
+	memcpy(to + sizeof(struct vb_shm_link_head) + slot->length, &slot->path.ip,
+	       sizeof(slot->path.ip));
 	if (!vb_slot_gather(slot, to + sizeof(struct vb_shm_link_head)))
 		return false;
 	store_head(to, slot);
@@ -161,7 +161,7 @@ bool vb_local_peer_send(struct vb_local_peers *peers, uint32_t number, const str
 	if (!peer->is_touched)
 		peers->touched[peers->touched_count++] = (uint8_t)number;
 	peer->is_touched = true;
-	peer->has_less_room |= !slot->shm_link;
+	peer->has_less_room |= !slot->path.link;
 	if (is_sent)
 		peers->counts.sent++;
 	else
@@ -214,8 +214,8 @@ static uint32_t room_of(struct vb_local_peer *peer)
 
 void vb_local_peer_update_room(struct vb_local_peers *peers, uint32_t number)
 {
-	vb_nic_set_shm_room(peers->nic, vb_local_peer_shm_link(number),
-			    room_of(&peers->table[number]));
+	vb_nic_set_link_room(peers->nic, vb_local_peer_shm_link(number),
+			     room_of(&peers->table[number]));
 }
 
 void vb_local_peers_flush(struct vb_local_peers *peers)
@@ -228,7 +228,7 @@ void vb_local_peers_flush(struct vb_local_peers *peers)
 		if (peer->state == VB_LOCAL_PEER_OPEN)
 			wake_sleeper(peers, peer);
 		if (peer->has_less_room ||
-		    vb_nic_shm_room(peers->nic, vb_local_peer_shm_link(number)) < ROOM_LOW)
+		    vb_nic_link_room(peers->nic, vb_local_peer_shm_link(number)) < ROOM_LOW)
 			vb_local_peer_update_room(peers, number);
 		peer->has_less_room = false;
 	}

@@ -5,7 +5,7 @@
  * struct vb_carrier_type, and a row in tests/live/test_carriers.c, which states what every carrier
  * must do. Only the engine's owner calls a carrier.
  *
- * Frames of one link (vb_slot.shm_link) keep their order. Frames may be lost; then the carrier
+ * Frames of one link (vb_path.link) keep their order. Frames may be lost; then the carrier
  * counts them itself.
  */
 #ifndef VB_HOST_PORT_CARRIER_H

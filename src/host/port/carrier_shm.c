@@ -16,7 +16,7 @@ static uint32_t send_frames(struct vb_carrier *carrier, struct vb_slot *slots, u
 	struct vb_local_peers *peers = peers_of(carrier);
 
 	for (uint32_t i = 0; i < count; i++)
-		(void)vb_local_peer_send(peers, vb_local_peer_of_shm_link(slots[i].shm_link),
+		(void)vb_local_peer_send(peers, vb_local_peer_of_shm_link(slots[i].path.link),
 					 &slots[i]);
 	return count;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Shared memory as a carrier: the links of host/local/local_peer.h, one for each local peer. The
- * engine knows how much room each link has (vb_nic_set_shm_room()), so that frames of connected QPs
- * always find room.
+ * engine knows how much room each link has (vb_nic_set_link_room()), so that frames of connected
+ * QPs always find room.
  */
 #ifndef VB_HOST_PORT_CARRIER_SHM_H
 #define VB_HOST_PORT_CARRIER_SHM_H

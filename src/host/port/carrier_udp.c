@@ -18,7 +18,7 @@ static struct vb_carrier_udp *wire_of(struct vb_carrier *carrier)
 static void fill_frame(struct vb_frame *frame, const struct vb_udp_datagram *datagram)
 {
 	*frame = (struct vb_frame){
-		.flow = {
+		.path.ip = {
 			.source_port = datagram->source_port,
 			.traffic_class = datagram->traffic_class,
 			.hop_limit = datagram->hop_limit,
@@ -26,9 +26,9 @@ static void fill_frame(struct vb_frame *frame, const struct vb_udp_datagram *dat
 		.ip_id = datagram->segment_index,
 		.head = { datagram->data, datagram->length },
 	};
-	memcpy(frame->flow.source.raw, datagram->source.ip, sizeof(frame->flow.source.raw));
-	memcpy(frame->flow.destination.raw, datagram->destination.ip,
-	       sizeof(frame->flow.destination.raw));
+	memcpy(frame->path.ip.source.raw, datagram->source.ip, sizeof(frame->path.ip.source.raw));
+	memcpy(frame->path.ip.destination.raw, datagram->destination.ip,
+	       sizeof(frame->path.ip.destination.raw));
 }
 
 /*

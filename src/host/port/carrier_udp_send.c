@@ -78,14 +78,14 @@ static void begin_message(struct vb_carrier_udp *wire, struct vb_udp_message *me
 		return;
 	}
 	*message = (struct vb_udp_message){
-		.source_index = source_index_of(wire, slot->flow.source_port),
-		.traffic_class = slot->flow.traffic_class,
-		.hop_limit = slot->flow.hop_limit,
+		.source_index = source_index_of(wire, slot->path.ip.source_port),
+		.traffic_class = slot->path.ip.traffic_class,
+		.hop_limit = slot->path.ip.hop_limit,
 		.iovecs = iovecs,
 	};
-	memcpy(message->destination.ip, slot->flow.destination.raw,
+	memcpy(message->destination.ip, slot->path.ip.destination.raw,
 	       sizeof(message->destination.ip));
-	memcpy(message->source.ip, slot->flow.source.raw, sizeof(message->source.ip));
+	memcpy(message->source.ip, slot->path.ip.source.raw, sizeof(message->source.ip));
 }
 
 /* A packet that continues a message takes the message's path. Returns the number of messages. */

@@ -46,7 +46,7 @@ static void enter(struct vb_port *port, uint64_t now_ns, struct vb_frame *frames
 {
 	if (port->is_observed)
 		count = observe(port, now_ns, frames, count);
-	if (count && !frames[0].shm_link && port->qp1)
+	if (count && !frames[0].path.link && port->qp1)
 		count = take_mads(port, now_ns, frames, count);
 	if (count)
 		vb_nic_receive(port->nic, now_ns, frames, count);
@@ -91,7 +91,7 @@ bool vb_port_receive_from_wire(struct vb_port *port, uint64_t now_ns, enum vb_ca
 		vb_state_report(port->nic, port->peers, port->member);
 	if (!count)
 		return wire->has_more;
-	if (port->peers && vb_gid_is_multicast(&port->frames[0].flow.destination))
+	if (port->peers && vb_gid_is_multicast(&port->frames[0].path.ip.destination))
 		prepare_for_multicast(port, now_ns, count);
 	port->has_links = false;
 	enter(port, now_ns, port->frames, count);

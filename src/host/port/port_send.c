@@ -20,7 +20,7 @@
 /* No connected transmit socket is for a group. */
 static bool is_multicast(const struct vb_slot *slot)
 {
-	return !slot->is_numbered && vb_gid_is_multicast(&slot->flow.destination);
+	return !slot->is_numbered && vb_gid_is_multicast(&slot->path.ip.destination);
 }
 
 static bool is_host_gid(const struct vb_port *port, const struct vb_gid *gid)
@@ -32,7 +32,7 @@ static bool is_host_gid(const struct vb_port *port, const struct vb_gid *gid)
 static bool is_for_host(const struct vb_port *port, const struct vb_slot *slot)
 {
 	static const struct vb_gid loopback = { .raw = { [15] = 1 } };
-	const struct vb_flow *flow = &slot->flow;
+	const struct vb_flow *flow = &slot->path.ip;
 
 	return is_host_gid(port, &flow->destination) ||
 	       (vb_gid_is_multicast(&flow->destination) &&
@@ -63,7 +63,7 @@ static bool is_for_local_peer(struct vb_port *port, const struct vb_slot *slot,
 	if (!port->peers || qpn.v <= 1 || number >= VB_PORT_MEMBER_COUNT)
 		return false;
 	*number_out = number;
-	return is_own(port, &slot->flow.destination) &&
+	return is_own(port, &slot->path.ip.destination) &&
 	       vb_local_peer_request_link(port->peers, number) == VB_LOCAL_PEER_OPEN;
 }
 
@@ -112,7 +112,7 @@ VB_COLD static void hand_over_slot(struct vb_port *port, const struct vb_slot *s
 {
 	struct vb_bytes rest[VB_SGE_MAX + 1];
 	struct vb_frame frame = {
-		.flow = slot->flow,
+		.path.ip = slot->path.ip,
 		.ip_id = slot->ip_id,
 		.head = { slot->head, slot->head_length },
 		.rest = rest,
@@ -123,7 +123,7 @@ VB_COLD static void hand_over_slot(struct vb_port *port, const struct vb_slot *s
 			(struct vb_bytes){ (const uint8_t *)(uintptr_t)slot->spans[i].address,
 					   slot->spans[i].length };
 	rest[frame.rest_count++] = (struct vb_bytes){ slot->tail, slot->tail_length };
-	if (vb_gid_is_multicast(&slot->flow.destination))
+	if (vb_gid_is_multicast(&slot->path.ip.destination))
 		hand_to_all(port, slot, &frame);
 	else
 		vb_port_member_hand_over(port->member,
@@ -136,7 +136,7 @@ VB_NOINLINE static void send_copies(struct vb_port *port, uint32_t slot_count)
 	for (uint32_t i = 0; i < slot_count; i++) {
 		const struct vb_slot *slot = &port->slots[i];
 
-		if (!slot->shm_link && vb_gid_is_multicast(&slot->flow.destination) &&
+		if (!slot->path.link && vb_gid_is_multicast(&slot->path.ip.destination) &&
 		    !is_for_host(port, slot))
 			vb_local_peers_send_copies(port->peers, slot);
 	}
@@ -167,7 +167,7 @@ VB_COLD static uint32_t observe(struct vb_port *port, uint64_t now_ns, uint32_t 
 /* Tells the engine whether there is room on the wire, which has no number. */
 static void set_wire_room(struct vb_port *port, bool has_room)
 {
-	vb_nic_set_shm_room(port->nic, 0, has_room ? VB_ROOM_UNLIMITED : 0);
+	vb_nic_set_link_room(port->nic, 0, has_room ? VB_ROOM_UNLIMITED : 0);
 }
 
 /*
@@ -233,7 +233,7 @@ static enum path path_of(struct vb_port *port, const struct vb_slot *slot, enum 
 {
 	uint32_t number;
 
-	if (slot->shm_link)
+	if (slot->path.link)
 		return PATH_LINK;
 	if (slot->continues && before == PATH_WIRE && !is_datagram(slot))
 		return PATH_WIRE;
@@ -317,7 +317,7 @@ static bool send_alone(struct vb_port *port, uint32_t count)
 {
 	struct vb_slot *slot = &port->slots[0];
 
-	if (count != 1 || !slot->shm_link)
+	if (count != 1 || !slot->path.link)
 		return false;
 	(void)port->links->type->send(port->links, slot, 1);
 	port->links->type->flush(port->links);

@@ -68,9 +68,9 @@ const char *vb_state_path(const struct vb_nic *nic, const struct vb_local_peers 
 		return "wire: the path is set to wire";
 	if (number >= VB_PORT_MEMBER_COUNT)
 		return "wire: the peer is no adapter of ours";
-	if (!vb_qp_shm_link(qp) && vb_local_peer_is_open(peers, number))
+	if (!vb_qp_link(qp) && vb_local_peer_is_open(peers, number))
 		return "wire: the peer had not answered when they were connected";
-	if (vb_qp_shm_link(qp) && !vb_local_peer_is_open(peers, number))
+	if (vb_qp_link(qp) && !vb_local_peer_is_open(peers, number))
 		return "shared memory, the peer is gone";
 	return vb_local_peer_describe(peers, number);
 }

@@ -238,7 +238,7 @@ enum vb_cm_verdict vb_qp1_offer(struct vb_qp1 *qp1, uint64_t now_ns,
 
 void vb_qp1_receive(struct vb_qp1 *qp1, uint64_t now_ns, const struct vb_frame *frame)
 {
-	struct vb_qp1_letter letter = { .flow = frame->flow, .arrived_ns = now_ns };
+	struct vb_qp1_letter letter = { .flow = frame->path.ip, .arrived_ns = now_ns };
 	struct vb_cm_addressee addressee;
 
 	if (!vb_nic_receive_mad(qp1->nic, frame, letter.bytes, &letter.source))

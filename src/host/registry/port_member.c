@@ -127,7 +127,7 @@ static bool send_packets(struct vb_port_member *member, uint32_t to, const struc
 
 		if (part_count + 2 + frame->rest_count > PARTS_MAX)
 			return false;
-		handed[i] = (struct handed){ frame->flow, length_of(frame), frame->ip_id };
+		handed[i] = (struct handed){ frame->path.ip, length_of(frame), frame->ip_id };
 		parts[part_count++] = make_iovec_of(&handed[i], sizeof(handed[i]));
 		parts[part_count++] = make_iovec_of(frame->head.data, frame->head.length);
 		for (uint32_t k = 0; k < frame->rest_count; k++)
@@ -163,7 +163,7 @@ static uint32_t load_packets(const uint8_t *next, size_t left,
 		if (handed.length > left)
 			break;
 		frames[count++] = (struct vb_frame){
-			.flow = handed.flow,
+			.path.ip = handed.flow,
 			.ip_id = handed.ip_id,
 			.head = { next, handed.length },
 		};

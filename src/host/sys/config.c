@@ -81,7 +81,7 @@ static const struct setting {
 
 /* Every kind of value other than TEXT is 32 bits wide, also the enums. */
 _Static_assert(sizeof(enum vb_log_level) == 4 && sizeof(enum vb_icrc_mode) == 4 &&
-		       sizeof(enum vb_path) == 4 && sizeof(enum vb_share) == 4,
+		       sizeof(enum vb_path_choice) == 4 && sizeof(enum vb_share) == 4,
 	       "choices are stored as uint32_t");
 
 static void store_number(struct vb_config *config, const struct setting *setting, uint32_t value)

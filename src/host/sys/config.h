@@ -20,7 +20,7 @@
 #define VB_CONFIG_TEXT_MAX 1024 /* of a value, with its terminating zero */
 
 /* Which path packets take to a peer on this host. */
-enum vb_path {
+enum vb_path_choice {
 	VB_PATH_AUTO, /* shared-memory links, where possible (host/local/local_peer.h) */
 	VB_PATH_WIRE, /* the wire, as to all other peers */
 };
@@ -40,7 +40,7 @@ struct vb_config {
 	enum vb_log_level log;
 	char log_file[VB_CONFIG_TEXT_MAX]; /* "": stderr */
 	enum vb_icrc_mode icrc;
-	enum vb_path path;
+	enum vb_path_choice path;
 	enum vb_share share;
 	uint32_t self_check; /* host/port/self_check.h; 0: off */
 	uint32_t receive_buffer; /* bytes, of the socket; 0: a default */

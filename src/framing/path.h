@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The path of a packet: the link that carries it, and its addresses there. The addresses are a
+ * member of their own, so that other kinds (a LID, a stream) can stand beside them in a union here.
+ */
+#ifndef VB_FRAMING_PATH_H
+#define VB_FRAMING_PATH_H
+
+#include "wire/flow.h"
+
+#include <stdint.h>
+
+/*
+ * Links are numbered by the owner of the engine. Link 0 is the wire, which may lose and damage
+ * packets. All others lead to one peer each, and neither lose nor damage packets, so these have no
+ * ICRC. Each link has limited room (vb_nic_set_link_room()).
+ */
+#define VB_LINK_COUNT 256
+
+struct vb_path {
+	struct vb_flow ip;
+	uint16_t link;
+};
+
+#endif

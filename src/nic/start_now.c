@@ -21,12 +21,13 @@ static bool has_posted(const struct vb_qp *qp)
 }
 
 /*
- * Whether the QP may execute requests itself now. If it is to take a turn, it owes a reply, which
- * would be left behind: an executed request has no packet that the reply could follow.
+ * Whether the QP may execute requests itself, given that no other QP has a turn to take. If this QP
+ * has, it owes a reply, which would be left behind: an executed request has no packet that the
+ * reply could follow.
  */
 static bool can_execute(const struct vb_qp *qp)
 {
-	return qp->peer_memory && !vb_list_is_linked(&qp->active);
+	return qp->peer_memory && !vb_list_is_linked(&qp->nic->active);
 }
 
 /* --- posted requests that the initiator executes --- */

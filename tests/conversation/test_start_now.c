@@ -143,6 +143,23 @@ TEST(a_qp_that_owes_an_ack_takes_its_turn_for_a_write)
 	expect_completions(p, A, "wr=2 SUCCESS WRITE");
 }
 
+/* Its reply waits for room in the link, and no turn could send it. */
+TEST(a_qp_whose_reply_waits_for_room_executes_at_once)
+{
+	struct pair *p = connect_idle();
+
+	vb_nic_set_link_room(node_of(p, A)->nic, SHM_LINK, 0);
+	post_write(p, B, 1, 8);
+	expect_sent(p, B, "WRITE_ONLY psn=5000 len=8 ack");
+	deliver(p);
+	expect_silence(p, A);
+	stage(p, write_request(p, A, 2, 8));
+	EXPECT(start(p).is_all);
+	expect_completions(p, A, "wr=2 SUCCESS WRITE");
+	vb_nic_set_link_room(node_of(p, A)->nic, SHM_LINK, ROOM);
+	expect_sent(p, A, "ACKNOWLEDGE psn=5000 msn=1");
+}
+
 TEST(a_drained_qp_starts_nothing)
 {
 	struct pair *p = connect_idle();

@@ -456,7 +456,7 @@ FAULTS = [
           'if (!vb_nic',
           'conversation/test_direct_write'),
     Fault('at-once-before-a-reply', 'nic/start_now.c',
-          'return qp->peer_memory && !vb_list_is_linked(&qp->active);',
+          'return qp->peer_memory && !vb_list_is_linked(&qp->nic->active);',
           'return qp->peer_memory;',
           'conversation/test_start_now'),
     Fault('at-once-without-a-slot', 'nic/direct_write.c',

@@ -81,7 +81,10 @@ void vb_framing_number_flow(struct vb_framing *framing, uint32_t index, const st
 
 /* --- for the engine --- */
 
-/* The next slot begins a datagram or a batch. Slots are valid until then. */
+/*
+ * The next slot begins a datagram or a batch. The last slot of an open batch must stay valid until
+ * this call.
+ */
 static inline void vb_framing_end_batch(struct vb_framing *framing)
 {
 	framing->batch.last = NULL;

@@ -75,8 +75,10 @@ uint32_t vb_ring_room(struct vb_ring_writer *writer, uint32_t length)
 		look_at_reader(writer);
 		bytes = free_bytes(writer);
 	}
+	if (!longest || bytes < longest)
+		return 0;
 	/* The end may have to be filled, once. */
-	return bytes < longest ? 0 : (bytes - longest) / longest;
+	return (bytes - longest) / longest;
 }
 
 static void clear_word(const struct vb_ring_writer *writer, uint64_t place)

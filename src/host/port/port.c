@@ -276,11 +276,11 @@ uint32_t vb_port_fds(const struct vb_port *port, struct pollfd fds[VB_PORT_FDS_M
 
 static bool has_woken(const struct pollfd *fds, uint32_t count)
 {
-	short events = 0;
+	bool has_any = false;
 
 	for (uint32_t i = 0; i < count; i++)
-		events |= fds[i].revents;
-	return events;
+		has_any |= fds[i].revents != 0;
+	return has_any;
 }
 
 /* Returns how many of the descriptors are the carrier's. */

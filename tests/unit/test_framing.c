@@ -472,13 +472,30 @@ TEST(solved_takes_the_segments_of_a_numbered_batch)
 	EXPECT(takes(&flow, 65534, 0, 0));
 }
 
-TEST(an_id_that_no_ip_header_has_explains_no_damage)
+/* Builds a short SEND with that ID and returns its ICRC, which is at the end of the head. */
+static uint8_t *icrc_with(const struct vb_flow *flow, uint16_t ip_id, struct vb_slot *slot)
 {
-	struct vb_flow flow = ipv6_flow();
+	struct vb_framing_config config = { .icrc_mode = VB_ICRC_STRICT };
+
+	vb_framing_init(&sender, &config);
+	vb_framing_number_flow(&sender, 0, flow, ip_id);
+	EXPECT(finish(&sender, slot, flow, (struct content){ SHORT, PEER, 0 }));
+	return slot->head + slot->length - VB_ICRC_SIZE;
+}
+
+TEST(no_id_explains_damage_of_a_packet_that_has_none)
+{
+	struct vb_flow ipv4 = ipv4_flow();
+	struct vb_flow ipv6 = ipv6_flow();
+	uint32_t difference = vb_icrc_load(icrc_with(&ipv4, 0, &slots[0])) ^
+			      vb_icrc_load(icrc_with(&ipv4, 7, &slots[1]));
+	uint8_t *icrc = icrc_with(&ipv6, 0, &slots[2]);
+	struct vb_frame frame = { .path.ip = ipv6, .head = { slots[2].head, slots[2].length } };
 
 	init(VB_ICRC_SOLVED, 0);
-	EXPECT(takes(&flow, 7, 0, 0));
-	EXPECT(!takes(&flow, 7, 0, 1));
+	EXPECT(vb_framing_is_undamaged(&framing, &frame, slots[2].length));
+	vb_icrc_store(icrc, vb_icrc_load(icrc) ^ difference);
+	EXPECT(!vb_framing_is_undamaged(&framing, &frame, slots[2].length));
 }
 
 TEST(what_has_no_icrc_is_not_checked)

@@ -24,6 +24,13 @@ struct vb_bytes {
 	uint32_t length;
 };
 
+/* Memory of a sender that its receiver reads itself: an SGE of a send request, or a part of one. */
+struct vb_reference {
+	uint64_t address; /* in the key's address space */
+	uint32_t length;
+	uint32_t key;
+};
+
 /* A received packet, borrowed for the call: `head` and then the `rest` parts, in this order. */
 struct vb_frame {
 	struct vb_path path; /* late_flow may have its flow */

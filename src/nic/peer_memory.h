@@ -95,6 +95,44 @@ bool vb_dma_peer_atomic(struct vb_peer_memory *peer_memory,
 			const struct vb_peer_memory_request *request,
 			const struct vb_peer_memory_atomic *atomic, uint64_t *old_out);
 
+/* The data of a SEND that a peer offers by reference, and where this process wants it. */
+struct vb_peer_memory_fetch {
+	const struct vb_peer_memory_initiator *initiator;
+	const struct vb_reference *references; /* memory of the peer */
+	uint32_t reference_count;
+	/* memory of this process, as long as the references together */
+	const struct vb_span *spans;
+	uint32_t span_count;
+};
+
+/* An offer as it stood when it was opened. */
+struct vb_peer_memory_offer {
+	const struct vb_qp_row *row; /* the peer's */
+	uint32_t generation;
+	uint32_t pd; /* the one that the references' keys must belong to */
+};
+
+/*
+ * Opens what the initiator's peer offers in its SENDs. False if the peer's QP takes no requests or
+ * belongs to another QP. The peer has asked for the access, so no remote right is needed.
+ */
+bool vb_peer_memory_open_offer(const struct vb_peer_memory_tables *tables,
+			       const struct vb_peer_memory_initiator *initiator,
+			       struct vb_peer_memory_offer *offer_out);
+/* Finds the row of a reference's key. False if the rows do not permit the reference. */
+bool vb_peer_memory_find_offered(const struct vb_peer_memory_tables *tables,
+				 const struct vb_peer_memory_offer *offer,
+				 const struct vb_reference *reference, struct vb_key_row *row_out);
+/*
+ * To be asked after the copy. False if the peer's QP has ended or changed: its program may have
+ * been told, and may have changed the memory before it was copied.
+ */
+bool vb_peer_memory_is_offer_kept(const struct vb_peer_memory_offer *offer);
+
+/* Copies the data. False: nothing or some of it is done, and the peer must send it in packets. */
+bool vb_dma_peer_fetch(struct vb_peer_memory *peer_memory,
+		       const struct vb_peer_memory_fetch *fetch);
+
 /*
  * vb_dma_peer_shm_link_end(): how far the shared-memory link to the target is written, with all
  * packets of earlier calls into the engine. vb_dma_peer_has_read(): whether the target has read and

@@ -93,12 +93,17 @@ static bool is_key_right(const struct vb_key_row *row, const struct vb_peer_memo
 	       row->access & request->right;
 }
 
+static bool is_within(const struct vb_key_row *row, uint64_t address, uint32_t length)
+{
+	uint64_t offset = address - row->iova;
+
+	return offset <= row->length && length <= row->length - offset;
+}
+
 static bool is_range_right(const struct vb_key_row *row,
 			   const struct vb_peer_memory_request *request)
 {
-	uint64_t offset = request->address - row->iova;
-
-	return offset <= row->length && request->length <= row->length - offset;
+	return is_within(row, request->address, request->length);
 }
 
 /* The PD that the request may access: the QP's own, or that of the SRQ that the request names. */
@@ -169,6 +174,39 @@ const struct vb_key_row *vb_peer_memory_check(const struct vb_peer_memory_tables
 	if (!is_remembered(tables, request) && !ask(tables, request))
 		return NULL;
 	return !request->length || is_range_right(row, request) ? row : NULL;
+}
+
+bool vb_peer_memory_open_offer(const struct vb_peer_memory_tables *tables,
+			       const struct vb_peer_memory_initiator *initiator,
+			       struct vb_peer_memory_offer *offer_out)
+{
+	struct vb_qp_row qp;
+
+	offer_out->row = row_of(tables, initiator);
+	if (!read_row(&qp, offer_out->row, sizeof(qp)) || !is_peer(&qp, initiator) || !qp.is_direct)
+		return false;
+	offer_out->generation = qp.generation;
+	offer_out->pd = qp.domain;
+	return true;
+}
+
+bool vb_peer_memory_find_offered(const struct vb_peer_memory_tables *tables,
+				 const struct vb_peer_memory_offer *offer,
+				 const struct vb_reference *reference, struct vb_key_row *row_out)
+{
+	uint32_t index = reference->key >> 8 & (tables->key_row_count - 1);
+
+	return read_row(row_out, &tables->key_rows[index], sizeof(*row_out)) &&
+	       row_out->key == reference->key && row_out->kind == VB_KEY_REGION &&
+	       row_out->pd == offer->pd &&
+	       is_within(row_out, reference->address, reference->length);
+}
+
+bool vb_peer_memory_is_offer_kept(const struct vb_peer_memory_offer *offer)
+{
+	/* Pairs with the change of the row, which comes before the program learns of the end. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return is_same(&offer->row->generation, offer->generation);
 }
 
 bool vb_peer_memory_is_on_wire(const struct vb_peer_memory_tables *tables,

@@ -401,3 +401,50 @@ bool vb_dma_peer_atomic(struct vb_peer_memory *peer_memory,
 		       ? vb_dma_compare_swap(at, atomic->compare, atomic->swap_or_add, old_out)
 		       : vb_dma_fetch_add(at, atomic->swap_or_add, old_out);
 }
+
+/* A place in the spans of a fetch. */
+struct fetch_place {
+	uint32_t index;
+	uint32_t offset;
+};
+
+/* Copies one reference to the spans from `*at` on, and advances it. */
+static bool fetch_reference(const struct vb_peer_memory_fetch *fetch, uint64_t from,
+			    uint32_t length, struct fetch_place *at)
+{
+	while (length) {
+		const struct vb_span *span = &fetch->spans[at->index];
+		uint32_t left = span->length - at->offset;
+		uint32_t piece = length < left ? length : left;
+
+		if (!copy(span->address + at->offset, from, piece))
+			return false;
+		from += piece;
+		length -= piece;
+		at->offset += piece;
+		if (at->offset == span->length)
+			*at = (struct fetch_place){ at->index + 1, 0 };
+	}
+	return true;
+}
+
+bool vb_dma_peer_fetch(struct vb_peer_memory *peer_memory, const struct vb_peer_memory_fetch *fetch)
+{
+	const struct vb_peer_memory_tables *tables = &peer_memory->target->tables;
+	struct vb_peer_memory_offer offer;
+	struct fetch_place at = { 0, 0 };
+
+	if (!peer_memory->target->is_open ||
+	    !vb_peer_memory_open_offer(tables, fetch->initiator, &offer))
+		return false;
+	for (uint32_t i = 0; i < fetch->reference_count; i++) {
+		const struct vb_reference *reference = &fetch->references[i];
+		struct vb_key_row row;
+
+		if (!vb_peer_memory_find_offered(tables, &offer, reference, &row) ||
+		    !fetch_reference(fetch, row.address + (reference->address - row.iova),
+				     reference->length, &at))
+			return false;
+	}
+	return vb_peer_memory_is_offer_kept(&offer);
+}

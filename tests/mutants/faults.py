@@ -384,7 +384,7 @@ FAULTS = [
           'return row->kind',
           'conversation/test_direct'),
     Fault('direct-beyond-the-region', 'nic/row_mirror.c',
-          'return offset <= row->length && request->length <= row->length - offset;',
+          'return offset <= row->length && length <= row->length - offset;',
           'return offset <= row->length;',
           'conversation/test_direct'),
     Fault('direct-to-a-qp-that-ended', 'nic/qp.c',

@@ -120,6 +120,18 @@ static bool find_or_want_segment(struct vb_peer_memory *peer_memory, const struc
 	return true;
 }
 
+static bool is_open(const struct vb_peer_memory *peer_memory)
+{
+	if (peer_memory->mark && !vb_dma_peer_is_alive(peer_memory->mark))
+		return false;
+	/*
+	 * Pairs with the store that opens the target again: the rows that we see are at least as
+	 * new.
+	 */
+	return !peer_memory->is_closed ||
+	       !atomic_load_explicit(peer_memory->is_closed, memory_order_acquire);
+}
+
 /* False if the memory must not be accessed. */
 static inline __attribute__((always_inline)) bool resolve(
 	struct vb_peer_memory *peer_memory, const struct vb_peer_memory_request *request,
@@ -128,14 +140,7 @@ static inline __attribute__((always_inline)) bool resolve(
 	const struct vb_key_row *row;
 	uint64_t address;
 
-	if (peer_memory->mark && !vb_dma_peer_is_alive(peer_memory->mark))
-		return false;
-	/*
-	 * Pairs with the store that opens the target again: the rows that we see are at least as
-	 * new.
-	 */
-	if (peer_memory->is_closed &&
-	    atomic_load_explicit(peer_memory->is_closed, memory_order_acquire))
+	if (!is_open(peer_memory))
 		return false;
 	row = vb_peer_memory_check(&peer_memory->tables, request);
 	if (!row)
@@ -215,19 +220,24 @@ static struct iovec make_iovec(uint64_t address, uint64_t length)
 }
 
 /* The kernel goes from one part to the next: the bytes of the last part come last. */
-static void add(struct move *move, const struct vb_peer_memory_request *request, uint64_t address)
+static void add_remote(struct move *move, uint64_t address, uint32_t length)
 {
-	uint32_t length = request->part_length;
 	uint32_t first = length > LAST_WORD ? (length - 1) / LAST_WORD * LAST_WORD : 0;
 
-	if (request->bytes)
-		move->local[move->local_count++] = make_iovec((uintptr_t)request->bytes, length);
-	for (uint32_t i = 0; i < request->span_count; i++)
-		move->local[move->local_count++] =
-			make_iovec(request->spans[i].address, request->spans[i].length);
 	if (first)
 		move->remote[move->remote_count++] = make_iovec(address, first);
 	move->remote[move->remote_count++] = make_iovec(address + first, length - first);
+}
+
+static void add(struct move *move, const struct vb_peer_memory_request *request, uint64_t address)
+{
+	if (request->bytes)
+		move->local[move->local_count++] =
+			make_iovec((uintptr_t)request->bytes, request->part_length);
+	for (uint32_t i = 0; i < request->span_count; i++)
+		move->local[move->local_count++] =
+			make_iovec(request->spans[i].address, request->spans[i].length);
+	add_remote(move, address, request->part_length);
 }
 
 /* Returns how many bytes were moved. */
@@ -362,6 +372,116 @@ bool vb_dma_peer_atomic(struct vb_peer_memory *peer_memory,
 		return false;
 	begin_access(peer_memory);
 	is_done = execute_atomic(peer_memory, request, atomic, old_out);
+	end_access(peer_memory);
+	return is_done;
+}
+
+/* --- SENDs that this process receives --- */
+
+/* The memory of the references. */
+struct fetch_places {
+	uint64_t there[VB_SGE_MAX]; /* addresses of the peer … */
+	uint64_t here[VB_SGE_MAX]; /* … and of this process, if all of it is mapped here */
+	bool are_here;
+};
+
+/* Finds the memory of all references. False if one of them must not be accessed. */
+static bool find_places(struct vb_peer_memory *peer_memory,
+			const struct vb_peer_memory_fetch *fetch,
+			const struct vb_peer_memory_offer *offer, struct fetch_places *places)
+{
+	places->are_here = true;
+	for (uint32_t i = 0; i < fetch->reference_count; i++) {
+		const struct vb_reference *reference = &fetch->references[i];
+		struct vb_key_row row;
+		uint64_t address;
+
+		if (!vb_peer_memory_find_offered(&peer_memory->tables, offer, reference, &row))
+			return false;
+		address = row.address + (reference->address - row.iova);
+		places->there[i] = address;
+		places->here[i] = address;
+		if (peer_memory->method != VB_PEER_MEMORY_OWN &&
+		    !find_or_want_segment(peer_memory, &row, address, reference->length,
+					  &places->here[i]))
+			places->are_here = false;
+	}
+	return true;
+}
+
+/* Copies piece by piece: the borders of references and spans have nothing to do with each other. */
+static bool fetch_here(const struct vb_peer_memory_fetch *fetch, const struct fetch_places *places)
+{
+	uint32_t index = 0;
+	uint32_t offset = 0;
+
+	for (uint32_t i = 0; i < fetch->span_count; i++) {
+		const struct vb_span *span = &fetch->spans[i];
+		uint32_t done = 0;
+
+		while (done < span->length) {
+			uint32_t left = fetch->references[index].length - offset;
+			uint32_t piece = span->length - done < left ? span->length - done : left;
+
+			/* NOLINTNEXTLINE(clang-analyzer-core.*): both ends have the same length */
+			if (!copy_here(span->address + done, places->here[index] + offset, piece))
+				return false;
+			done += piece;
+			offset += piece;
+			if (offset == fetch->references[index].length) {
+				index++;
+				offset = 0;
+			}
+		}
+	}
+	return true;
+}
+
+static __attribute__((noinline)) bool fetch_by_process(const struct vb_peer_memory *peer_memory,
+						       const struct vb_peer_memory_fetch *fetch,
+						       const struct fetch_places *places)
+{
+	struct move move;
+	uint64_t length = 0;
+
+	move.local_count = move.remote_count = 0;
+	for (uint32_t i = 0; i < fetch->span_count; i++)
+		move.local[move.local_count++] =
+			make_iovec(fetch->spans[i].address, fetch->spans[i].length);
+	for (uint32_t i = 0; i < fetch->reference_count; i++) {
+		add_remote(&move, places->there[i], fetch->references[i].length);
+		length += fetch->references[i].length;
+	}
+	return execute_move(peer_memory, SYS_process_vm_readv, &move) == length;
+}
+
+static bool fetch_all(struct vb_peer_memory *peer_memory, const struct vb_peer_memory_fetch *fetch)
+{
+	struct vb_peer_memory_offer offer;
+	struct fetch_places places;
+	bool is_done;
+
+	if (!is_open(peer_memory) ||
+	    !vb_peer_memory_open_offer(&peer_memory->tables, fetch->initiator, &offer) ||
+	    !find_places(peer_memory, fetch, &offer, &places))
+		return false;
+	if (places.are_here)
+		is_done = fetch_here(fetch, &places);
+	else
+		is_done = peer_memory->method == VB_PEER_MEMORY_PROCESS &&
+			  fetch_by_process(peer_memory, fetch, &places);
+	/* A process that has become another program has other memory under the same pid. */
+	return is_done && is_open(peer_memory) && vb_peer_memory_is_offer_kept(&offer);
+}
+
+bool vb_dma_peer_fetch(struct vb_peer_memory *peer_memory, const struct vb_peer_memory_fetch *fetch)
+{
+	bool is_done;
+
+	if (!peer_memory->tables.qp_rows)
+		return false;
+	begin_access(peer_memory);
+	is_done = fetch_all(peer_memory, fetch);
 	end_access(peer_memory);
 	return is_done;
 }

@@ -31,6 +31,17 @@ struct vb_reference {
 	uint32_t key;
 };
 
+/*
+ * A train stands for consecutive packets of one SEND. It crosses a shared-memory link in one piece:
+ * headers, and references instead of the data. Its opcode is that of one packet in the place of the
+ * whole train, its PSN that of its first packet.
+ */
+struct vb_train {
+	uint16_t packet_count; /* 0: no train but one packet */
+	uint16_t reference_count;
+	uint32_t byte_count; /* of the UDP payloads of its packets, for counters */
+};
+
 /* A received packet, borrowed for the call: `head` and then the `rest` parts, in this order. */
 struct vb_frame {
 	struct vb_path path; /* late_flow may have its flow */
@@ -43,6 +54,9 @@ struct vb_frame {
 	struct vb_piggyback_ack piggyback_ack; /* on a shared-memory link */
 	/* What the IPv4 header says, or the link's best guess (see vb_icrc_mode). */
 	uint16_t ip_id;
+	struct vb_train train; /* on a shared-memory link; `head` then holds headers only */
+	/* Of the train, not aligned, in memory that the sender may be changing. */
+	const uint8_t *references;
 	struct vb_bytes head; /* holds at least all transport headers */
 	const struct vb_bytes *rest; /* may be NULL when rest_count is 0 */
 	uint32_t rest_count;
@@ -87,8 +101,12 @@ struct vb_slot {
 	uint16_t head_length;
 	struct vb_piggyback_ack piggyback_ack; /* on a shared-memory link */
 	uint32_t length; /* of the whole UDP payload */
+	struct vb_train train; /* on a shared-memory link */
 	uint8_t tail[VB_SLOT_TAIL_MAX];
-	struct vb_span spans[VB_SGE_MAX];
+	union {
+		struct vb_span spans[VB_SGE_MAX];
+		struct vb_reference references[VB_SGE_MAX]; /* of the train, which has no spans */
+	};
 	uint8_t head[VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX + VB_SLOT_TAIL_MAX];
 };
 

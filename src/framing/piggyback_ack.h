@@ -14,7 +14,8 @@
 #include <string.h>
 
 #define VB_PIGGYBACK_ACK_SIZE 8
-#define VB_NO_PIGGYBACK_ACK UINT32_MAX /* in place of the PSN */
+/* A bit above the PSN. A link may use those between: they are stored as 0, and not looked at. */
+#define VB_NO_PIGGYBACK_ACK 0x80000000u
 
 struct vb_piggyback_ack {
 	bool is_there;
@@ -41,7 +42,7 @@ static inline struct vb_piggyback_ack vb_piggyback_ack_load(const uint8_t p[VB_P
 
 	memcpy(words, p, sizeof(words));
 	return (struct vb_piggyback_ack){
-		.is_there = words[0] != VB_NO_PIGGYBACK_ACK,
+		.is_there = !(words[0] & VB_NO_PIGGYBACK_ACK),
 		.psn = { words[0] & VB_PSN_MASK },
 		.aeth = { (uint8_t)(words[1] >> 24), words[1] & 0xffffff },
 	};

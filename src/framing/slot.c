@@ -18,6 +18,7 @@ void vb_slot_begin(struct vb_slot *slot, const struct vb_path *path, struct vb_p
 	slot->continues = false;
 	slot->is_numbered = false;
 	slot->piggyback_ack.is_there = false;
+	slot->train.packet_count = 0;
 	slot->head_length = (uint16_t)vb_packet_store_headers(slot->head, packet);
 	slot->length = slot->head_length + packet->payload_length + packet->bth.pad + VB_ICRC_SIZE;
 }

@@ -15,6 +15,9 @@
 	X(RX_PACKETS, "rx_packets")                                                          \
 	X(RX_BYTES, "rx_bytes")                                                              \
 	X(DIRECT_PARTS, "direct_parts") /* executed in a peer's memory by the initiator */   \
+	X(TX_TRAINS, "tx_trains") /* packets of SENDs to local peers that went together */   \
+	X(RX_TRAINS, "rx_trains")                                                            \
+	X(TRAINS_REFUSED, "trains_refused") /* requester: by the peer that was to fetch */   \
 	X(RX_WRITE_REQUESTS, "rx_write_requests")                                            \
 	X(RX_READ_REQUESTS, "rx_read_requests")                                              \
 	X(RX_ATOMIC_REQUESTS, "rx_atomic_requests")                                          \

@@ -4,18 +4,24 @@
  * passes and has done its work, or returns why not and has changed nothing that a repetition of the
  * packet would miss.
  */
+#include "nic/train_priv.h"
 #include "nic/unreliable_priv.h"
 
-/* C9-92: FIRST and MIDDLE carry exactly the path MTU, LAST 1 byte to the MTU, ONLY 0 to the MTU. */
-static bool is_length_right(const struct vb_qp *qp, const struct vb_packet *packet)
+/*
+ * C9-92: FIRST and MIDDLE carry exactly the path MTU, LAST 1 byte to the MTU, ONLY 0 to the MTU. A
+ * train carries what all its packets would.
+ */
+static bool is_length_right(const struct vb_qp *qp, const struct vb_frame *frame,
+			    const struct vb_packet *packet)
 {
-	uint32_t mtu = qp->attr.path_mtu;
+	uint32_t before = frame->train.packet_count ? frame->train.packet_count - 1u : 0;
+	uint32_t length = packet->payload_length - (before << qp->mtu_shift); /* of the last one */
 
 	if (!(packet->traits & VB_IS_LAST))
-		return packet->payload_length == mtu;
-	if (!(packet->traits & VB_IS_FIRST) && !packet->payload_length)
+		return length == qp->attr.path_mtu;
+	if ((before || !(packet->traits & VB_IS_FIRST)) && !length)
 		return false;
-	return packet->payload_length <= mtu;
+	return length <= qp->attr.path_mtu; /* a negative length is a large number */
 }
 
 static bool is_in_sequence(const struct vb_qp *qp, const struct vb_packet *packet)
@@ -64,22 +70,42 @@ static enum vb_verdict choose_pd(struct vb_qp *qp, const struct vb_packet *packe
 	return VB_PASS;
 }
 
-enum vb_verdict vb_message_admit(struct vb_qp *qp, const struct vb_packet *packet)
+enum vb_verdict vb_message_admit(struct vb_qp *qp, const struct vb_frame *frame,
+				 const struct vb_packet *packet)
 {
-	if (!is_in_sequence(qp, packet) || !is_length_right(qp, packet))
+	if (!is_in_sequence(qp, packet) || !is_length_right(qp, frame, packet))
 		return VB_INVALID_REQUEST;
 	if (right_of(packet) & ~qp->attr.access)
 		return VB_INVALID_REQUEST;
 	return packet->traits & VB_IS_FIRST ? choose_pd(qp, packet) : VB_PASS;
 }
 
+/* Places a packet's data in the receive. */
+static enum vb_verdict place_send(struct vb_qp *qp, const struct vb_frame *frame,
+				  const struct vb_packet *packet)
+{
+	struct vb_responder *responder = &qp->responder;
+	struct vb_payload payload = vb_payload_of(frame, packet);
+	struct vb_sgl sgl = vb_receive_sgl(&responder->receive);
+
+	if (frame->train.packet_count) {
+		if (vb_train_fetch(qp, frame, &sgl, packet->payload_length))
+			return VB_PASS;
+		if (packet->traits & VB_IS_FIRST)
+			responder->message = VB_MESSAGE_NONE; /* the receive stays in use */
+		return VB_NOT_FETCHED;
+	}
+	return vb_scatter(qp->nic, &sgl, &responder->cursor, &payload, packet->payload_length) ==
+			       VB_PASS
+		       ? VB_PASS
+		       : VB_RECEIVE_REFUSED;
+}
+
 enum vb_verdict vb_message_send(struct vb_qp *qp, const struct vb_frame *frame,
 				const struct vb_packet *packet)
 {
 	struct vb_responder *responder = &qp->responder;
-	struct vb_payload payload = vb_payload_of(frame, packet);
 	enum vb_verdict verdict;
-	struct vb_sgl sgl;
 
 	if (packet->traits & VB_IS_FIRST) {
 		verdict = vb_qp_take_receive(qp, packet->srqn);
@@ -93,10 +119,9 @@ enum vb_verdict vb_message_send(struct vb_qp *qp, const struct vb_frame *frame,
 		return VB_RECEIVE_TOO_SHORT;
 	if (packet->traits & VB_HAS_IETH && !vb_mw_can_invalidate(qp, packet->invalidate_key))
 		return VB_ACCESS_REFUSED;
-	sgl = vb_receive_sgl(&responder->receive);
-	if (vb_scatter(qp->nic, &sgl, &responder->cursor, &payload, packet->payload_length) !=
-	    VB_PASS)
-		return VB_RECEIVE_REFUSED;
+	verdict = place_send(qp, frame, packet);
+	if (verdict != VB_PASS)
+		return verdict;
 	responder->received += packet->payload_length;
 	if (!(packet->traits & VB_IS_LAST))
 		return VB_PASS;

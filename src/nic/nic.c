@@ -7,6 +7,7 @@
 #include "nic/direct_priv.h"
 #include "nic/quiet_priv.h"
 #include "nic/rings.h"
+#include "nic/train_priv.h"
 #include "nic/unreliable_priv.h"
 
 #include "base/bytes.h"
@@ -44,6 +45,7 @@ static vb_err check_config(const struct vb_nic_config *config)
 					  config->source_port_count > VB_SOURCE_PORTS_MAX))
 		return VB_EINVAL;
 	if (config->reads_max > 255 || config->port_mtu > VB_PAYLOAD_MAX ||
+	    config->train_length_max > VB_TRAIN_LENGTH_LIMIT ||
 	    config->cq_depth_max > DEPTH_LIMIT || config->qp_depth_max > DEPTH_LIMIT ||
 	    config->srq_depth_max > DEPTH_LIMIT)
 		return VB_EINVAL;
@@ -82,6 +84,7 @@ static void init_config(struct vb_nic *nic, const struct vb_nic_config *config)
 		own->qpn_count = VB_QPN_MULTICAST.v - own->qpn_first;
 	own->window_packets_max = or_default(own->window_packets_max, WINDOW_PACKETS_DEFAULT);
 	own->port_mtu = or_default(own->port_mtu, PORT_MTU_DEFAULT);
+	own->train_length_min = or_default(own->train_length_min, UINT32_MAX);
 	init_limits(nic);
 }
 

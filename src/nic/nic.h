@@ -58,6 +58,12 @@ struct vb_nic_config {
 	 * 0: no bound.
 	 */
 	uint32_t flight_bytes_max;
+	/*
+	 * SENDs of at least this many bytes go to local peers in trains, of at most
+	 * train_length_max bytes each; 0: there are no trains.
+	 */
+	uint32_t train_length_min;
+	uint32_t train_length_max;
 
 	/*
 	 * 4096 bytes of 0 in application memory: the contents that a null region appears to have.

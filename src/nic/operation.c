@@ -27,6 +27,7 @@ enum {
 	RECEIVE = VB_OPERATION_NEEDS_RECEIVE,
 	WORD = VB_OPERATION_IS_WORD,
 	DIRECT = VB_OPERATION_MAY_BE_DIRECT,
+	TRAIN = VB_OPERATION_MAY_BE_TRAIN,
 };
 
 /* One row on each line. */
@@ -51,18 +52,18 @@ enum {
 
 const struct vb_operation vb_operations[VB_OPERATION_COUNT] = {
 	/*  opcode        QP types   right   response
-	 *                                          traits         completion    packets */
-	ROW(SEND,         ALL,       0,      0,     RECEIVE,       SEND,         MANY(SEND, )),
-	ROW(SEND_IMM,     ALL,       0,      0,     RECEIVE,       SEND,         MANY(SEND, _IMM)),
-	ROW(SEND_INV,     RELIABLE,  0,      0,     RECEIVE,       SEND,         MANY(SEND, _INV)),
-	ROW(WRITE,        CONNECTED, WRITE,  0,     DIRECT,        WRITE,        MANY(WRITE, )),
-	ROW(WRITE_IMM,    CONNECTED, WRITE,  0,     RECEIVE,       WRITE,        MANY(WRITE, _IMM)),
-	ROW(READ,         RELIABLE,  READ,   DATA,  DIRECT,        READ,         ONE(READ_REQUEST)),
-	ROW(COMPARE_SWAP, RELIABLE,  ATOMIC, VALUE, DIRECT | WORD, COMPARE_SWAP, ONE(COMPARE_SWAP)),
-	ROW(FETCH_ADD,    RELIABLE,  ATOMIC, VALUE, DIRECT | WORD, FETCH_ADD,    ONE(FETCH_ADD)),
-	ROW(ATOMIC_WRITE, RC,        WRITE,  EMPTY, WORD,          ATOMIC_WRITE, ONE(ATOMIC_WRITE)),
-	ROW(LOCAL_INV,    CONNECTED, 0,      0,     LOCAL,         LOCAL_INV,    NONE),
-	ROW(BIND_MW,      CONNECTED, 0,      0,     LOCAL,         BIND_MW,      NONE),
+	 *                                          traits           completion    packets */
+	ROW(SEND,         ALL,       0,      0,     RECEIVE | TRAIN, SEND,         MANY(SEND, )),
+	ROW(SEND_IMM,     ALL,       0,      0,     RECEIVE | TRAIN, SEND,         MANY(SEND, _IMM)),
+	ROW(SEND_INV,     RELIABLE,  0,      0,     RECEIVE | TRAIN, SEND,         MANY(SEND, _INV)),
+	ROW(WRITE,        CONNECTED, WRITE,  0,     DIRECT,          WRITE,        MANY(WRITE, )),
+	ROW(WRITE_IMM,    CONNECTED, WRITE,  0,     RECEIVE,         WRITE,        MANY(WRITE, _IMM)),
+	ROW(READ,         RELIABLE,  READ,   DATA,  DIRECT,          READ,         ONE(READ_REQUEST)),
+	ROW(COMPARE_SWAP, RELIABLE,  ATOMIC, VALUE, DIRECT | WORD,   COMPARE_SWAP, ONE(COMPARE_SWAP)),
+	ROW(FETCH_ADD,    RELIABLE,  ATOMIC, VALUE, DIRECT | WORD,   FETCH_ADD,    ONE(FETCH_ADD)),
+	ROW(ATOMIC_WRITE, RC,        WRITE,  EMPTY, WORD,            ATOMIC_WRITE, ONE(ATOMIC_WRITE)),
+	ROW(LOCAL_INV,    CONNECTED, 0,      0,     LOCAL,           LOCAL_INV,    NONE),
+	ROW(BIND_MW,      CONNECTED, 0,      0,     LOCAL,           BIND_MW,      NONE),
 };
 
 /* clang-format on */

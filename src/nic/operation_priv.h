@@ -22,6 +22,7 @@ enum vb_operation_trait {
 	VB_OPERATION_NEEDS_RECEIVE = 1 << 3, /* the peer takes a receive for it */
 	VB_OPERATION_IS_WORD = 1 << 4, /* on 8 bytes, always */
 	VB_OPERATION_MAY_BE_DIRECT = 1 << 5, /* nic/direct.c can execute it */
+	VB_OPERATION_MAY_BE_TRAIN = 1 << 6, /* nic/train.c can send it */
 };
 
 /* The position of a packet in its request: in the middle, the last, the first, the only one. */

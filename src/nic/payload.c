@@ -137,6 +137,26 @@ uint32_t vb_sgl_resolve(const struct vb_nic *nic, const struct vb_sgl *sgl,
 	return count;
 }
 
+uint32_t vb_sgl_refer(const struct vb_nic *nic, const struct vb_sgl *sgl, struct vb_cursor *cursor,
+		      uint32_t length, struct vb_reference references[VB_SGE_MAX])
+{
+	uint32_t count = 0;
+
+	while (length) {
+		const struct vb_sge *sge;
+		struct part part;
+
+		if (next_part(nic, sgl, cursor, length, 0, &part) != VB_PASS || part.memory.is_null)
+			return 0;
+		sge = &sgl->sges[cursor->sge_index];
+		references[count++] =
+			(struct vb_reference){ sge->address + (cursor->sge_offset - part.length),
+					       part.length, sge->lkey };
+		length -= part.length;
+	}
+	return count;
+}
+
 enum vb_verdict vb_gather(const struct vb_nic *nic, const struct vb_sgl *sgl,
 			  struct vb_cursor *cursor, uint32_t length, struct vb_slot *slot)
 {

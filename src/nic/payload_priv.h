@@ -67,6 +67,13 @@ uint32_t vb_sgl_resolve(const struct vb_nic *nic, const struct vb_sgl *sgl,
 			struct vb_span spans[VB_SGE_MAX]);
 
 /*
+ * Names the memory of `length` bytes from the cursor on by keys, for a local peer; returns the
+ * number of references. 0 in the same cases.
+ */
+uint32_t vb_sgl_refer(const struct vb_nic *nic, const struct vb_sgl *sgl, struct vb_cursor *cursor,
+		      uint32_t length, struct vb_reference references[VB_SGE_MAX]);
+
+/*
  * The opposite of vb_scatter(): adds `length` bytes of the SGL to the slot, as a span or, if short,
  * as a copy.
  */

@@ -355,6 +355,18 @@ void vb_qp_publish_row(struct vb_qp *qp)
 	vb_row_mirror_end_change(mirror, row, sizeof(*row));
 }
 
+VB_COLD void vb_qp_withdraw_row(struct vb_qp *qp)
+{
+	struct vb_qp_row *row = qp->row;
+	const struct vb_nic *nic = qp->nic;
+	void *mirror = nic->mirror.qp_rows ? &nic->mirror.qp_rows[row - nic->config.qp_rows] : NULL;
+
+	vb_row_mirror_begin_change(mirror, &row->generation);
+	row->is_direct = 0;
+	row->generation++;
+	vb_row_mirror_end_change(mirror, row, sizeof(*row));
+}
+
 VB_COLD void vb_qp_on_established(struct vb_qp *qp)
 {
 	if (vb_qp_state_now(qp) == VB_STATE_RTR)

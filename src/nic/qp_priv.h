@@ -51,6 +51,11 @@ struct vb_requester {
 	uint16_t direct_skip; /* requests that do not wait for a chance to be executed directly */
 	uint16_t direct_refusals; /* direct executions refused in a row; they set direct_skip */
 	uint32_t direct_offset; /* bytes of the request at send_index that are already executed */
+	uint16_t train_skip; /* messages that go in packets before trains are tried again */
+	uint16_t train_refusals; /* trains refused in a row; they set train_skip */
+	bool is_by_train; /* the message at send_index goes in trains, as far as it can */
+	bool has_trains_out; /* trains up to trains_end were sent and not refused */
+	vb_psn trains_end;
 	/* UC: end of its shared-memory link when its last packet was on it */
 	uint64_t shm_link_end;
 	struct vb_cursor cursor; /* in the request at send_index, for next_psn */
@@ -240,6 +245,7 @@ void vb_qp_on_timer(struct vb_qp *qp);
  */
 bool vb_qp_emit(struct vb_qp *qp, struct vb_slot *slot, bool is_last_of_turn);
 void vb_qp_publish_row(struct vb_qp *qp); /* brings the row up to date with the QP */
+void vb_qp_withdraw_row(struct vb_qp *qp); /* local peers no longer access memory by it */
 void vb_qp_on_established(struct vb_qp *qp); /* its first request has arrived */
 void vb_qp_set_state(struct vb_qp *qp, enum vb_qp_state state);
 void vb_qp_reset(struct vb_qp *qp); /* as new, without completions */

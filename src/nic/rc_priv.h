@@ -109,7 +109,9 @@ void vb_rc_timers_on_credits(struct vb_qp *qp);
 void vb_rc_timers_on_rnr_nak(struct vb_qp *qp, uint8_t code);
 void vb_rc_on_timer(struct vb_qp *qp);
 
-/* Goes back to a PSN because a packet or its response was lost, unless the retries are used up. */
+/* Goes back to a PSN, unless the QP waits anyway. */
+void vb_rc_repeat(struct vb_qp *qp, vb_psn psn);
+/* The same because a packet or its response was lost, unless the retries are used up. */
 void vb_rc_retry(struct vb_qp *qp, vb_psn psn);
 
 #endif

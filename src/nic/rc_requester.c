@@ -8,6 +8,7 @@
 #include "nic/direct_priv.h"
 #include "nic/payload_priv.h"
 #include "nic/quiet_priv.h"
+#include "nic/train_priv.h"
 #include "nic/unreliable_priv.h"
 
 #include "base/bytes.h"
@@ -225,9 +226,9 @@ static void begin_message(struct vb_requester *requester, bool is_beyond_credits
 	requester->may_probe = false;
 }
 
-/* A packet was sent, which asked for an ACK or did not: moves on to the next one. */
-static void advance(struct vb_qp *qp, const struct vb_wqe *wqe, bool has_asked,
-		    const struct vb_cursor *cursor)
+/* A packet or a train was sent, which asked for an ACK or did not: moves on to the next one. */
+static void advance(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t packet_count,
+		    bool has_asked, const struct vb_cursor *cursor)
 {
 	struct vb_requester *requester = &qp->requester;
 	vb_psn end = vb_psn_add(wqe->first_psn, wqe->packet_count);
@@ -240,7 +241,7 @@ static void advance(struct vb_qp *qp, const struct vb_wqe *wqe, bool has_asked,
 		requester->read_psns_out += psns_to_come(requester, wqe) - 1;
 		requester->next_psn = end; /* the responses take the PSNs in between */
 	} else {
-		requester->next_psn = vb_psn_add(requester->next_psn, 1);
+		requester->next_psn = vb_psn_add(requester->next_psn, packet_count);
 	}
 	/* Compared by distance from unacked: a READ may take half of the PSN space. */
 	if (vb_psn_distance(requester->next_psn, requester->unacked) >
@@ -277,7 +278,29 @@ static bool emit_packet(struct vb_qp *qp, struct vb_wqe *wqe, struct vb_slot *sl
 		fail_current(qp, VB_STATUS_LOC_PROT_ERR);
 		return false;
 	}
-	advance(qp, wqe, ask, &cursor);
+	advance(qp, wqe, 1, ask, &cursor);
+	return true;
+}
+
+/*
+ * Sends the next packets of a long SEND as a train, if the local peer may be able to read the data
+ * itself. A message without credits begins with a packet, which asks for them. The train may exceed
+ * the window: it takes no more room at the peer than a packet.
+ */
+static bool emit_train(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_slot *slot)
+{
+	struct vb_requester *requester = &qp->requester;
+	struct vb_cursor cursor = requester->cursor;
+	uint32_t packet_count = vb_train_choose(qp, wqe);
+
+	if (!packet_count ||
+	    (is_at_start(requester, wqe) && vb_rc_is_beyond_credits(requester, wqe)) ||
+	    !vb_request_build_train(qp, wqe, packet_count, &cursor, slot))
+		return false;
+	if (is_at_start(requester, wqe))
+		begin_message(requester, false);
+	advance(qp, wqe, packet_count, true, &cursor);
+	vb_train_on_sent(qp, slot);
 	return true;
 }
 
@@ -301,7 +324,7 @@ bool vb_rc_emit_quiet_send(struct vb_qp *qp, struct vb_slot *slot)
 		return false;
 	vb_request_start(qp, wqe);
 	begin_message(&qp->requester, false);
-	advance(qp, wqe, true, &begin); /* the only packet of a message asks for an ACK */
+	advance(qp, wqe, 1, true, &begin); /* the only packet of a message asks for an ACK */
 	return true;
 }
 
@@ -333,6 +356,8 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 		}
 		if (wqe->progress == VB_WQE_NOT_STARTED)
 			vb_request_start(qp, wqe);
+		if (wqe->length >= qp->nic->config.train_length_min && emit_train(qp, wqe, slot))
+			return true;
 		if (emit_packet(qp, wqe, slot))
 			return true;
 	}

@@ -10,17 +10,16 @@
 
 /*
  * The PSNs that a request takes: one, except for a READ, which takes one for each packet of its
- * response.
+ * response, and for a train.
  */
 static uint32_t psn_count(const struct vb_qp *qp, const struct vb_packet *packet)
 {
-	uint32_t count;
+	uint32_t length = packet->traits & VB_IS_READ ? packet->reth.length
+						      : packet->payload_length;
 
-	if (!(packet->traits & VB_IS_READ))
+	if (length <= qp->attr.path_mtu)
 		return 1;
-	count = (uint32_t)(((uint64_t)packet->reth.length + qp->attr.path_mtu - 1) >>
-			   qp->mtu_shift);
-	return count ? count : 1;
+	return (uint32_t)(((uint64_t)length + qp->attr.path_mtu - 1) >> qp->mtu_shift);
 }
 
 VB_COLD void vb_rc_refuse(struct vb_qp *qp, enum vb_verdict verdict, vb_psn psn)
@@ -146,7 +145,7 @@ static enum vb_verdict execute_atomic_write(struct vb_qp *qp, const struct vb_fr
 static enum vb_verdict execute(struct vb_qp *qp, const struct vb_frame *frame,
 			       const struct vb_packet *packet)
 {
-	enum vb_verdict verdict = vb_message_admit(qp, packet);
+	enum vb_verdict verdict = vb_message_admit(qp, frame, packet);
 
 	if (verdict != VB_PASS)
 		return verdict;
@@ -210,12 +209,18 @@ static void on_expected(struct vb_qp *qp, const struct vb_frame *frame,
 		if (has_response(packet))
 			vb_ack_on_response_due(qp);
 		else
-			vb_ack_on_executed(qp, packet->bth.psn, packet->bth.ack_request);
+			vb_ack_on_executed(qp, vb_psn_add(responder->expected, VB_PSN_MASK),
+					   packet->bth.ack_request); /* the PSN before it */
 		break;
 	case VB_NOT_READY:
 		vb_nic_count(qp->nic, VB_COUNTER_OUT_OF_BUFFER);
 		responder->reply = VB_REPLY_RNR;
 		/* Everything is dropped until this packet comes again. */
+		responder->has_noted_nak = true;
+		vb_qp_schedule(qp);
+		break;
+	case VB_NOT_FETCHED:
+		responder->reply = VB_REPLY_NAK_SEQUENCE;
 		responder->has_noted_nak = true;
 		vb_qp_schedule(qp);
 		break;

@@ -7,6 +7,7 @@
 #include "nic/payload_priv.h"
 #include "nic/quiet_priv.h"
 #include "nic/rc_priv.h"
+#include "nic/train_priv.h"
 
 #include "base/bytes.h"
 #include "wire/syndrome.h"
@@ -15,6 +16,11 @@ VB_COLD void vb_rc_fail(struct vb_qp *qp, enum vb_status status)
 {
 	struct vb_requester *requester = &qp->requester;
 
+	/*
+	 * A local peer may be reading the request's data: it must see that the data no longer
+	 * counts before the program learns that it may change it.
+	 */
+	vb_qp_withdraw_row(qp);
 	if (requester->done_index != vb_queue_published(&qp->sq))
 		vb_qp_complete_send(qp, requester->done_index++, status);
 	vb_qp_enter_error(qp);
@@ -105,9 +111,13 @@ static void go_back(struct vb_qp *qp, enum vb_counter counter)
 		vb_nic_drop(qp->nic, VB_DROP_RESPONSE_WHILE_WAITING);
 		return;
 	}
-	vb_nic_count(qp->nic, counter);
 	requester->has_recovered = true;
 	requester->recovered = requester->unacked;
+	if (counter == VB_COUNTER_PACKET_SEQ_ERR && vb_train_on_nak(qp)) {
+		vb_rc_repeat(qp, requester->unacked);
+		return;
+	}
+	vb_nic_count(qp->nic, counter);
 	vb_rc_retry(qp, requester->unacked);
 }
 

@@ -81,20 +81,27 @@ void vb_rc_timers_on_rnr_nak(struct vb_qp *qp, uint8_t code)
 	vb_timer_start(&qp->nic->timers, &qp->timer, qp->nic->now_ns + vb_rnr_timer_ns(code));
 }
 
+VB_COLD void vb_rc_repeat(struct vb_qp *qp, vb_psn psn)
+{
+	if (qp->requester.waits_for_receiver)
+		return; /* goes back anyway when the wait is over */
+	vb_timer_stop(&qp->timer); /* starts with the first packet that is sent again */
+	vb_rc_seek(qp, psn);
+}
+
 VB_COLD void vb_rc_retry(struct vb_qp *qp, vb_psn psn)
 {
 	struct vb_requester *requester = &qp->requester;
 
 	if (requester->waits_for_receiver)
-		return; /* goes back anyway when the wait is over */
+		return;
 	if (!requester->retries_left) {
 		vb_nic_count(qp->nic, VB_COUNTER_RETRY_EXCEEDED_ERR);
 		vb_rc_fail(qp, VB_STATUS_RETRY_EXC_ERR);
 		return;
 	}
 	requester->retries_left--;
-	vb_timer_stop(&qp->timer); /* starts with the first packet that is sent again */
-	vb_rc_seek(qp, psn);
+	vb_rc_repeat(qp, psn);
 }
 
 void vb_rc_on_timer(struct vb_qp *qp)

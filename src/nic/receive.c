@@ -5,6 +5,7 @@
  * counted under one reason.
  */
 #include "nic/rc_priv.h"
+#include "nic/train_priv.h"
 #include "nic/unreliable_priv.h"
 
 #include "base/bytes.h"
@@ -250,9 +251,14 @@ static void receive_one(struct vb_nic *nic, const struct vb_frame *frame)
 
 	if (frame->piggyback_ack.is_there)
 		take_piggyback_ack(nic, frame);
+	/* A train is not taken here: it has no payload of its own. */
 	if (take_expected(nic, frame)) {
 		nic->counters.counts[VB_COUNTER_RX_PACKETS]++;
 		nic->counters.counts[VB_COUNTER_RX_BYTES] += frame->head.length;
+		return;
+	}
+	if (frame->train.packet_count) {
+		vb_train_receive(nic, frame);
 		return;
 	}
 	if (!vb_nic_accept(nic, frame, &packet))

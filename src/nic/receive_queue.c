@@ -38,7 +38,7 @@ enum vb_verdict vb_qp_take_receive(struct vb_qp *qp, uint32_t srqn)
 	const struct vb_rwqe *rwqe;
 
 	if (receive->is_used)
-		return VB_PASS; /* UC: left over from a broken message */
+		return VB_PASS; /* left over from a broken message (UC) or a train not fetched */
 	if (qp->type == VB_QP_XRC_RECV) {
 		srq = vb_srq_find(qp->nic, qp->xrcd, srqn);
 		if (!srq)

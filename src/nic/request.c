@@ -72,23 +72,24 @@ static void fill_header(const struct vb_qp *qp, const struct vb_wqe *wqe, uint8_
 }
 
 /*
- * Fills in the headers of the packet with the next PSN. All packets of a message but the last carry
- * a full path MTU (C5-8). A request whose data comes in the response has one packet without data.
+ * Fills in the headers of the packet with the next PSN, or of a train of `count` packets. All
+ * packets of a message but the last carry a full path MTU (C5-8). A request whose data comes in the
+ * response has one packet without data.
  */
 static void fill_packet(const struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t index,
-			bool ask_for_ack, struct vb_packet *packet)
+			uint32_t count, bool ask_for_ack, struct vb_packet *packet)
 {
 	const struct vb_operation *operation = vb_wqe_operation(wqe);
 	bool has_sink = vb_traits_have_sink(wqe->traits);
 	uint32_t offset = index << qp->mtu_shift;
-	bool last = index + 1 == wqe->packet_count || has_sink;
+	bool last = index + count == wqe->packet_count || has_sink;
 	uint32_t traits;
 
 	fill_header(qp, wqe,
 		    operation->packets[(index ? VB_POSITION_MIDDLE : VB_POSITION_FIRST) |
 				       (last ? VB_POSITION_LAST : 0)],
 		    last, ask_for_ack, packet);
-	packet->payload_length = has_sink ? 0 : min32(wqe->length - offset, qp->attr.path_mtu);
+	packet->payload_length = has_sink ? 0 : min32(wqe->length - offset, count << qp->mtu_shift);
 	traits = vb_opcode_traits(packet->bth.opcode);
 	if (traits & VB_HAS_EXTENSIONS)
 		fill_extensions(wqe, traits, offset, packet);
@@ -129,7 +130,7 @@ enum vb_verdict vb_request_build(struct vb_qp *qp, const struct vb_wqe *wqe, boo
 	struct vb_packet packet;
 	enum vb_verdict verdict;
 
-	fill_packet(qp, wqe, index, ask_for_ack, &packet);
+	fill_packet(qp, wqe, index, 1, ask_for_ack, &packet);
 	vb_slot_begin(slot, &qp->path, &packet);
 	if (wqe->flags & VB_SEND_INLINE) {
 		vb_slot_add_bytes(slot, vb_wqe_inline(wqe) + (index << qp->mtu_shift),
@@ -141,4 +142,36 @@ enum vb_verdict vb_request_build(struct vb_qp *qp, const struct vb_wqe *wqe, boo
 	}
 	return vb_framing_finish(&qp->nic->framing, slot, packet.bth.pad) ? VB_PASS
 									  : VB_OPERATION_FAILED;
+}
+
+/* All packets but the last have the headers of a packet in the middle. */
+static uint32_t count_bytes(const struct vb_qp *qp, const struct vb_wqe *wqe,
+			    const struct vb_slot *slot, uint32_t packet_count, uint32_t length)
+{
+	uint8_t opcode = VB_OPCODE(qp->service, vb_wqe_operation(wqe)->packets[VB_POSITION_MIDDLE]);
+
+	return (packet_count - 1) * (vb_opcode_header_length(opcode) + VB_ICRC_SIZE) +
+	       slot->length + length + (-length & 3);
+}
+
+bool vb_request_build_train(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t packet_count,
+			    struct vb_cursor *cursor, struct vb_slot *slot)
+{
+	uint32_t index = vb_psn_distance(qp->requester.next_psn, wqe->first_psn);
+	struct vb_sgl sgl = vb_wqe_sgl(qp, wqe);
+	struct vb_packet packet;
+	uint32_t length;
+
+	fill_packet(qp, wqe, index, packet_count, true, &packet);
+	length = packet.payload_length;
+	packet.payload_length = 0;
+	vb_slot_begin(slot, &qp->path, &packet);
+	slot->train.reference_count =
+		(uint16_t)vb_sgl_refer(qp->nic, &sgl, cursor, length, slot->references);
+	if (!slot->train.reference_count ||
+	    !vb_framing_finish(&qp->nic->framing, slot, packet.bth.pad))
+		return false;
+	slot->train.packet_count = (uint16_t)packet_count;
+	slot->train.byte_count = count_bytes(qp, wqe, slot, packet_count, length);
+	return true;
 }

@@ -86,6 +86,7 @@ static enum vb_drop drop_reason(enum vb_verdict verdict)
 	case VB_RECEIVE_REFUSED:
 		return VB_DROP_REFUSED;
 	case VB_INVALID_REQUEST:
+	case VB_NOT_FETCHED: /* UC has no trains */
 	case VB_PASS:
 		break;
 	}
@@ -127,7 +128,7 @@ void vb_uc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 		vb_nic_drop(qp->nic, VB_DROP_BROKEN_MESSAGE);
 		return;
 	}
-	verdict = vb_message_admit(qp, packet);
+	verdict = vb_message_admit(qp, frame, packet);
 	if (verdict == VB_PASS)
 		verdict = packet->traits & VB_IS_SEND ? vb_message_send(qp, frame, packet)
 						      : vb_message_write(qp, frame, packet);

@@ -35,9 +35,16 @@ enum vb_status vb_request_execute_local(struct vb_qp *qp, struct vb_wqe *wqe);
 bool vb_request_build_short(struct vb_qp *qp, const struct vb_wqe *wqe, struct vb_slot *slot);
 enum vb_verdict vb_request_build(struct vb_qp *qp, const struct vb_wqe *wqe, bool ask_for_ack,
 				 struct vb_cursor *cursor, struct vb_slot *slot);
+/*
+ * Builds a train of the next packets of a SEND, which asks for an ACK. False: its buffers cannot be
+ * referred to.
+ */
+bool vb_request_build_train(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t packet_count,
+			    struct vb_cursor *cursor, struct vb_slot *slot);
 
 /* message.c: executing SENDs and WRITEs */
-enum vb_verdict vb_message_admit(struct vb_qp *qp, const struct vb_packet *packet);
+enum vb_verdict vb_message_admit(struct vb_qp *qp, const struct vb_frame *frame,
+				 const struct vb_packet *packet);
 enum vb_verdict vb_message_send(struct vb_qp *qp, const struct vb_frame *frame,
 				const struct vb_packet *packet);
 enum vb_verdict vb_message_write(struct vb_qp *qp, const struct vb_frame *frame,

@@ -35,6 +35,7 @@ const struct vb_refusal *vb_refusal_of(enum vb_verdict verdict)
 	case VB_INVALID_REQUEST:
 	case VB_PASS:
 	case VB_NOT_READY:
+	case VB_NOT_FETCHED:
 		break;
 	}
 	return &invalid_request;

@@ -8,6 +8,7 @@
 enum vb_verdict {
 	VB_PASS = 0,
 	VB_NOT_READY, /* no receive is posted: RNR NAK */
+	VB_NOT_FETCHED, /* the data of a train could not be read: the peer sends it in packets */
 	VB_INVALID_REQUEST, /* not well-formed, or not supported by the QP */
 	VB_ACCESS_REFUSED, /* key, range, rights or PD */
 	VB_OPERATION_FAILED, /* allowed, but the memory was gone */

@@ -153,6 +153,8 @@ struct vb_frame vb_fabric_frame(struct vb_fabric *fabric, const struct vb_fabric
 				  .path.link = packet->shm_link,
 				  .flow_mark = vb_flow_mark(&packet->flow),
 				  .piggyback_ack = packet->piggyback_ack,
+				  .train = packet->train,
+				  .references = (const uint8_t *)packet->references,
 				  .rest = parts };
 	uint32_t at = packet->length, cut;
 

@@ -23,6 +23,8 @@ struct vb_fabric_packet {
 	uint32_t to;
 	uint16_t shm_link; /* the shared-memory link that it came by; 0: a cable */
 	struct vb_piggyback_ack piggyback_ack; /* piggybacked ACK of a shared-memory link */
+	struct vb_train train; /* on a shared-memory link */
+	struct vb_reference references[VB_SGE_MAX];
 	uint32_t ring; /* of the shared-memory link */
 	uint32_t length;
 	uint8_t bytes[];

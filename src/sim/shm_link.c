@@ -158,6 +158,9 @@ static void put(struct vb_world *world, const struct vb_node *from, uint32_t to,
 	packet->to = to;
 	packet->shm_link = (uint16_t)(from->index + 1);
 	packet->piggyback_ack = slot->piggyback_ack;
+	packet->train = slot->train;
+	if (slot->train.packet_count)
+		memcpy(packet->references, slot->references, sizeof(packet->references));
 	packet->ring = shm_link->ring;
 	shm_link->sent_count++;
 	count_uc(shm_link, packet, 1);

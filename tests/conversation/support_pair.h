@@ -70,6 +70,8 @@ struct setup {
 	uint32_t window_bytes_max; /* 0: no bound */
 	uint32_t batch_qpn_mask;
 	uint32_t flight_bytes_max;
+	uint32_t train_length_min; /* 0: no trains */
+	uint32_t train_length_max;
 	bool has_one_source_port;
 	uint32_t batch_segments_max;
 	enum vb_icrc_mode icrc_mode;
@@ -106,6 +108,8 @@ struct held {
 	struct vb_flow flow;
 	uint16_t ip_id;
 	uint16_t shm_link; /* the link that the packet takes; 0: the wire */
+	struct vb_train train;
+	struct vb_reference references[VB_SGE_MAX];
 	uint32_t length;
 	uint8_t bytes[4096 + 128];
 	char text[256];
@@ -218,7 +222,7 @@ vb_err try_post_recv_sges(struct pair *p, enum side side, uint64_t wr_id, const 
 
 /*
  * `side` now sends exactly these packets; they are then in flight. Lines are compared by
- * words_match().
+ * words_match(). A train has two more words: "packets=" and "data=", the bytes that it refers to.
  */
 #define expect_sent(p, side, ...) \
 	pair_expect_sent(__FILE__, __LINE__, p, side, (const char *[]){ __VA_ARGS__, NULL })

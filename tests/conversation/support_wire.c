@@ -5,7 +5,19 @@
 #include "base/bytes.h"
 #include "wire/icrc.h"
 
+#include <stdio.h>
 #include <string.h>
+
+static void describe_train(struct held *held)
+{
+	size_t length = strlen(held->text);
+	uint32_t data = 0;
+
+	for (uint32_t i = 0; i < held->train.reference_count; i++)
+		data += held->references[i].length;
+	snprintf(held->text + length, sizeof(held->text) - length, " packets=%u data=%u",
+		 held->train.packet_count, data);
+}
 
 static void describe_held(struct held *held)
 {
@@ -17,6 +29,8 @@ static void describe_held(struct held *held)
 		FAIL("a packet that was sent does not parse (%d)", result);
 	EXPECT(packet.bth.migrated);
 	vb_packet_describe(&packet, held->text, sizeof(held->text));
+	if (held->train.packet_count)
+		describe_train(held);
 }
 
 /* Takes the next packet of that side; false if there is none. */
@@ -37,6 +51,8 @@ static bool take_packet(struct pair *p, enum side side, struct held *held)
 	held->ip_id = slot.ip_id;
 	held->shm_link = slot.path.link;
 	held->length = slot.length;
+	held->train = slot.train;
+	memcpy(held->references, slot.references, sizeof(held->references));
 	EXPECT(vb_slot_gather(&slot, held->bytes));
 	describe_held(held);
 	return true;
@@ -104,6 +120,8 @@ static void receive_frames(struct pair *p, enum side to, const struct held *cons
 			.flow_mark = vb_flow_mark(&held->flow),
 			.ip_id = held->ip_id,
 			.path.link = held->shm_link,
+			.train = held->train,
+			.references = (const uint8_t *)held->references,
 			.head = { held->bytes, first },
 			.rest = held->length > first ? rest[i] : NULL,
 			.rest_count = held->length > first ? 2 : 0,

@@ -532,11 +532,13 @@ TEST(a_piggybacked_ack_survives_being_stored)
 
 TEST(any_bytes_of_a_peer_are_an_ack_of_24_bits_or_none)
 {
+	uint32_t word = ~VB_NO_PIGGYBACK_ACK;
 	uint8_t bytes[VB_PIGGYBACK_ACK_SIZE];
 	struct vb_piggyback_ack loaded;
 
 	memset(bytes, 0xff, sizeof(bytes));
-	bytes[0] = 0xfe;
+	EXPECT(!vb_piggyback_ack_load(bytes).is_there);
+	memcpy(bytes, &word, sizeof(word));
 	loaded = vb_piggyback_ack_load(bytes);
 	EXPECT(loaded.is_there);
 	EXPECT(loaded.psn.v <= VB_PSN_MASK);

@@ -116,6 +116,12 @@ TEST(what_the_initiator_executes_itself_is_one_sided)
 	EXPECT_EQ(those_with(VB_OPERATION_MAY_BE_DIRECT), SET(WRITE) | SET(READ) | ATOMICS);
 }
 
+/* Its target runs code, which can read the data. */
+TEST(what_a_local_peer_may_read_by_reference_is_a_send)
+{
+	EXPECT_EQ(those_with(VB_OPERATION_MAY_BE_TRAIN), SENDS);
+}
+
 /* clang-format off */
 static const struct {
 	enum vb_wr_opcode opcode;

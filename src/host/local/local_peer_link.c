@@ -2,7 +2,8 @@
 /*
  * Packets on shared-memory links. A record holds the mark of a packet's flow, a piggybacked ACK,
  * the packet's bytes, and then the flow itself. Most readers need only the mark of the flow, so a
- * short packet moves one cache line from one CPU to the other.
+ * short packet moves one cache line from one CPU to the other. A train's record has references
+ * before its headers, and the reader copies its data from the writer's memory.
  */
 #include "host/local/local_peer_priv.h"
 
@@ -17,6 +18,10 @@
 #define ROOM_LOW 16u /* packets: with more, the engine needs no update */
 #define RECORD_OVERHEAD (uint32_t)(sizeof(struct vb_shm_link_head) + sizeof(struct vb_flow))
 
+_Static_assert(sizeof(struct vb_train) + VB_SGE_MAX * sizeof(struct vb_reference) +
+			       VB_PACKET_HEADERS_MAX + VB_SLOT_TAIL_MAX <=
+		       VB_LOCAL_PEER_FRAME_MAX,
+	       "every train fits a record");
 _Static_assert(RECORD_OVERHEAD + VB_LOCAL_PEER_FRAME_MAX <= VB_RING_RECORD_MAX,
 	       "every frame fits a record");
 
@@ -27,15 +32,61 @@ bool vb_local_peer_is_open(const struct vb_local_peers *peers, uint32_t number)
 
 /* --- receiving --- */
 
-static void load_head(const uint8_t *bytes, struct vb_frame *frame)
+/* The first word of the ACK has flags of the link above its PSN. */
+static uint32_t load_flags(const struct vb_shm_link_head *head)
+{
+	uint32_t word;
+
+	memcpy(&word, head->piggyback_ack, sizeof(word));
+	return word;
+}
+
+static void add_flags(struct vb_shm_link_head *head, uint32_t flags)
+{
+	uint32_t word = load_flags(head) | flags;
+
+	memcpy(head->piggyback_ack, &word, sizeof(word));
+}
+
+/* Returns whether it is the head of a train. */
+static bool load_head(const uint8_t *bytes, struct vb_frame *frame)
 {
 	struct vb_shm_link_head head;
 
 	memcpy(&head, bytes, sizeof(head));
 	frame->flow_mark = head.flow_mark;
 	frame->piggyback_ack = vb_piggyback_ack_load(head.piggyback_ack);
+	return load_flags(&head) & VB_IS_TRAIN;
 }
 
+/* What follows the head: the packet's bytes, and its flow. */
+static void load_packet(const uint8_t *bytes, uint32_t length, struct vb_frame *frame)
+{
+	frame->head = (struct vb_bytes){ bytes, length };
+	frame->rest_count = 0;
+	frame->late_flow = bytes + length;
+}
+
+/* The same with a train before it. False if the record is too short for what it claims. */
+VB_NOINLINE static bool load_train(const uint8_t *bytes, uint32_t length, struct vb_frame *frame)
+{
+	uint32_t size = (uint32_t)sizeof(frame->train);
+
+	if (length < size)
+		return false;
+	memcpy(&frame->train, bytes, size);
+	frame->references = bytes + size;
+	size += frame->train.reference_count * (uint32_t)sizeof(struct vb_reference);
+	if (length < size || !frame->train.packet_count)
+		return false;
+	load_packet(bytes + size, length - size, frame);
+	return true;
+}
+
+/*
+ * Receives at most one train, as the last frame: the writer should learn that its data was taken
+ * before the next train is copied.
+ */
 static uint32_t receive_from(struct vb_local_peer *peer, uint16_t shm_link, struct vb_frame *frames,
 			     uint32_t capacity)
 {
@@ -45,6 +96,7 @@ static uint32_t receive_from(struct vb_local_peer *peer, uint16_t shm_link, stru
 
 	while (count < capacity && (bytes = vb_ring_take(&peer->in, &length))) {
 		struct vb_frame *frame = &frames[count];
+		bool is_train;
 
 		peer->is_taken = true;
 		if (length < RECORD_OVERHEAD)
@@ -52,11 +104,12 @@ static uint32_t receive_from(struct vb_local_peer *peer, uint16_t shm_link, stru
 		length -= RECORD_OVERHEAD;
 		frame->path.link = shm_link;
 		frame->ip_id = 0;
-		load_head(bytes, frame);
+		frame->train.packet_count = 0;
+		is_train = load_head(bytes, frame);
 		bytes += sizeof(struct vb_shm_link_head);
-		frame->head = (struct vb_bytes){ bytes, length };
-		frame->rest_count = 0;
-		frame->late_flow = bytes + length;
+		if (is_train)
+			return count + load_train(bytes, length, frame);
+		load_packet(bytes, length, frame);
 		count++;
 	}
 	return count;
@@ -125,19 +178,44 @@ void vb_local_peers_release(struct vb_local_peers *peers)
 
 /* --- sending --- */
 
-static void store_head(uint8_t *to, const struct vb_slot *slot)
+static void store_head(uint8_t *to, const struct vb_slot *slot, uint32_t flags)
 {
 	struct vb_shm_link_head head = { .flow_mark = vb_flow_mark(&slot->path.ip) };
 
 	vb_piggyback_ack_store(head.piggyback_ack, &slot->piggyback_ack);
+	if (flags)
+		add_flags(&head, flags);
 	memcpy(to, &head, sizeof(head));
+}
+
+VB_NOINLINE static bool put_train(struct vb_local_peer *peer, const struct vb_slot *slot)
+{
+	uint32_t size = slot->train.reference_count * (uint32_t)sizeof(struct vb_reference);
+	uint32_t length = RECORD_OVERHEAD + (uint32_t)sizeof(slot->train) + size + slot->length;
+	uint8_t *to = vb_ring_reserve(&peer->out, length);
+
+	if (!to)
+		return false;
+	store_head(to, slot, VB_IS_TRAIN);
+	to += sizeof(struct vb_shm_link_head);
+	memcpy(to, &slot->train, sizeof(slot->train));
+	to += sizeof(slot->train);
+	memcpy(to, slot->references, size);
+	to += size;
+	memcpy(to, slot->head, slot->length);
+	memcpy(to + slot->length, &slot->path.ip, sizeof(slot->path.ip));
+	vb_ring_commit(&peer->out, length);
+	return true;
 }
 
 static bool put(struct vb_local_peer *peer, const struct vb_slot *slot)
 {
 	uint32_t length = RECORD_OVERHEAD + slot->length;
-	uint8_t *to = vb_ring_reserve(&peer->out, length);
+	uint8_t *to;
 
+	if (slot->train.packet_count)
+		return put_train(peer, slot);
+	to = vb_ring_reserve(&peer->out, length);
 	if (!to)
 		return false;
 	/*
@@ -148,7 +226,7 @@ static bool put(struct vb_local_peer *peer, const struct vb_slot *slot)
 	       sizeof(slot->path.ip));
 	if (!vb_slot_gather(slot, to + sizeof(struct vb_shm_link_head)))
 		return false;
-	store_head(to, slot);
+	store_head(to, slot, 0);
 	vb_ring_commit(&peer->out, length);
 	return true;
 }

@@ -54,7 +54,11 @@ struct vb_local_peer {
 	struct vb_peer_memory peer_memory; /* lent to QPs */
 };
 
-/* Precedes a packet on a shared-memory link. */
+/*
+ * Precedes a packet on a shared-memory link. In a train, struct vb_train and its references follow
+ * before the packet.
+ */
+#define VB_IS_TRAIN 0x40000000u /* a flag above the PSN in piggyback_ack */
 struct vb_shm_link_head {
 	uint32_t flow_mark;
 	uint8_t piggyback_ack[VB_PIGGYBACK_ACK_SIZE];

@@ -12,14 +12,27 @@ static const enum vb_counter compared[] = {
 	VB_COUNTER_RX_BYTES,   VB_COUNTER_DIRECT_PARTS,
 };
 
+/* A train counts as the packets that it stands for. */
+static void count_train(const struct vb_train *train, uint64_t *packets, uint64_t *bytes)
+{
+	*packets += train->packet_count;
+	*bytes += train->byte_count;
+}
+
 static void on_sent(void *owner, uint64_t now_ns, const struct vb_slot *slots, uint32_t count)
 {
 	uint64_t *seen = ((struct vb_self_check *)owner)->seen.counts;
 
 	(void)now_ns;
-	seen[VB_COUNTER_TX_PACKETS] += count;
-	for (uint32_t i = 0; i < count; i++)
-		seen[VB_COUNTER_TX_BYTES] += slots[i].length;
+	for (uint32_t i = 0; i < count; i++) {
+		if (slots[i].train.packet_count) {
+			count_train(&slots[i].train, &seen[VB_COUNTER_TX_PACKETS],
+				    &seen[VB_COUNTER_TX_BYTES]);
+		} else {
+			seen[VB_COUNTER_TX_PACKETS]++;
+			seen[VB_COUNTER_TX_BYTES] += slots[i].length;
+		}
+	}
 }
 
 static void on_received(void *owner, uint64_t now_ns, const struct vb_frame *frames, uint32_t count)
@@ -27,8 +40,13 @@ static void on_received(void *owner, uint64_t now_ns, const struct vb_frame *fra
 	uint64_t *seen = ((struct vb_self_check *)owner)->seen.counts;
 
 	(void)now_ns;
-	seen[VB_COUNTER_RX_PACKETS] += count;
 	for (uint32_t i = 0; i < count; i++) {
+		if (frames[i].train.packet_count) {
+			count_train(&frames[i].train, &seen[VB_COUNTER_RX_PACKETS],
+				    &seen[VB_COUNTER_RX_BYTES]);
+			continue;
+		}
+		seen[VB_COUNTER_RX_PACKETS]++;
 		seen[VB_COUNTER_RX_BYTES] += frames[i].head.length;
 		for (uint32_t k = 0; k < frames[i].rest_count; k++)
 			seen[VB_COUNTER_RX_BYTES] += frames[i].rest[k].length;

@@ -48,15 +48,19 @@ static int finish_mr(struct ibv_pd *pd, struct vb_abi_mr *mr, vb_err err, struct
 	return vb_abi_errno(err);
 }
 
-/* Shares only regions with remote access: only peers use the segment. */
+/*
+ * Only peers use the segment: those that access the region, and those that read the data of SENDs
+ * from it.
+ */
 static uint32_t share(struct vb_adapter *adapter, const struct vb_abi_range *range)
 {
 	const unsigned remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 				IBV_ACCESS_REMOTE_ATOMIC;
 
-	return range->access & remote && !(range->access & IBV_ACCESS_ON_DEMAND)
-		       ? vb_adapter_share(adapter, (uintptr_t)range->address, range->length)
-		       : 0;
+	return range->access & IBV_ACCESS_ON_DEMAND
+		       ? 0
+		       : vb_adapter_share(adapter, (uintptr_t)range->address, range->length,
+					  range->access & remote);
 }
 
 int vb_abi_mr_register(struct ibv_pd *pd, const struct vb_abi_range *range, struct ibv_mr **mr_out)

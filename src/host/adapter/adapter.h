@@ -92,11 +92,13 @@ void vb_adapter_choose_path(struct vb_adapter *adapter, struct vb_qp *qp);
 /*
  * vb_adapter_share(): as the owner, before a range is registered. Returns the number of the shared
  * mapping that the range lies in, or of the one that some of it was converted to, for the row of
- * its region; or 0.
+ * its region; or 0. A range without remote access is not converted: peers only read the data of
+ * long SENDs from it, and can do so in another way.
  *
  * vb_adapter_unshare(): when no row has that number any more.
  */
-uint32_t vb_adapter_share(struct vb_adapter *adapter, uint64_t address, uint64_t length);
+uint32_t vb_adapter_share(struct vb_adapter *adapter, uint64_t address, uint64_t length,
+			  bool is_remote);
 void vb_adapter_unshare(struct vb_adapter *adapter, uint32_t segment);
 
 /*

@@ -33,6 +33,12 @@ struct vb_qp1;
 struct vb_udp;
 struct vb_udp_address;
 
+/*
+ * SENDs from this length on go to local peers in trains. Below it, a copy through the link costs no
+ * more than the access to the sender's memory.
+ */
+#define VB_ADAPTER_TRAIN_MIN (16u << 10)
+
 struct vb_adapter {
 	struct vb_lock owner; /* its holder may call the engine, the port and the link */
 	struct vb_nic *nic;

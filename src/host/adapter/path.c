@@ -104,11 +104,17 @@ static bool hook_in_conversion(const struct vb_adapter *adapter)
 	       vb_conversion_hook_in(vb_adapter_restore_memory);
 }
 
-uint32_t vb_adapter_share(struct vb_adapter *adapter, uint64_t address, uint64_t length)
+uint32_t vb_adapter_share(struct vb_adapter *adapter, uint64_t address, uint64_t length,
+			  bool is_remote)
 {
-	return adapter->peers ? vb_local_peers_share(adapter->peers, address, length,
-						     hook_in_conversion(adapter))
-			      : 0;
+	if (!adapter->peers)
+		return 0;
+	if (is_remote)
+		return vb_local_peers_share(adapter->peers, address, length,
+					    hook_in_conversion(adapter));
+	return length >= VB_ADAPTER_TRAIN_MIN && vb_local_peers_has_spare_segments(adapter->peers)
+		       ? vb_local_peers_share(adapter->peers, address, length, false)
+		       : 0;
 }
 
 void vb_adapter_unshare(struct vb_adapter *adapter, uint32_t segment)

@@ -51,6 +51,15 @@ static bool share_conversion(struct vb_own_segment *segment, struct vb_conversio
 	return true;
 }
 
+bool vb_local_peers_has_spare_segments(const struct vb_local_peers *peers)
+{
+	uint32_t free_count = 0;
+
+	for (uint32_t i = 0; i < VB_OWN_SEGMENTS_MAX; i++)
+		free_count += !peers->segments[i].number;
+	return free_count > VB_OWN_SEGMENTS_MAX / 2;
+}
+
 uint32_t vb_local_peers_share(struct vb_local_peers *peers, uint64_t address, uint64_t length,
 			      bool may_convert)
 {

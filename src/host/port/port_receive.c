@@ -52,7 +52,8 @@ static void enter(struct vb_port *port, uint64_t now_ns, struct vb_frame *frames
 		vb_nic_receive(port->nic, now_ns, frames, count);
 }
 
-bool vb_port_receive_from_links(struct vb_port *port, uint64_t now_ns)
+/* Returns the number of frames. */
+static uint32_t receive_batch_from_links(struct vb_port *port, uint64_t now_ns)
 {
 	uint32_t count = 0;
 
@@ -60,11 +61,16 @@ bool vb_port_receive_from_links(struct vb_port *port, uint64_t now_ns)
 		count = port->links->type->receive(port->links, now_ns, VB_CARRIER_GLANCE,
 						   port->link_frames, VB_PORT_BATCH);
 	if (!count)
-		return false;
+		return 0;
 	port->has_links = true;
 	enter(port, now_ns, port->link_frames, count);
 	port->links->type->release(port->links);
-	return true;
+	return count;
+}
+
+bool vb_port_receive_from_links(struct vb_port *port, uint64_t now_ns)
+{
+	return receive_batch_from_links(port, now_ns);
 }
 
 /*
@@ -74,9 +80,12 @@ bool vb_port_receive_from_links(struct vb_port *port, uint64_t now_ns)
  */
 VB_NOINLINE static void prepare_for_multicast(struct vb_port *port, uint64_t now_ns, uint32_t count)
 {
-	uint32_t batches = vb_local_peers_packets_max(port->peers) / VB_PORT_BATCH;
+	uint32_t most = vb_local_peers_packets_max(port->peers);
+	uint32_t batch;
 
-	for (uint32_t i = 0; i < batches && vb_port_receive_from_links(port, now_ns); i++)
+	/* A train ends a batch, so batches are of any length. */
+	for (uint32_t i = 0; i < most && (batch = receive_batch_from_links(port, now_ns));
+	     i += batch)
 		;
 	for (uint32_t i = 0; i < count; i++)
 		vb_local_peers_request_link_to_sender(port->peers, &port->frames[i]);

@@ -92,6 +92,34 @@ static void record(struct input *input)
 	local_peer_put(bytes, length + input_below(input, 4));
 }
 
+/* A train that nearly is one. */
+static void train(struct input *input)
+{
+	static const uint8_t opcodes[] = { VB_OP_SEND_ONLY, VB_OP_SEND_FIRST, VB_OP_SEND_MIDDLE,
+					   VB_OP_SEND_LAST };
+	struct vb_reference references[VB_SGE_MAX] = { 0 };
+	uint8_t bytes[1024 + sizeof(struct vb_flow) + 256] = { 0 };
+	uint8_t opcode = input_below(input, 8) ? opcodes[input_below(input, 4)] : input_8(input);
+	uint8_t psn = input_8(input);
+	struct vb_train train = {
+		.packet_count = input_below(input, 8) ? input_8(input) : input_16(input),
+		.reference_count = input_below(input, 8) ? input_below(input, VB_SGE_MAX + 1)
+							 : input_16(input),
+		.byte_count = input_8(input),
+	};
+	uint32_t length;
+
+	for (uint32_t i = 0; i < train.reference_count && i < VB_SGE_MAX; i++)
+		references[i] = (struct vb_reference){
+			.address = input_below(input, 8) ? LOCAL_PEER_ADDRESS + input_16(input)
+							 : input_64(input),
+			.length = input_below(input, 8) ? input_16(input) : input_32(input),
+			.key = input_below(input, 8) ? local_peer_key() : input_32(input),
+		};
+	length = local_peer_train(bytes, &train, references, opcode, psn);
+	local_peer_put(bytes, length + (uint32_t)sizeof(struct vb_flow) - input_below(input, 8));
+}
+
 static void scribble(struct input *input)
 {
 	struct vb_ring_memory *ring = local_peer_ring();
@@ -175,8 +203,10 @@ static void step(struct input *input)
 		segment(input);
 		break;
 	case 3:
-	case 4:
 		record(input);
+		break;
+	case 4:
+		train(input);
 		break;
 	case 5:
 		scribble(input);

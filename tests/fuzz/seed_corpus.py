@@ -336,6 +336,13 @@ def line_record(opcode, psn=2, data=b'', more=0):
     return bytes([3, opcode, psn, 1, len(data)]) + data + bytes([more])
 
 
+def line_train(opcode, packets, references, psn=2, count=None):
+    count = len(references) if count is None else count
+    return bytes([4, 1, opcode, psn, 1, packets, 1, count, 0]) + \
+        b''.join(bytes([1]) + struct.pack('>H', at) + bytes([1]) + struct.pack('>H', length) + bytes([1])
+                 for at, length in references) + bytes([0])
+
+
 def line_words(consumed=0):
     return bytes([6, 0, 0, 0, 0, 1, 0, consumed])
 
@@ -363,6 +370,19 @@ def line_seeds():
     yield 'closed', mapped + bytes([8, 1, 1]) + line_post(LINE_WRITE) + SEND_OUT
     yield 'sleeper', OFFER + bytes([8, 2, 1, 0, 0, 0, 9]) + line_post(LINE_SEND) + SEND_OUT + SLEEP
     yield 'forgotten', mapped + bytes([2, 2, 1, 1, 1, 1, 1, RIGHT_FD]) + line_post(LINE_WRITE) + SEND_OUT
+    only, first, middle, last = range(4)
+    yield 'train', mapped + line_train(only, 1, [(0, 1000)]) + RECEIVE + SEND_OUT + \
+        line_train(only, 3, [(5, 1000), (4000, 1), (0, 1500)], 3) + RECEIVE + SEND_OUT
+    yield 'train-parts', mapped + line_train(only, 1, [(0, 100)]) + line_train(first, 1, [(0, 1024)], 3) + \
+        line_train(last, 2, [(9, 1400)], 4) + RECEIVE + SEND_OUT
+    yield 'train-beyond', mapped + line_train(only, 1, [(8000, 1000)]) + RECEIVE + SEND_OUT
+    yield 'train-longer', mapped + line_train(only, 4, [(0, 4000)]) + RECEIVE + SEND_OUT
+    yield 'train-packets', mapped + line_train(only, 3, [(0, 1000)]) + RECEIVE + SEND_OUT
+    yield 'train-unmapped', OFFER + ROWS + line_train(only, 1, [(0, 1000)]) + RECEIVE + SEND_OUT
+    yield 'train-middle', mapped + line_train(middle, 1, [(0, 1024)]) + RECEIVE + SEND_OUT
+    yield 'train-counts', mapped + line_train(only, 1, [(0, 1000)] * 32) + \
+        line_train(only, 1, [], count=0) + RECEIVE + SEND_OUT
+    yield 'train-sent', mapped + line_post(LINE_SEND, 0, 8000) * 2 + SEND_OUT
     yield 'asked', OFFER + bytes([2, 1, 1, 1, 1, 1, 1, RIGHT_FD])
 
 
@@ -370,7 +390,7 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     for target, seeds in (('codec', codec_seeds), ('receive', receive_seeds), ('rings', rings_seeds),
-                          ('mad', mad_seeds), ('cm', cm_seeds), ('line', line_seeds)):
+                          ('mad', mad_seeds), ('cm', cm_seeds), ('shm_link', line_seeds)):
         directory = pathlib.Path(sys.argv[1]) / target
         directory.mkdir(parents=True, exist_ok=True)
         for name, data in seeds():

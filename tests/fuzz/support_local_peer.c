@@ -83,6 +83,8 @@ static void make_engine(void)
 		.seed = 1,
 		.qpn_first = LOCAL_PEER_SELF << VB_PORT_MEMBER_QPN_SHIFT,
 		.qpn_count = 1u << VB_PORT_MEMBER_QPN_SHIFT,
+		.train_length_min = 4096,
+		.train_length_max = 8192,
 	};
 
 	ours.tables = mmap(NULL, tables_size(), PROT_READ | PROT_WRITE,
@@ -149,8 +151,8 @@ static void make_qp(void)
 			  VB_ATTR_STATE | VB_ATTR_SQ_PSN | VB_ATTR_TIMEOUT | VB_ATTR_RETRY_COUNT |
 				  VB_ATTR_RNR_RETRY | VB_ATTR_READS_OUT));
 	for (uint32_t i = 0; i < 8; i++) {
-		struct vb_sge sge = { (uintptr_t)ours.memory + GUARD + i * 1024, 1024,
-				      vb_mr_key(ours.mr) };
+		struct vb_sge sge = { (uintptr_t)ours.memory + GUARD + i * 1024,
+				      1024 + i % 4 * 1536, vb_mr_key(ours.mr) };
 		struct vb_recv_request request = { .wr_id = i, .sges = &sge, .sge_count = 1 };
 
 		MUST(vb_qp_post_recv(ours.qp, &request));
@@ -354,6 +356,37 @@ uint32_t local_peer_packet(uint8_t *bytes, uint8_t opcode, uint8_t psn, bool has
 	memcpy(bytes, &head, sizeof(head));
 	vb_bth_store(bytes + sizeof(head), &bth);
 	return (uint32_t)sizeof(head) + VB_BTH_SIZE;
+}
+
+uint32_t local_peer_train(uint8_t *bytes, const struct vb_train *train,
+			  const struct vb_reference *references, uint8_t opcode, uint8_t psn)
+{
+	struct vb_shm_link_head head;
+	uint32_t word;
+	uint8_t packet[64];
+	uint32_t length = local_peer_packet(packet, opcode, psn, true) - (uint32_t)sizeof(head);
+	uint32_t count = train->reference_count < VB_SGE_MAX ? train->reference_count : VB_SGE_MAX;
+	uint8_t *to = bytes;
+
+	memcpy(&head, packet, sizeof(head));
+	memcpy(&word, head.piggyback_ack, sizeof(word));
+	word |= VB_IS_TRAIN;
+	memcpy(head.piggyback_ack, &word, sizeof(word));
+	memcpy(to, &head, sizeof(head));
+	to += sizeof(head);
+	memcpy(to, train, sizeof(*train));
+	to += sizeof(*train);
+	memcpy(to, references, count * sizeof(*references));
+	to += count * sizeof(*references);
+	memcpy(to, packet + sizeof(head), length);
+	to += length;
+	memset(to, 0, VB_ICRC_SIZE);
+	return (uint32_t)(to + VB_ICRC_SIZE - bytes);
+}
+
+uint32_t local_peer_key(void)
+{
+	return PEER_KEY;
 }
 
 void local_peer_put(const uint8_t *bytes, uint32_t length)

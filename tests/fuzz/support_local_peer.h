@@ -43,6 +43,10 @@ void local_peer_mail(const void *bytes, size_t length, const int *fds, uint32_t 
  * 64 at most.
  */
 uint32_t local_peer_packet(uint8_t *bytes, uint8_t opcode, uint8_t psn, bool has_right_flow);
+/* The same with a train before it, and nothing but headers. Returns its length, 1024 at most. */
+uint32_t local_peer_train(uint8_t *bytes, const struct vb_train *train,
+			  const struct vb_reference *references, uint8_t opcode, uint8_t psn);
+uint32_t local_peer_key(void); /* the key of the peer's memory */
 /* Puts a record into the ring, if there is room. */
 void local_peer_put(const uint8_t *bytes, uint32_t length);
 

@@ -64,7 +64,9 @@
 	X(DIRECT_RC, "executed_directly_rc")                       \
 	X(DIRECT_UC, "executed_directly_uc")                       \
 	X(DIRECT_XRC, "executed_directly_xrc")                     \
-	X(WHILE_POSTED, "executed_while_posted")
+	X(WHILE_POSTED, "executed_while_posted")                   \
+	X(TRAIN_FETCHED, "train_fetched")                          \
+	X(TRAIN_REFUSED, "train_refused")
 
 enum vb_flaw {
 #define X(symbol, name) VB_FLAW_##symbol,

@@ -36,6 +36,8 @@ static void create_adapter(struct vb_node *node, const struct vb_node_options *o
 		.window_packets_max = options->window_packets_max,
 		.window_bytes_max = options->window_bytes_max,
 		.flight_bytes_max = options->flight_bytes_max,
+		.train_length_min = options->train_length_min,
+		.train_length_max = options->train_length_max,
 		.zero_page = node->arena->base,
 		.device_memory = device->address,
 		.device_memory_length = device->length,

@@ -132,6 +132,8 @@ struct vb_node_options {
 	uint32_t window_packets_max;
 	uint32_t window_bytes_max;
 	uint32_t flight_bytes_max;
+	uint32_t train_length_min;
+	uint32_t train_length_max;
 	bool has_strange_iovas; /* regions whose iova is not their address */
 };
 

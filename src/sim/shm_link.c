@@ -13,6 +13,7 @@
 #define DEAD_PEER_ROOM 64u /* packets: those sent to a dead machine vanish */
 #define SLOW_NS 3000000u
 #define REOPENING_NS 1000000u
+#define FETCHES_REFUSED 10u /* one in this many */
 
 static struct vb_shm_link *shm_link_of(struct vb_world *world, uint32_t from, uint32_t to)
 {
@@ -165,7 +166,8 @@ static void put(struct vb_world *world, const struct vb_node *from, uint32_t to,
 	shm_link->sent_count++;
 	count_uc(shm_link, packet, 1);
 	shm_link->last_ns = time_ns;
-	vb_world_note(world, from->index, VB_ACTION_PUTS_ON_SHM_LINK, to, packet->length);
+	vb_world_note(world, from->index, VB_ACTION_PUTS_ON_SHM_LINK, to,
+		      slot->train.packet_count ? slot->train.byte_count : packet->length);
 	vb_agenda_add(&world->agenda, time_ns, VB_ITEM_PACKET, to, packet);
 }
 
@@ -431,7 +433,8 @@ static bool fetch_reference(const struct vb_peer_memory_fetch *fetch, uint64_t f
 	return true;
 }
 
-bool vb_dma_peer_fetch(struct vb_peer_memory *peer_memory, const struct vb_peer_memory_fetch *fetch)
+static bool fetch_all(const struct vb_peer_memory *peer_memory,
+		      const struct vb_peer_memory_fetch *fetch)
 {
 	const struct vb_peer_memory_tables *tables = &peer_memory->target->tables;
 	struct vb_peer_memory_offer offer;
@@ -450,4 +453,15 @@ bool vb_dma_peer_fetch(struct vb_peer_memory *peer_memory, const struct vb_peer_
 			return false;
 	}
 	return vb_peer_memory_is_offer_kept(&offer);
+}
+
+/* Some fetches fail for reasons that only a real machine has, such as missing permission. */
+bool vb_dma_peer_fetch(struct vb_peer_memory *peer_memory, const struct vb_peer_memory_fetch *fetch)
+{
+	struct vb_world *world = peer_memory->world;
+	bool is_done = fetch_all(peer_memory, fetch) &&
+		       !vb_dice_chance(&world->shm_links.prng, 1, FETCHES_REFUSED);
+
+	world->coverage.flaws[is_done ? VB_FLAW_TRAIN_FETCHED : VB_FLAW_TRAIN_REFUSED]++;
+	return is_done;
 }

@@ -23,6 +23,8 @@ struct vb_world_options vb_workload_draw(uint64_t seed)
 	static const uint32_t window_bytes[] = { 0, 0, 3000, 32768 };
 	static const uint32_t flight_bytes[] = { 0, 1, 8192, 65536 };
 	static const uint32_t depths[] = { 0, 0, 0, 1, 5, 60 };
+	static const uint32_t train_mins[] = { 0, 300, 2000, 5000 };
+	static const uint32_t train_maxs[] = { 1024, 8192, 128 * 1024 };
 	static const uint32_t rates[] = { 0, 80, 800 };
 	struct vb_prng prng;
 	struct vb_world_options options = { .seed = seed };
@@ -43,6 +45,8 @@ struct vb_world_options vb_workload_draw(uint64_t seed)
 	options.has_strange_iovas = vb_dice_chance(&prng, 1, 2);
 	options.window_bytes_max = window_bytes[vb_prng_below(&prng, 4)];
 	options.shm_link_depth = depths[vb_prng_below(&prng, 6)];
+	options.train_length_min = train_mins[vb_prng_below(&prng, 4)];
+	options.train_length_max = train_maxs[vb_prng_below(&prng, 3)];
 	return options;
 }
 

@@ -41,6 +41,8 @@ static struct vb_node *make_node(struct vb_world *world, uint32_t index, uint32_
 		.window_packets_max = options->window_packets_max,
 		.window_bytes_max = options->window_bytes_max,
 		.flight_bytes_max = options->flight_bytes_max,
+		.train_length_min = options->train_length_min,
+		.train_length_max = options->train_length_max,
 		.has_strange_iovas = options->has_strange_iovas,
 	};
 

@@ -81,7 +81,8 @@ static void expect_actions(const struct vb_coverage *coverage)
 		VB_FLAW_CQ_EVENT,	 VB_FLAW_SRQ_LIMIT,    VB_FLAW_WINDOW_USED,
 		VB_FLAW_SERIES,		 VB_FLAW_PASSIVE,      VB_FLAW_SHM_LINK_FULL,
 		VB_FLAW_SHM_LINK_BROKEN, VB_FLAW_DIRECT_RC,    VB_FLAW_DIRECT_UC,
-		VB_FLAW_DIRECT_XRC,	 VB_FLAW_WHILE_POSTED,
+		VB_FLAW_DIRECT_XRC,	 VB_FLAW_WHILE_POSTED, VB_FLAW_TRAIN_FETCHED,
+		VB_FLAW_TRAIN_REFUSED,
 	};
 
 	for (uint32_t i = 0; i < sizeof(flaws) / sizeof(flaws[0]); i++) {

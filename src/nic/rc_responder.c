@@ -14,9 +14,12 @@
  */
 static uint32_t psn_count(const struct vb_qp *qp, const struct vb_packet *packet)
 {
-	uint32_t length = packet->traits & VB_IS_READ ? packet->reth.length
-						      : packet->payload_length;
+	uint32_t length = 0;
 
+	if (packet->traits & VB_IS_READ)
+		length = packet->reth.length;
+	else if (packet->traits & VB_IS_SEND)
+		length = packet->payload_length;
 	if (length <= qp->attr.path_mtu)
 		return 1;
 	return (uint32_t)(((uint64_t)length + qp->attr.path_mtu - 1) >> qp->mtu_shift);

@@ -204,7 +204,8 @@ static bool take_expected(struct vb_nic *nic, const struct vb_frame *frame)
 	struct vb_bth bth;
 	struct vb_qp *qp;
 
-	if (frame->rest_count || frame->head.length < VB_BTH_SIZE + VB_ICRC_SIZE)
+	if (frame->rest_count || frame->train.packet_count ||
+	    frame->head.length < VB_BTH_SIZE + VB_ICRC_SIZE)
 		return false;
 	bth = vb_bth_load(frame->head.data);
 	if (bth.opcode != VB_OPCODE(VB_SERVICE_RC, VB_OP_SEND_ONLY) &&
@@ -251,7 +252,6 @@ static void receive_one(struct vb_nic *nic, const struct vb_frame *frame)
 
 	if (frame->piggyback_ack.is_there)
 		take_piggyback_ack(nic, frame);
-	/* A train is not taken here: it has no payload of its own. */
 	if (take_expected(nic, frame)) {
 		nic->counters.counts[VB_COUNTER_RX_PACKETS]++;
 		nic->counters.counts[VB_COUNTER_RX_BYTES] += frame->head.length;

@@ -46,13 +46,24 @@ uint32_t vb_train_choose(struct vb_qp *qp, const struct vb_wqe *wqe)
 		     max32(config->train_length_max >> qp->mtu_shift, 1));
 }
 
+/*
+ * Whether trains are in flight. An end that was acknowledged long ago may seem to lie ahead, since
+ * PSNs wrap; but it lies behind everything that is in flight.
+ */
+static bool are_trains_out(const struct vb_requester *requester)
+{
+	uint32_t ahead = vb_psn_distance(requester->trains_end, requester->unacked);
+
+	return requester->has_trains_out && ahead &&
+	       ahead <= vb_psn_distance(requester->new_psn, requester->unacked);
+}
+
 void vb_train_on_sent(struct vb_qp *qp, const struct vb_slot *slot)
 {
 	struct vb_requester *requester = &qp->requester;
 	uint64_t *counts = qp->nic->counters.counts;
 
-	if (requester->has_trains_out &&
-	    vb_psn_diff(requester->trains_end, requester->unacked) <= 0)
+	if (requester->has_trains_out && !are_trains_out(requester))
 		requester->train_refusals = 0; /* the last ones were fetched */
 	requester->has_trains_out = true;
 	requester->trains_end = requester->next_psn;
@@ -66,8 +77,7 @@ VB_COLD bool vb_train_on_nak(struct vb_qp *qp)
 {
 	struct vb_requester *requester = &qp->requester;
 
-	if (!requester->has_trains_out ||
-	    vb_psn_diff(requester->trains_end, requester->unacked) <= 0)
+	if (!are_trains_out(requester))
 		return false;
 	if (requester->train_refusals < REFUSALS_MAX)
 		requester->train_refusals++;

@@ -223,6 +223,17 @@ TEST(rc_a_repeated_atomic_write_does_not_undo_a_later_write)
 	EXPECT_EQ(word_at(p, B, TARGET), 55);
 }
 
+/* The length of a packet that is only repeated is not checked. */
+TEST(rc_a_repeated_atomic_write_of_any_length_is_answered_once)
+{
+	struct pair *p = pair_connect_rc(256);
+
+	inject(p, B, "ATOMIC_WRITE psn=0 len=8 dma=8");
+	expect_sent(p, B, "READ_RESPONSE_ONLY psn=0 len=0 msn=1");
+	inject(p, B, "ATOMIC_WRITE psn=0 len=2048 dma=8");
+	expect_sent(p, B, "READ_RESPONSE_ONLY psn=0 len=0 msn=1");
+}
+
 TEST(rc_an_atomic_write_that_is_not_aligned_is_an_invalid_request)
 {
 	struct pair *p = pair_connect_rc(1024);

@@ -149,13 +149,13 @@ void vb_local_peers_end_sleep(struct vb_local_peers *peers);
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
+/* Whether so many segments are free that regions which no peer accesses may have some. */
+bool vb_local_peers_has_spare_segments(const struct vb_local_peers *peers);
 /*
  * If a range that is about to be registered lies in a shared mapping, or part of it may be
  * converted to one (host/local/conversion.h), local peers may also map it. Returns its number among
  * our segments, or 0.
  */
-/* Whether so many segments are free that regions which no peer accesses may have some. */
-bool vb_local_peers_has_spare_segments(const struct vb_local_peers *peers);
 uint32_t vb_local_peers_share(struct vb_local_peers *peers, uint64_t address, uint64_t length,
 			      bool may_convert);
 /* To be called when no row names that segment any more. The number may be 0. */

@@ -107,8 +107,11 @@ static uint32_t receive_from(struct vb_local_peer *peer, uint16_t shm_link, stru
 		frame->train.packet_count = 0;
 		is_train = load_head(bytes, frame);
 		bytes += sizeof(struct vb_shm_link_head);
-		if (is_train)
-			return count + load_train(bytes, length, frame);
+		if (is_train) {
+			if (!load_train(bytes, length, frame))
+				continue;
+			return count + 1;
+		}
 		load_packet(bytes, length, frame);
 		count++;
 	}

@@ -104,7 +104,7 @@ struct vb_local_peers {
 };
 
 enum vb_local_peer_mail {
-	VB_LOCAL_PEER_OFFER = 0x76623181,
+	VB_LOCAL_PEER_OFFER = 0x76623191,
 	VB_LOCAL_PEER_SEGMENT_QUERY, /* asks for a segment */
 	VB_LOCAL_PEER_SEGMENT, /* a segment, with its descriptor */
 	VB_LOCAL_PEER_FORGET, /* a segment is gone */

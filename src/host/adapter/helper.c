@@ -205,10 +205,13 @@ static void maintain(struct vb_adapter *adapter, struct helper_state *look)
 		return;
 	look->checked_ns = now;
 	vb_adapter_repair(adapter);
-	if (!adapter->member || now - look->tail_checked_ns < TAIL_CHECK_NS)
+	if (now - look->tail_checked_ns < TAIL_CHECK_NS)
 		return;
 	look->tail_checked_ns = now;
-	vb_port_member_drop_tail(adapter->member);
+	vb_lock_take(&adapter->owner); /* the owner of the engine may unplug the adapter */
+	if (adapter->member)
+		vb_port_member_drop_tail(adapter->member);
+	vb_lock_give(&adapter->owner);
 }
 
 static void hold_mark(struct vb_adapter *adapter)

@@ -5,6 +5,8 @@
  */
 #include "support_train.h"
 
+#include "nic/qp_priv.h"
+
 #include <string.h>
 
 enum { LONG = 3 * 1024 + 500 };
@@ -74,6 +76,30 @@ TEST(a_nak_for_the_packets_that_repeat_a_train_is_a_retry)
 	expect_sent(p, B, "ACKNOWLEDGE psn=1 msn=0 NAK sequence");
 	deliver(p);
 	expect_completions(p, A, "wr=1 RETRY_EXC_ERR");
+}
+
+/* More than half of all PSNs later, the end of a train seems to lie ahead again. */
+TEST(a_train_that_was_fetched_long_ago_is_not_refused_by_a_nak)
+{
+	struct pair *p = connect_for_trains(VB_QP_RC);
+	struct vb_requester *requester = &node_of(p, A)->qp->requester;
+
+	post_long_recv(p, 2, LONG);
+	post_recv(p, B, 30, 8);
+	post_recv(p, B, 31, 8);
+	post_send(p, A, 1, LONG);
+	settle(p);
+	expect_completions(p, B, "wr=2 SUCCESS RECV len=3572");
+	expect_completions(p, A, "wr=1 SUCCESS SEND");
+	requester->trains_end = vb_psn_add(requester->unacked, 1u << 22);
+	post_send(p, A, 2, 8);
+	post_send(p, A, 3, 8);
+	send_all(p, A);
+	deliver_nth(p, 1);
+	lose(p);
+	settle(p);
+	expect_counter(p, A, PACKET_SEQ_ERR, 1);
+	expect_counter(p, A, TRAINS_REFUSED, 0);
 }
 
 TEST(trains_behind_one_that_was_refused_come_again_too)
@@ -335,6 +361,26 @@ TEST(a_train_without_references_is_dropped)
 
 	take_train(p)->train.reference_count = 0;
 	expect_invalid(p);
+}
+
+/* The short path for an expected SEND would count one packet where the record claims seven. */
+TEST(a_short_send_that_claims_to_be_a_train_is_dropped)
+{
+	struct pair *p = connect_for_trains(VB_QP_RC);
+
+	post_recv(p, B, 2, 8);
+	post_recv(p, B, 3, 8);
+	post_send(p, A, 1, 8);
+	settle(p);
+	expect_completions(p, B, "wr=2 SUCCESS RECV len=8");
+	post_send(p, A, 1, 8);
+	send_all(p, A);
+	EXPECT_EQ(p->held_count, 1);
+	p->held[0].train.packet_count = 7;
+	deliver(p);
+	expect_no_completion(p, B);
+	expect_dropped(p, B, INVALID, 1);
+	expect_counter(p, B, RX_PACKETS, 8);
 }
 
 TEST(a_train_with_an_endless_reference_is_dropped)

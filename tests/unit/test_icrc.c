@@ -11,6 +11,9 @@
 #include "wire/icrc.h"
 #include "wire/icrc_memo.h"
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,6 +132,32 @@ TEST(the_icrc_is_that_of_the_specification)
 		free(whole);
 	}
 }
+
+#ifdef __x86_64__
+#define AVX_STATE (1u << 2) /* the upper halves of the registers of AVX */
+
+/* Which parts of the register file hold data: XGETBV with ECX = 1, if the CPU has it. */
+static uint32_t state_in_use(void)
+{
+	uint32_t eax, ebx, ecx, edx, low, high;
+
+	if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & bit_OSXSAVE) ||
+	    !__get_cpuid_count(0xd, 1, &eax, &ebx, &ecx, &edx) || !(eax & 1u << 2))
+		SKIP("this CPU does not tell which registers are in use");
+	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(1));
+	return low;
+}
+
+/* Instructions of SSE, which the compiler uses everywhere, are slow while they are in use. */
+TEST(a_crc_leaves_the_upper_halves_of_vector_registers_clear)
+{
+	static const uint8_t bytes[4096];
+	uint32_t before = state_in_use();
+
+	EXPECT(vb_crc32(0, bytes, sizeof(bytes)) != 0);
+	EXPECT_EQ(state_in_use() & AVX_STATE, before & AVX_STATE);
+}
+#endif
 
 TEST(the_crc_is_that_of_ethernet)
 {

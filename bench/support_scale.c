@@ -8,8 +8,7 @@
 #include "support_rig.h"
 
 #include "base/prng.h"
-
-#include <malloc.h>
+#include "host/memory/blocks.h"
 
 enum {
 	FEW = 10,
@@ -25,9 +24,7 @@ enum {
 /* Bytes that the engine has allocated, without the program's own. */
 static double allocated(void)
 {
-	struct mallinfo2 info = mallinfo2();
-
-	return (double)(info.uordblks + info.hblkhd);
+	return (double)vb_blocks_mapped();
 }
 
 /* Bytes of an RC QP in RTS, including its rings. */

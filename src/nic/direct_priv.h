@@ -38,10 +38,7 @@ enum vb_direct vb_qp_execute_directly(struct vb_qp *qp, const struct vb_wqe *wqe
  */
 enum vb_direct vb_qp_execute_alone(struct vb_qp *qp, const struct vb_wqe *wqe);
 
-/*
- * Executes a WRITE that is about to be posted, for a caller that knows that the QP is quiet and has
- * peer memory access. False: the WRITE must be posted.
- */
+/* vb_qp_write_now() for a caller that knows that the QP is quiet and has peer memory access. */
 bool vb_qp_write_directly(struct vb_qp *qp, const struct vb_send_request *request);
 
 /* Adds an entry to the log of nic/executed.h. */

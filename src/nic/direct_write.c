@@ -58,10 +58,13 @@ static bool execute(struct vb_qp *qp, const struct vb_send_request *request,
 }
 
 /* Acts as if the WRITE had gone through the send queue. */
-static void complete(struct vb_qp *qp, const struct vb_send_request *request, uint32_t length)
+VB_INLINE void vb_qp_conclude_write(struct vb_qp *qp, const struct vb_send_request *request,
+				    uint64_t now_ns)
 {
 	uint32_t index = qp->sq.staged++;
+	uint32_t length = request->sges[0].length;
 
+	qp->nic->now_ns = now_ns;
 	atomic_store_explicit(&qp->sq.published, index + 1, memory_order_relaxed);
 	qp->requester.send_index = qp->requester.done_index = index + 1;
 	vb_nic_count(qp->nic, VB_COUNTER_DIRECT_PARTS);
@@ -76,9 +79,6 @@ bool vb_qp_write_directly(struct vb_qp *qp, const struct vb_send_request *reques
 {
 	struct vb_span span;
 
-	if (qp->type != VB_QP_RC || qp->requester.direct_refusals || !is_next(qp) ||
-	    !find_data(qp, request, &span) || !execute(qp, request, &span))
-		return false;
-	complete(qp, request, span.length);
-	return true;
+	return qp->type == VB_QP_RC && !qp->requester.direct_refusals && is_next(qp) &&
+	       find_data(qp, request, &span) && execute(qp, request, &span);
 }

@@ -135,13 +135,19 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
  * requests to the memory of a local peer are executed. A short SEND becomes a packet, with an ACK
  * behind it if one is due; `slot_count` is how many slots are filled. True: nothing is left to do.
  * False: the rest, perhaps everything, needs a doorbell and vb_nic_transmit().
- *
- * With `request`, the same for a request that is about to be posted, called by a thread that may
- * post to the QP. True: the request is executed and complete as if it had been posted. False:
- * nothing was done, and it must be posted. No slot is filled, so `slots` may be NULL.
  */
-bool vb_qp_start_now(struct vb_qp *qp, uint64_t now_ns, const struct vb_send_request *request,
-		     struct vb_slot slots[2], uint32_t *slot_count);
+bool vb_qp_start_now(struct vb_qp *qp, uint64_t now_ns, struct vb_slot slots[2],
+		     uint32_t *slot_count);
+
+/*
+ * The same for a request that is about to be posted and for which vb_qp_may_write_now(), called by
+ * a thread that may post to the QP. False: nothing was done, and the request must be posted. True:
+ * the data is in the peer's memory. Then vb_qp_conclude_write() is the next call to this engine; it
+ * completes the request as if it had been posted. There are two calls because it takes long to read
+ * a clock: the peer need not wait for that.
+ */
+bool vb_qp_write_now(struct vb_qp *qp, const struct vb_send_request *request);
+void vb_qp_conclude_write(struct vb_qp *qp, const struct vb_send_request *request, uint64_t now_ns);
 
 /*
  * How packets become frames. The owner uses the part of framing/framing.h that is for it, between

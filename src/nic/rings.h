@@ -36,10 +36,10 @@ bool vb_qp_publish_sends(struct vb_qp *qp);
 void vb_qp_ring_doorbell(struct vb_qp *qp);
 
 /*
- * Whether a request is worth a try with vb_qp_start_now() (nic/nic.h) before it is posted: today, a
- * WRITE to the memory of a local peer.
+ * Whether a request is worth a try with vb_qp_write_now() (nic/nic.h) before it is posted: a WRITE
+ * to the memory of a local peer.
  */
-bool vb_qp_may_start_now(const struct vb_qp *qp, const struct vb_send_request *request);
+bool vb_qp_may_write_now(const struct vb_qp *qp, const struct vb_send_request *request);
 
 /* Discards all requests that are staged. */
 void vb_qp_discard_staged(struct vb_qp *qp);

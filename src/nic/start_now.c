@@ -9,7 +9,7 @@
 #include "nic/direct_priv.h"
 #include "nic/quiet_priv.h"
 
-bool vb_qp_may_start_now(const struct vb_qp *qp, const struct vb_send_request *request)
+bool vb_qp_may_write_now(const struct vb_qp *qp, const struct vb_send_request *request)
 {
 	return request->opcode == VB_WR_WRITE && request->sge_count == 1 &&
 	       atomic_load_explicit(&qp->has_peer_memory, memory_order_relaxed);
@@ -102,13 +102,20 @@ static bool conclude(struct vb_qp *qp)
 	return true;
 }
 
-/* Not inlined: its caller is, into the code that posts a WRITE, which needs none of this. */
-VB_NOINLINE static bool start_posted(struct vb_qp *qp, struct vb_slot slots[2],
-				     uint32_t *slot_count)
+/* Whether requests of the QP may go past doorbells and turns. */
+static bool may_start(const struct vb_qp *qp)
 {
+	return vb_qp_can_start(qp) && vb_nic_is_quiet_but_for(qp->nic, qp);
+}
+
+bool vb_qp_start_now(struct vb_qp *qp, uint64_t now_ns, struct vb_slot slots[2],
+		     uint32_t *slot_count)
+{
+	*slot_count = 0;
 	/* Until something is posted, another thread may be writing the next request. */
-	if (!vb_qp_is_reliable(qp) || !has_posted(qp))
+	if (!may_start(qp) || !vb_qp_is_reliable(qp) || !has_posted(qp))
 		return false;
+	qp->nic->now_ns = now_ns;
 	if (can_execute(qp) && execute_posted(qp)) {
 		if (!has_posted(qp))
 			return true;
@@ -119,15 +126,9 @@ VB_NOINLINE static bool start_posted(struct vb_qp *qp, struct vb_slot slots[2],
 	return *slot_count && conclude(qp);
 }
 
-VB_INLINE bool vb_qp_start_now(struct vb_qp *qp, uint64_t now_ns,
-			       const struct vb_send_request *request, struct vb_slot slots[2],
-			       uint32_t *slot_count)
+/* --- a WRITE that is not posted yet --- */
+
+VB_INLINE bool vb_qp_write_now(struct vb_qp *qp, const struct vb_send_request *request)
 {
-	*slot_count = 0;
-	if (!vb_qp_can_start(qp) || !vb_nic_is_quiet_but_for(qp->nic, qp))
-		return false;
-	qp->nic->now_ns = now_ns;
-	if (request)
-		return can_execute(qp) && vb_qp_write_directly(qp, request);
-	return start_posted(qp, slots, slot_count);
+	return may_start(qp) && can_execute(qp) && vb_qp_write_directly(qp, request);
 }

@@ -361,11 +361,12 @@ static void note_post(const struct vb_draft_build *b)
 static bool write_now(const struct vb_draft_build *b)
 {
 	struct vb_qp *qp = vb_channel_qp(b->world, b->end);
-	uint32_t slot_count;
 
-	return !b->draft->is_held_back && vb_qp_may_start_now(qp, &b->request) &&
-	       vb_dice_chance(&b->world->shm_links.prng, 1, 2) &&
-	       vb_qp_start_now(qp, b->world->now_ns, &b->request, NULL, &slot_count);
+	if (b->draft->is_held_back || !vb_qp_may_write_now(qp, &b->request) ||
+	    !vb_dice_chance(&b->world->shm_links.prng, 1, 2) || !vb_qp_write_now(qp, &b->request))
+		return false;
+	vb_qp_conclude_write(qp, &b->request, b->world->now_ns);
+	return true;
 }
 
 static enum vb_draft_result post(struct vb_draft_build *b)

@@ -23,9 +23,12 @@ static struct pair *connect_idle(void)
 
 static bool write_at_once(struct pair *p, struct vb_send_request request)
 {
-	uint32_t slot_count;
+	struct vb_qp *qp = node_of(p, A)->qp;
 
-	return vb_qp_start_now(node_of(p, A)->qp, p->now_ns, &request, NULL, &slot_count);
+	if (!vb_qp_write_now(qp, &request))
+		return false;
+	vb_qp_conclude_write(qp, &request, p->now_ns);
+	return true;
 }
 
 static bool is_marked(struct pair *p, uint32_t offset)

@@ -25,10 +25,11 @@ static struct pair *connect_idle(void)
 static bool write_at_once(struct pair *p, struct vb_send_request request)
 {
 	struct vb_qp *qp = node_of(p, A)->qp;
-	uint32_t slot_count;
 
-	return vb_qp_may_start_now(qp, &request) &&
-	       vb_qp_start_now(qp, p->now_ns, &request, NULL, &slot_count);
+	if (!vb_qp_may_write_now(qp, &request) || !vb_qp_write_now(qp, &request))
+		return false;
+	vb_qp_conclude_write(qp, &request, p->now_ns);
+	return true;
 }
 
 static void expect_written(struct pair *p, uint64_t wr_id, uint32_t length)
@@ -216,17 +217,17 @@ TEST(only_a_write_with_one_buffer_is_worth_a_try)
 	struct vb_send_request send = send_request(p, A, 1, 8);
 	struct vb_send_request add = fetch_add_request(p, A, 1, 1);
 
-	EXPECT(vb_qp_may_start_now(qp, &request));
-	EXPECT(!vb_qp_may_start_now(qp, &read));
-	EXPECT(!vb_qp_may_start_now(qp, &send));
-	EXPECT(!vb_qp_may_start_now(qp, &add));
+	EXPECT(vb_qp_may_write_now(qp, &request));
+	EXPECT(!vb_qp_may_write_now(qp, &read));
+	EXPECT(!vb_qp_may_write_now(qp, &send));
+	EXPECT(!vb_qp_may_write_now(qp, &add));
 	request.sge_count = 2;
-	EXPECT(!vb_qp_may_start_now(qp, &request));
+	EXPECT(!vb_qp_may_write_now(qp, &request));
 	request.sge_count = 0;
-	EXPECT(!vb_qp_may_start_now(qp, &request));
+	EXPECT(!vb_qp_may_write_now(qp, &request));
 	request.sge_count = 1;
 	request.opcode = VB_WR_WRITE_IMM;
-	EXPECT(!vb_qp_may_start_now(qp, &request));
+	EXPECT(!vb_qp_may_write_now(qp, &request));
 }
 
 TEST(a_write_that_is_not_short_takes_its_turns)
@@ -294,12 +295,11 @@ TEST(a_qp_on_the_wire_has_nothing_to_reach)
 {
 	struct pair *p = connect_idle();
 	struct vb_send_request request = write_request(p, A, 1, 8);
-	uint32_t slot_count;
 
 	vb_nic_drop_link(node_of(p, A)->nic, SHM_LINK);
-	EXPECT(!vb_qp_may_start_now(node_of(p, A)->qp, &request));
+	EXPECT(!vb_qp_may_write_now(node_of(p, A)->qp, &request));
 	/* A caller that asked just before the link was dropped learns of it now. */
-	EXPECT(!vb_qp_start_now(node_of(p, A)->qp, p->now_ns, &request, NULL, &slot_count));
+	EXPECT(!vb_qp_write_now(node_of(p, A)->qp, &request));
 	post(p, A, request);
 	expect_sent(p, A, "WRITE_ONLY psn=0 len=8 ack");
 }

@@ -24,7 +24,7 @@ static uint32_t send_at_once(struct pair *p, struct vb_slot slots[2])
 {
 	uint32_t count;
 
-	(void)vb_qp_start_now(node_of(p, A)->qp, p->now_ns, NULL, slots, &count);
+	(void)vb_qp_start_now(node_of(p, A)->qp, p->now_ns, slots, &count);
 	return count;
 }
 

@@ -139,7 +139,7 @@ static bool send_at_once(struct pair *p, struct vb_slot *slot)
 	struct vb_slot slots[2];
 	uint32_t count;
 
-	(void)vb_qp_start_now(node_of(p, A)->qp, p->now_ns, NULL, slots, &count);
+	(void)vb_qp_start_now(node_of(p, A)->qp, p->now_ns, slots, &count);
 	EXPECT(count <= 1); /* ACKs are piggybacked */
 	if (count)
 		*slot = slots[0];
@@ -150,7 +150,7 @@ static bool execute_at_once(struct pair *p)
 {
 	struct vb_slot slots[2];
 	uint32_t count;
-	bool is_all = vb_qp_start_now(node_of(p, A)->qp, p->now_ns, NULL, slots, &count);
+	bool is_all = vb_qp_start_now(node_of(p, A)->qp, p->now_ns, slots, &count);
 
 	EXPECT_EQ(count, 0);
 	return is_all;

@@ -38,8 +38,8 @@ static struct started start(struct pair *p)
 	struct started started;
 
 	EXPECT(vb_qp_publish_sends(node_of(p, A)->qp));
-	started.is_all = vb_qp_start_now(node_of(p, A)->qp, p->now_ns, NULL, started.slots,
-					 &started.slot_count);
+	started.is_all =
+		vb_qp_start_now(node_of(p, A)->qp, p->now_ns, started.slots, &started.slot_count);
 	return started;
 }
 
@@ -120,7 +120,7 @@ TEST(where_nothing_is_posted_nothing_starts)
 	uint32_t slot_count;
 
 	stage(p, send_request(p, A, 1, 8)); /* but not published */
-	EXPECT(!vb_qp_start_now(node_of(p, A)->qp, p->now_ns, NULL, slots, &slot_count));
+	EXPECT(!vb_qp_start_now(node_of(p, A)->qp, p->now_ns, slots, &slot_count));
 	EXPECT_EQ(slot_count, 0);
 	expect_silence(p, A);
 }

@@ -431,14 +431,15 @@ void local_peer_post(enum vb_wr_opcode opcode, uint64_t offset, uint32_t length)
 		.rkey = PEER_KEY,
 		.compare_add = 1,
 	};
-	uint32_t slot_count;
 
 	if (opcode == VB_WR_FETCH_ADD || opcode == VB_WR_COMPARE_SWAP)
 		sge.length = 8;
 	/* Every other request is executed while it is posted, if it can be. */
-	if (!(offset & 1) && vb_qp_may_start_now(ours.qp, &request) &&
-	    vb_qp_start_now(ours.qp, ours.now_ns, &request, NULL, &slot_count))
+	if (!(offset & 1) && vb_qp_may_write_now(ours.qp, &request) &&
+	    vb_qp_write_now(ours.qp, &request)) {
+		vb_qp_conclude_write(ours.qp, &request, ours.now_ns);
 		return;
+	}
 	if (vb_qp_post_send(ours.qp, &request) == VB_OK)
 		vb_qp_publish_and_ring(ours.qp);
 }

@@ -165,6 +165,28 @@ TEST(a_long_write_fails_exactly_when_one_of_its_bytes_is_missing)
 	}
 }
 
+TEST(a_word_is_copied_unless_one_of_its_ends_is_missing)
+{
+	uint8_t *middle = map_pages(3 * PAGE, PROT_NONE) + PAGE;
+	vb_dma_addr here = dma_address(middle), missing = dma_address(middle - 8);
+	uint64_t words[2] = { 0x0123456789abcdef, 0 };
+
+	if (!vb_dma_can_copy_word(here, 8))
+		SKIP("no copy of this kind under a sanitizer");
+	EXPECT(!vb_dma_can_copy_word(here + 4, 8)); /* another thread could see half of it */
+	EXPECT(!vb_dma_can_copy_word(here, 4));
+	install_dma();
+	EXPECT_EQ(mprotect(middle, PAGE, PROT_READ | PROT_WRITE), 0);
+	EXPECT(vb_dma_copy_word(here, dma_address(&words[0])));
+	EXPECT(vb_dma_copy_word(dma_address(&words[1]), here));
+	EXPECT_EQ(words[1], words[0]);
+	EXPECT(!vb_dma_copy_word(missing, here));
+	EXPECT(!vb_dma_copy_word(here, missing));
+	EXPECT(!vb_dma_copy_word(here, missing + 1)); /* its last byte is there */
+	EXPECT_EQ(mprotect(middle, PAGE, PROT_READ), 0);
+	EXPECT(!vb_dma_copy_word(here, dma_address(&words[0])));
+}
+
 TEST(memory_that_comes_back_is_copied_again)
 {
 	uint8_t *at = map_pages(PAGE, PROT_NONE);

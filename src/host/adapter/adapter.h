@@ -125,7 +125,7 @@ void vb_adapter_kick_qp(struct vb_adapter *adapter, struct vb_qp *qp);
 
 /*
  * A request is about to be posted by the thread that holds the lock of the QP's send queue. True:
- * the request is already executed and need not be posted (see vb_qp_start_now() in
+ * the request is already executed and need not be posted (see vb_qp_write_now() in
  * nic/nic.h).
  */
 bool vb_adapter_write_now(struct vb_adapter *adapter, struct vb_qp *qp,

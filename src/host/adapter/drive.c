@@ -334,20 +334,22 @@ bool vb_adapter_write_now(struct vb_adapter *adapter, struct vb_qp *qp,
 			  const struct vb_send_request *request)
 {
 	uint64_t deadline_ns = VB_NEVER;
-	uint64_t now_ns;
-	uint32_t slot_count; /* a request that is not posted yet fills none */
 	bool is_done;
 
-	if (!vb_qp_may_start_now(qp, request) || vb_drive_policy_may_post_wait(&adapter->policy) ||
+	if (!vb_qp_may_write_now(qp, request) || vb_drive_policy_may_post_wait(&adapter->policy) ||
 	    !vb_lock_try(&adapter->owner))
 		return false;
-	now_ns = begin_drive(adapter);
-	is_done = !needs_whole_turn(adapter) &&
-		  vb_qp_start_now(qp, now_ns, request, NULL, &slot_count);
+	vb_dma_begin(vb_dma_needs_exact_time() ? vb_clock_glance(&adapter->clock)
+					       : vb_clock_tick());
+	is_done = !needs_whole_turn(adapter) && vb_qp_write_now(qp, request);
 	vb_dma_end();
 	if (is_done) {
+		uint64_t now_ns = vb_clock_glance(&adapter->clock);
+
+		vb_qp_conclude_write(qp, request, now_ns);
 		if (adapter->port)
 			vb_port_report_executed(adapter->port);
+		vb_drive_policy_on_drive(&adapter->policy, now_ns);
 		vb_drive_policy_on_post(&adapter->policy);
 		vb_drive_policy_on_post_driven(&adapter->policy, now_ns);
 		note_run_of_posts(adapter);

@@ -176,6 +176,8 @@ static bool copy_here(uint64_t to, uint64_t from, uint32_t length)
 {
 	uint8_t bytes[64];
 
+	if (vb_dma_can_copy_word(to, length))
+		return vb_dma_copy_word(to, from);
 	if (length <= sizeof(bytes))
 		return vb_dma_read(bytes, from, length) && vb_dma_write(to, bytes, length);
 	return vb_dma_can_copy(to, length) ? vb_dma_copy(to, from, length)

@@ -24,6 +24,11 @@ void vb_dma_begin(uint64_t now_ns)
 	vb_guard_is_untried = vb_signal_begin(now_ns);
 }
 
+bool vb_dma_needs_exact_time(void)
+{
+	return !vb_signal_is_watched();
+}
+
 void vb_dma_end(void)
 {
 	vb_guard_is_untried = false;

@@ -26,6 +26,8 @@ VB_MUST_USE vb_err vb_dma_install(void);
  * are not blocked.
  */
 void vb_dma_begin(uint64_t now_ns);
+/* False: `now_ns` may also be the time at the kernel's last tick. */
+bool vb_dma_needs_exact_time(void);
 void vb_dma_end(void);
 
 /*
@@ -34,6 +36,10 @@ void vb_dma_end(void);
  */
 bool vb_dma_can_copy(vb_dma_addr to, size_t length);
 bool vb_dma_copy(vb_dma_addr to, vb_dma_addr from, size_t length);
+
+/* The same for a single word, in two instructions. */
+bool vb_dma_can_copy_word(vb_dma_addr to, size_t length);
+bool vb_dma_copy_word(vb_dma_addr to, vb_dma_addr from);
 
 /*
  * Whether every page of a range may be read, or written, at this moment. No page is touched. A file

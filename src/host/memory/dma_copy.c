@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Copies from application memory to application memory, without a buffer of ours in between, where
- * one instruction can do it.
+ * one or two instructions can do it.
  */
 #include "host/memory/dma.h"
 
@@ -19,4 +19,15 @@ bool vb_dma_copy(vb_dma_addr to, vb_dma_addr from, size_t length)
 	vb_guard_expect_fault();
 	return vb_faultable_copy_long((uint8_t *)(uintptr_t)to, (const uint8_t *)(uintptr_t)from,
 				      length);
+}
+
+VB_INLINE bool vb_dma_can_copy_word(vb_dma_addr to, size_t length)
+{
+	return vb_faultable_can_copy_word((const uint8_t *)(uintptr_t)to, length);
+}
+
+VB_INLINE bool vb_dma_copy_word(vb_dma_addr to, vb_dma_addr from)
+{
+	vb_guard_expect_fault();
+	return vb_faultable_copy_word((uint8_t *)(uintptr_t)to, (const uint8_t *)(uintptr_t)from);
 }

@@ -40,6 +40,18 @@ static inline bool vb_faultable_copy_long(uint8_t *to, const uint8_t *from, size
 	return true;
 }
 
+static inline bool vb_faultable_can_copy_word(const uint8_t *to, size_t length)
+{
+	(void)to, (void)length;
+	return false;
+}
+
+static inline bool vb_faultable_copy_word(uint8_t *to, const uint8_t *from)
+{
+	(void)to, (void)from;
+	return true;
+}
+
 static inline bool vb_faultable_read(uint8_t *to, const uint8_t *from, size_t length)
 {
 	(void)to, (void)from, (void)length;
@@ -56,13 +68,14 @@ static inline bool vb_faultable_write(uint8_t *to, const uint8_t *from, size_t l
 
 enum { VB_TOUCH_MAX = 64 };
 
-/* The row of the instruction at the local label 1. */
-#define VB_TOUCH_ROW                           \
+/* The row of the instruction at a local label. */
+#define VB_TOUCH_ROW_OF(label)                 \
 	"\n\t.pushsection vb_faultable, \"a\"" \
 	"\n\t.balign 4"                        \
-	"\n\t.long 1b - ."                     \
+	"\n\t.long " label "b - ."             \
 	"\n\t.long %l[fault] - ."              \
 	"\n\t.popsection"
+#define VB_TOUCH_ROW VB_TOUCH_ROW_OF("1")
 
 /*
  * For each size, one load from application memory and its store into ours, and the reverse. The
@@ -203,7 +216,27 @@ static inline bool vb_faultable_write_long(uint8_t *to, const uint8_t *from, siz
 	       vb_faultable_store_8(to + length - 8, from + length - 8);
 }
 
-/* The same if both are application memory. */
+/* Counters, flags and words of a ring: what a program writes most often. */
+static inline bool vb_faultable_can_copy_word(const uint8_t *to, size_t length)
+{
+	return length == 8 && (uintptr_t)to % 8 == 0;
+}
+
+/* Both are application memory. The destination is aligned, so the word is visible as a whole. */
+static inline bool vb_faultable_copy_word(uint8_t *to, const uint8_t *from)
+{
+	__asm__ goto("1:\tmovq\t(%1), %%rax\n2:\tmovq\t%%rax, (%0)" VB_TOUCH_ROW_OF("1")
+			     VB_TOUCH_ROW_OF("2")
+		     :
+		     : "r"(to), "r"(from)
+		     : "rax", "memory"
+		     : fault);
+	return true;
+fault:
+	return false;
+}
+
+/* The same as vb_faultable_write_long() if both are application memory. */
 static inline bool vb_faultable_copy_long(uint8_t *to, const uint8_t *from, size_t length)
 {
 	uint8_t last[8];

@@ -84,9 +84,14 @@ static VB_GUARD_THREAD struct {
 static const unsigned no_changes;
 static const unsigned *mask_changes = &no_changes;
 
+bool vb_signal_is_watched(void)
+{
+	return mask_changes != &no_changes;
+}
+
 static uint64_t mask_holds_ns(void)
 {
-	return mask_changes == &no_changes ? MASK_HOLDS_UNWATCHED_NS : MASK_HOLDS_NS;
+	return vb_signal_is_watched() ? MASK_HOLDS_NS : MASK_HOLDS_UNWATCHED_NS;
 }
 
 /* --- masks ------------------------------------------------------------------------------------ */
@@ -167,8 +172,8 @@ VB_COLD static void send_kept(int signal)
 
 bool vb_signal_begin(uint64_t now_ns)
 {
-	own.now_ns = now_ns;
-	return !own.open_ns || now_ns - own.open_ns > mask_holds_ns() ||
+	own.now_ns = now_ns; /* may be less than before: it may be the time of a tick */
+	return !own.open_ns || (now_ns > own.open_ns && now_ns - own.open_ns > mask_holds_ns()) ||
 	       own.mask_changes != __atomic_load_n(mask_changes, __ATOMIC_ACQUIRE);
 }
 

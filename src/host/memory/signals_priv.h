@@ -24,6 +24,9 @@ VB_MUST_USE vb_err vb_signal_install(void);
  */
 bool vb_signal_begin(uint64_t now_ns);
 
+/* Whether the preloaded library sees the program's calls. */
+bool vb_signal_is_watched(void);
+
 /* Unblocks both signals in this thread and remembers which of them the program had blocked … */
 void vb_signal_admit_faults(void);
 

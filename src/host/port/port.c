@@ -117,7 +117,7 @@ static bool transmit(struct vb_port *port, uint64_t now_ns)
 bool vb_port_start_now(struct vb_port *port, struct vb_qp *qp, uint64_t now_ns)
 {
 	uint32_t slot_count;
-	bool is_all = vb_qp_start_now(qp, now_ns, NULL, port->slots, &slot_count);
+	bool is_all = vb_qp_start_now(qp, now_ns, port->slots, &slot_count);
 
 	vb_port_report_executed(port);
 	if (slot_count)

@@ -171,10 +171,9 @@ bool vb_nic_accept(struct vb_nic *nic, const struct vb_frame *frame, struct vb_p
 }
 
 /*
- * Most packets are the one that a QP expects next: a short SEND, or the ACK of everything in
- * flight. A few comparisons before any parsing recognise such a packet, and it takes a short path.
- * Any other packet takes the long path unchanged; so no other code needs to know which path a
- * packet took.
+ * Many packets are the one that a QP expects next: a short SEND. A few comparisons before any
+ * parsing recognise such a packet, and it takes a short path. Any other packet takes the long path
+ * unchanged; so no other code needs to know which path a packet took.
  */
 
 static bool is_from_usual_peer(const struct vb_qp *qp, const struct vb_frame *frame,
@@ -183,20 +182,6 @@ static bool is_from_usual_peer(const struct vb_qp *qp, const struct vb_frame *fr
 	return qp->type == VB_QP_RC && vb_qp_state_now(qp) == VB_STATE_RTS && !bth->version &&
 	       bth->pkey == vb_nic_pkey(qp->nic, qp->attr.pkey_index) && bth->pkey & 0x8000 &&
 	       frame->path.link == qp->path.link && is_from_peer(qp, frame);
-}
-
-static bool take_ack(struct vb_qp *qp, const struct vb_frame *frame, const struct vb_bth *bth)
-{
-	struct vb_aeth aeth;
-
-	if (frame->head.length != VB_BTH_SIZE + VB_AETH_SIZE + VB_ICRC_SIZE || bth->pad)
-		return false;
-	aeth = vb_aeth_load(frame->head.data + VB_BTH_SIZE);
-	if (!vb_rc_is_expected_ack(qp, bth->psn, &aeth) ||
-	    !vb_framing_is_undamaged(&qp->nic->framing, frame, frame->head.length))
-		return false;
-	vb_rc_take_expected_ack(qp, &aeth);
-	return true;
 }
 
 static bool take_expected(struct vb_nic *nic, const struct vb_frame *frame)
@@ -208,15 +193,11 @@ static bool take_expected(struct vb_nic *nic, const struct vb_frame *frame)
 	    frame->head.length < VB_BTH_SIZE + VB_ICRC_SIZE)
 		return false;
 	bth = vb_bth_load(frame->head.data);
-	if (bth.opcode != VB_OPCODE(VB_SERVICE_RC, VB_OP_SEND_ONLY) &&
-	    bth.opcode != VB_OPCODE(VB_SERVICE_RC, VB_OP_ACKNOWLEDGE))
+	if (bth.opcode != VB_OPCODE(VB_SERVICE_RC, VB_OP_SEND_ONLY))
 		return false;
 	qp = vb_qp_find(nic, bth.destination);
-	if (!qp || !is_from_usual_peer(qp, frame, &bth))
-		return false;
-	if (bth.opcode == VB_OPCODE(VB_SERVICE_RC, VB_OP_SEND_ONLY))
-		return vb_rc_try_expected_send(qp, frame, &bth);
-	return take_ack(qp, frame, &bth);
+	return qp && is_from_usual_peer(qp, frame, &bth) &&
+	       vb_rc_try_expected_send(qp, frame, &bth);
 }
 
 /* Takes a piggybacked ACK as if it had come as a packet before the one that carries it. */

@@ -30,9 +30,10 @@ test-all:
 	@tests/run --all
 
 clients:
-	@scripts/bootstrap
+	@scripts/bootstrap --clients
 	@scripts/build release --quiet verbatim ibverbs rdmacm verbatim-preload
 	@tests/clients/run
+	@VB_BUILD_RELEASE=build tests/clients/languages.sh
 
 bench:
 	@scripts/bootstrap --bench

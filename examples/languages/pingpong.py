@@ -18,23 +18,29 @@ import pyverbs.enums as e
 PORT, GID_INDEX, ROUNDS, SIZE, PSN = 18620, 1, 1000, 64, 300
 
 
+class Meeting:
+    """Lines over TCP. One file for both directions would drop what it has read ahead when it writes."""
+
+    def __init__(self, connection):
+        self.reader, self.writer = connection.makefile("r"), connection.makefile("w")
+
+    def swap(self, line):
+        self.writer.write(line + "\n")
+        self.writer.flush()
+        return self.reader.readline().split()
+
+
 def meet(server):
     """A TCP connection to the partner; the end without a server's address waits for it."""
     if server is None:
         listener = socket.create_server(("", PORT))
-        return listener.accept()[0].makefile("rw")
+        return Meeting(listener.accept()[0])
     for _ in range(500):
         try:
-            return socket.create_connection((server, PORT)).makefile("rw")
+            return Meeting(socket.create_connection((server, PORT)))
         except ConnectionRefusedError:
             time.sleep(0.01)
     sys.exit("pingpong: no server at " + server)
-
-
-def swap(meeting, line):
-    meeting.write(line + "\n")
-    meeting.flush()
-    return meeting.readline().split()
 
 
 class End:
@@ -50,7 +56,7 @@ class End:
 
     def connect(self, meeting):
         gid = self.context.query_gid(1, GID_INDEX).gid.replace(":", "")
-        qpn, psn, gid = swap(meeting, "%d %d %s" % (self.qp.qp_num, PSN, gid))
+        qpn, psn, gid = meeting.swap("%d %d %s" % (self.qp.qp_num, PSN, gid))
         route = GlobalRoute(dgid=GID(":".join(gid[i:i + 4] for i in range(0, 32, 4))), sgid_index=GID_INDEX)
         attr = QPAttr(port_num=1)
         attr.ah_attr = AHAttr(gr=route, is_global=1, port_num=1)
@@ -58,7 +64,7 @@ class End:
         attr.min_rnr_timer, attr.timeout, attr.retry_cnt, attr.rnr_retry = 12, 14, 7, 7
         attr.sq_psn = PSN
         self.qp.to_rts(attr)
-        swap(meeting, "ready")
+        meeting.swap("ready")
 
     def post_receive(self):
         self.qp.post_recv(RecvWR(num_sge=1, sg=[SGE(self.inn.buf, SIZE, self.inn.lkey)]))
@@ -99,7 +105,7 @@ def main():
             end.post_receive()
             end.send(pong)
             end.wait(1)
-    swap(meeting, "done")
+    meeting.swap("done")
     print("%d round trips of %d bytes, all right" % (ROUNDS, SIZE))
 
 

@@ -197,17 +197,6 @@ TEST(for_the_wire_nothing_becomes_shared)
 	expect_not_shared(allocate());
 }
 
-TEST(with_another_thread_of_the_program_nothing_becomes_shared)
-{
-	struct writer writer = { 0 };
-	uint8_t *memory = allocate();
-
-	begin();
-	start_writer(&writer, memory);
-	expect_not_shared(memory);
-	end_writer(&writer);
-}
-
 TEST(several_adapters_have_threads_that_are_not_the_programs)
 {
 	struct node other;

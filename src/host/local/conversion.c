@@ -138,6 +138,23 @@ static void forget(struct vb_conversion *conversion)
 
 /* --- there --- */
 
+/* Moves memory into the file. Other threads of the program are held off meanwhile. */
+static uint64_t move_in(int fd, uint64_t address, uint64_t length)
+{
+	struct vb_hold hold;
+	uint64_t moved = 0;
+
+	if (vb_conversion_is_alone())
+		return vb_conversion_move_in(fd, address, length, false);
+	if (!vb_hold_begin(&hold, address, address + length))
+		return 0;
+	/* System calls that begin from here on wait as well. */
+	if (vb_hold_is_possible())
+		moved = vb_conversion_move_in(fd, address, length, true);
+	vb_hold_end(&hold);
+	return moved;
+}
+
 static struct vb_conversion *convert(uint64_t address, uint64_t length)
 {
 	struct vb_conversion *conversion = vb_heap_alloc(1, sizeof(*conversion));
@@ -147,7 +164,7 @@ static struct vb_conversion *convert(uint64_t address, uint64_t length)
 		return NULL;
 	conversion->fd = vb_export_open_memory("verbatim-memory", length);
 	if (conversion->fd >= 0 && !fstat(conversion->fd, &status))
-		conversion->length = vb_conversion_move_in(conversion->fd, address, length);
+		conversion->length = move_in(conversion->fd, address, length);
 	if (!conversion->length) {
 		vb_fd_close(conversion->fd);
 		vb_heap_free(conversion);
@@ -208,16 +225,20 @@ enum way {
 /* True if the part is as it was before. */
 static bool undo_part(int fd, struct vb_mapping *part, bool may_replace, enum way way)
 {
-	if (may_replace && !vb_conversion_is_in_use(part->begin, part->end) &&
-	    vb_conversion_move_out(fd, part))
+	may_replace &= !vb_conversion_is_in_use(part->begin, part->end);
+	if (may_replace && vb_conversion_is_alone() && vb_conversion_move_out(fd, part))
 		return true;
-	if (!vb_conversion_make_private(fd, part))
+	if (!vb_conversion_make_private(fd, part)) {
 		vb_log(VB_LOG_ERROR,
 		       "the memory at 0x%" PRIx64 " stays shared: it cannot be mapped again",
 		       part->begin);
-	else if (way != UNDO_BRIEFLY && fd >= 0)
+		return false;
+	}
+	if (way == UNDO_BRIEFLY)
+		return false;
+	if (fd >= 0)
 		vb_conversion_leave_file(fd, part);
-	return false;
+	return may_replace && vb_hold_is_possible() && vb_conversion_move_out_held(fd, part);
 }
 
 /*
@@ -226,7 +247,7 @@ static bool undo_part(int fd, struct vb_mapping *part, bool may_replace, enum wa
 static bool undo(struct vb_conversion *conversion, bool is_quiet, enum way way)
 {
 	uint64_t mask = block_signals(), from = 0;
-	bool may_replace = way != UNDO_BRIEFLY && is_quiet && vb_conversion_is_alone();
+	bool may_replace = way != UNDO_BRIEFLY && is_quiet;
 	int fd = fd_of(conversion);
 	bool is_undone = true;
 	struct parts parts;

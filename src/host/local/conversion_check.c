@@ -2,9 +2,9 @@
 /*
  * The check whether memory may be converted. What is not known to be harmless is refused: each
  * mapping must be private, anonymous, writable, and without any property that a new mapping would
- * lack. Nothing else may write to it: no other thread of the program, none of ours, and no requests
- * that the kernel executes by itself. The whole check may take 0.2 ms, so the parts whose cost
- * grows with the program's size are bounded by estimates.
+ * lack. Nothing may write to it that cannot be held off: none of our threads, and no requests that
+ * the kernel executes by itself. The whole check may take 0.2 ms, so the parts whose cost grows
+ * with the program's size are bounded by estimates.
  */
 #include "host/local/conversion_priv.h"
 
@@ -255,12 +255,19 @@ static bool is_ordinary(const struct vb_mapping *mapping)
 	       has_usual_policy(mapping->begin);
 }
 
+/* The end of a mapping that guards memory above it, as below the stacks of threads; else 0. */
+static uint64_t end_of_guard(const struct vb_mapping *mapping)
+{
+	return !strcmp(mapping->rights, "---p") && !mapping->inode ? mapping->end : 0;
+}
+
 /*
  * With flags, looks only until the end of the range; else at all mappings, to find those of
  * requests.
  */
-static bool are_mappings_ordinary(uint64_t begin, uint64_t end, bool with_flags)
+static bool are_mappings_ordinary(uint64_t begin, uint64_t end, bool with_flags, bool is_alone)
 {
+	uint64_t guard_end = 0; /* of the mapping before */
 	uint32_t count = 0;
 	struct vb_mapping_list list;
 	struct vb_mapping mapping;
@@ -272,10 +279,12 @@ static bool are_mappings_ordinary(uint64_t begin, uint64_t end, bool with_flags)
 	       vb_mapping_list_next(&list, &mapping)) {
 		is_ordinary_so_far = ++count <= MAPPINGS_MAX &&
 				     !vb_conversion_is_request_queue(&mapping);
-		if (mapping.end <= begin || begin >= end)
-			continue;
-		is_ordinary_so_far &= mapping.begin <= begin && is_ordinary(&mapping);
-		begin = mapping.end;
+		if (mapping.end > begin && begin < end) {
+			is_ordinary_so_far &= mapping.begin <= begin && is_ordinary(&mapping) &&
+					      (is_alone || mapping.begin != guard_end);
+			begin = mapping.end;
+		}
+		guard_end = end_of_guard(&mapping);
 	}
 	vb_mapping_list_close(&list);
 	return is_ordinary_so_far && begin >= end;
@@ -285,7 +294,7 @@ static bool are_mappings_ordinary(uint64_t begin, uint64_t end, bool with_flags)
  * The kernel looks at each page before it reports flags. Only programs that have ever asked for
  * special memory have any, and the preloaded library knows whether this one has.
  */
-static bool are_flags_ordinary(uint64_t begin, uint64_t end)
+static bool are_flags_ordinary(uint64_t begin, uint64_t end, bool is_alone)
 {
 	const bool *has_special = dlsym(RTLD_DEFAULT, "vb_shim_has_special_memory");
 	char text[STATUS_SIZE];
@@ -295,13 +304,15 @@ static bool are_flags_ordinary(uint64_t begin, uint64_t end)
 	if (!vb_file_read("/proc/self/statm", text, sizeof(text), NULL))
 		return false;
 	return strtoull(text + strcspn(text, " "), NULL, 10) <= RESIDENT_PAGES_MAX &&
-	       are_mappings_ordinary(begin, end, true);
+	       are_mappings_ordinary(begin, end, true, is_alone);
 }
 
 bool vb_conversion_is_permitted(uint64_t begin, uint64_t end)
 {
+	bool is_alone = vb_conversion_is_alone();
+
 	return !vb_blocks_overlap(begin, end - begin) && !vb_conversion_is_in_use(begin, end) &&
-	       vb_conversion_is_alone() && is_process_ordinary(end - begin) &&
-	       !has_library_variables(begin, end) && are_mappings_ordinary(begin, end, false) &&
-	       are_flags_ordinary(begin, end);
+	       is_process_ordinary(end - begin) && !has_library_variables(begin, end) &&
+	       are_mappings_ordinary(begin, end, false, is_alone) &&
+	       are_flags_ordinary(begin, end, is_alone);
 }

@@ -37,6 +37,12 @@ static bool map(uint64_t address, uint64_t length, long protection, long flags, 
 
 /* --- there --- */
 
+struct target {
+	int fd;
+	int pagemap; /* negative: the kernel does not say which pages were touched */
+	bool is_held; /* other threads are held off */
+};
+
 /* Finds the pages that are more than untouched zeros: bits 62 and 63, in memory or swapped out. */
 static bool read_pagemap(int pagemap, uint64_t address, uint32_t count, uint64_t words[PAGE_BATCH])
 {
@@ -60,54 +66,74 @@ static bool write_out(int fd, uint64_t address, uint64_t length, uint64_t offset
 	return true;
 }
 
+static bool is_zero(const uint8_t *bytes, uint64_t length)
+{
+	return !bytes[0] && !memcmp(bytes, bytes + 1, length - 1);
+}
+
+/* While threads are held off, untouched pages are there as well. They stay holes of the file. */
+static void forget_zeros(uint64_t address, uint32_t count, uint64_t words[PAGE_BATCH])
+{
+	uint64_t size = vb_conversion_page_size();
+
+	for (uint32_t i = 0; i < count; i++)
+		if (words[i] && is_zero((const uint8_t *)(uintptr_t)(address + i * size), size))
+			words[i] = 0;
+}
+
 /* Copies up to PAGE_BATCH pages into the file. */
-static bool copy_pages(int fd, int pagemap, uint64_t address, uint64_t length, uint64_t offset)
+static bool copy_pages(const struct target *to, uint64_t address, uint64_t length, uint64_t offset)
 {
 	uint64_t words[PAGE_BATCH];
 	uint64_t size = vb_conversion_page_size();
 	uint32_t count = (uint32_t)(length / size);
 
-	if (!read_pagemap(pagemap, address, count, words))
-		return write_out(fd, address, length, offset);
+	if (!read_pagemap(to->pagemap, address, count, words))
+		return write_out(to->fd, address, length, offset);
+	if (to->is_held)
+		forget_zeros(address, count, words);
 	for (uint32_t i = 0, end; i < count; i = end) {
 		bool is_there = words[i] >> 62;
 
 		for (end = i + 1; end < count && (words[end] >> 62 != 0) == is_there;)
 			end++;
 		if (is_there &&
-		    !write_out(fd, address + i * size, (end - i) * size, offset + i * size))
+		    !write_out(to->fd, address + i * size, (end - i) * size, offset + i * size))
 			return false;
 	}
 	return true;
 }
 
-static bool copy_chunk(int fd, int pagemap, uint64_t address, uint64_t length, uint64_t offset)
+static bool copy_chunk(const struct target *to, uint64_t address, uint64_t length, uint64_t offset)
 {
 	uint64_t portion = PAGE_BATCH * vb_conversion_page_size();
 
 	for (uint64_t done = 0; done < length; done += portion)
-		if (!copy_pages(fd, pagemap, address + done, least(portion, length - done),
-				offset + done))
+		if (!copy_pages(to, address + done, least(portion, length - done), offset + done))
 			return false;
 	return true;
 }
 
-uint64_t vb_conversion_move_in(int fd, uint64_t address, uint64_t length)
+uint64_t vb_conversion_move_in(int fd, uint64_t address, uint64_t length, bool is_held)
 {
-	int pagemap = vb_sys_result(
-		syscall(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+	struct target to = {
+		.fd = fd,
+		.pagemap = vb_sys_result(
+			syscall(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC)),
+		.is_held = is_held,
+	};
 	uint64_t done = 0;
 
 	while (done < length) {
 		uint64_t chunk = least(length - done, CHUNK);
 
-		if (!copy_chunk(fd, pagemap, address + done, chunk, done) ||
+		if (!copy_chunk(&to, address + done, chunk, done) ||
 		    !map(address + done, chunk, PROT_READ | PROT_WRITE, MAP_SHARED, fd, done))
 			break;
 		done += chunk;
 	}
-	if (pagemap >= 0)
-		vb_sys_close(pagemap);
+	if (to.pagemap >= 0)
+		vb_sys_close(to.pagemap);
 	if (done)
 		syscall(SYS_madvise, address, done, MADV_DONTFORK);
 	return done;
@@ -183,11 +209,6 @@ static bool replace_from_file(int fd, const struct vb_mapping *part)
 	return true;
 }
 
-static bool is_zero(const uint8_t *bytes, uint64_t length)
-{
-	return !bytes[0] && !memcmp(bytes, bytes + 1, length - 1);
-}
-
 /* Copies through other memory. Pages of zeros need not be allocated. */
 static bool replace_by_copy(const struct vb_mapping *part, uint8_t *copy)
 {
@@ -239,6 +260,53 @@ bool vb_conversion_move_out(int fd, struct vb_mapping *part)
 	is_done = copy && move_chunks_out(fd, part, copy);
 	vb_blocks_free(copy);
 	return is_done;
+}
+
+/*
+ * Makes a copy, and puts it into the place of the chunk in one step. Threads that are held off see
+ * the copy when they go on.
+ */
+static bool replace_chunk(const struct vb_mapping *chunk)
+{
+	uint64_t length = chunk->end - chunk->begin, size = vb_conversion_page_size();
+	const uint8_t *original = (const uint8_t *)(uintptr_t)chunk->begin;
+	long place = syscall(SYS_mmap, 0l, length, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1l, 0l);
+	uint8_t *copy = (uint8_t *)place;
+
+	if (place == -1)
+		return false;
+	for (uint64_t at = 0; at < length; at += size)
+		if (!is_zero(original + at, size))
+			memcpy(copy + at, original + at, size);
+	if (!syscall(SYS_mprotect, place, length, protection_of(chunk)) &&
+	    syscall(SYS_mremap, place, length, length, MREMAP_MAYMOVE | MREMAP_FIXED,
+		    chunk->begin) == (long)chunk->begin)
+		return true;
+	syscall(SYS_munmap, place, length);
+	return false;
+}
+
+bool vb_conversion_move_out_held(int fd, struct vb_mapping *part)
+{
+	while (part->begin < part->end) {
+		struct vb_mapping chunk = *part;
+		struct vb_hold hold;
+		bool is_done;
+
+		chunk.end = least(part->end, part->begin + CHUNK);
+		if (!vb_hold_begin(&hold, chunk.begin, chunk.end))
+			return false;
+		is_done = replace_chunk(&chunk);
+		vb_hold_end(&hold);
+		if (!is_done)
+			return false;
+		part->offset += chunk.end - chunk.begin;
+		part->begin = chunk.end;
+		if (fd >= 0)
+			give_back(fd, chunk.offset, part->offset);
+	}
+	return true;
 }
 
 /*

@@ -14,8 +14,8 @@
 bool vb_conversion_is_alone(void);
 
 /*
- * True if whole pages may be converted, and everything that the kernel knows of them is known to
- * us. Called with all signals blocked.
+ * True if whole pages may be converted, as far as other threads are not concerned, and everything
+ * that the kernel knows of them is known to us. Called with all signals blocked.
  */
 bool vb_conversion_is_permitted(uint64_t begin, uint64_t end);
 
@@ -33,13 +33,29 @@ uint64_t vb_conversion_page_size(void);
 /* For a forked child. */
 void vb_conversion_forget_helpers(void);
 
+/* --- conversion_hold.c --- */
+
+struct vb_hold {
+	int fd;
+	uint64_t begin, end;
+};
+
+/* False: system calls of other threads may be writing to memory in a way that nothing stops. */
+bool vb_hold_is_possible(void);
+/*
+ * From now on, each thread that stores to these pages waits. The caller must not store to them
+ * itself. False if the kernel or its administrator does not permit that.
+ */
+bool vb_hold_begin(struct vb_hold *hold, uint64_t begin, uint64_t end);
+void vb_hold_end(struct vb_hold *hold);
+
 /* --- conversion_move.c --- */
 
 /*
  * Returns how many bytes, from the beginning on, are converted. A child that does not run our
- * handler has none of them.
+ * handler has none of them. `is_held`: other threads are held off.
  */
-uint64_t vb_conversion_move_in(int fd, uint64_t address, uint64_t length);
+uint64_t vb_conversion_move_in(int fd, uint64_t address, uint64_t length, bool is_held);
 
 /*
  * Makes a mapping of the file anonymous, with the same contents. The caller is the program's only
@@ -47,6 +63,11 @@ uint64_t vb_conversion_move_in(int fd, uint64_t address, uint64_t length);
  * file's descriptor no longer exists.
  */
 bool vb_conversion_move_out(int fd, struct vb_mapping *part);
+/*
+ * The same for a private mapping beside other threads, which are held off meanwhile, for a chunk at
+ * a time.
+ */
+bool vb_conversion_move_out_held(int fd, struct vb_mapping *part);
 
 /*
  * Makes a mapping private in one step, whatever other threads do: what was stored before is in the

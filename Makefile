@@ -44,6 +44,8 @@ bench:
 	@echo
 	@bench/kernel
 	@echo
+	@bench/clients
+	@echo
 	@bench/local --write
 
 sim:

@@ -3,6 +3,8 @@
 #include "nic/qp_priv.h"
 
 #include "nic/rc_priv.h"
+#include "nic/rendezvous_priv.h"
+#include "nic/tag_list_priv.h"
 
 /* Fills in what all sends have in common. */
 static inline void fill_send(struct vb_completion *entry, struct vb_qp *qp, uint32_t index,
@@ -13,7 +15,7 @@ static inline void fill_send(struct vb_completion *entry, struct vb_qp *qp, uint
 		.byte_length = length,
 		.qpn = qp->number.v,
 		.qp = qp,
-		.slot_end = index + 1,
+		.slot_end = index + 1 - qp->requester.own_done,
 		.frees_slot = true,
 		.timestamp_ns = qp->nic->now_ns,
 	};
@@ -41,8 +43,14 @@ void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status
 		vb_nic_count(qp->nic, status == VB_STATUS_WR_FLUSH_ERR
 					      ? VB_COUNTER_REQ_CQE_FLUSH_ERROR
 					      : VB_COUNTER_REQ_CQE_ERROR);
-	if (!failed && !(wqe->flags & VB_SEND_SIGNALED))
-		return; /* IBA 10.7.3.1; the next completion of this queue frees its slot */
+	if (!(wqe->flags & VB_SEND_SIGNALED)) {
+		if (wqe->traits & VB_OPERATION_IS_OWN) {
+			vb_rendezvous_on_done(qp, wqe, status);
+			return;
+		}
+		if (!failed)
+			return; /* IBA 10.7.3.1; the next completion of this queue frees its slot */
+	}
 	entry = vb_cq_claim(qp->send_cq, qp);
 	if (!entry)
 		return;
@@ -118,18 +126,45 @@ void vb_qp_complete_taken(struct vb_qp *qp, uint64_t wr_id, uint32_t byte_length
 	vb_cq_publish(qp->recv_cq, is_solicited);
 }
 
+static void count_failed_receive(struct vb_qp *qp, enum vb_status status)
+{
+	vb_nic_count(qp->nic, status == VB_STATUS_WR_FLUSH_ERR ? VB_COUNTER_RESP_CQE_FLUSH_ERROR
+							       : VB_COUNTER_RESP_CQE_ERROR);
+}
+
+/* The same for a receive of an SRQ for tag matching. */
+VB_NOINLINE static void complete_tagged(struct vb_qp *qp, enum vb_status status,
+					const struct vb_packet *packet, uint32_t byte_length)
+{
+	struct vb_receive *receive = &qp->responder.receive;
+	struct vb_completion completion;
+
+	fill_receive(&completion, qp, receive, status, byte_length);
+	if (packet)
+		describe_message(&completion, packet);
+	vb_tag_list_on_received(qp, &completion, packet && packet->bth.solicited);
+	receive->is_used = false;
+	receive->srq = NULL;
+	receive->tagged = VB_TAGGED_NOT;
+	receive->skip = 0;
+	receive->tag = NULL;
+}
+
 void vb_qp_complete_receive(struct vb_qp *qp, enum vb_status status, const struct vb_packet *packet,
 			    uint32_t byte_length)
 {
 	struct vb_receive *receive = &qp->responder.receive;
 	struct vb_cq *cq = receive->srq && receive->srq->cq ? receive->srq->cq : qp->recv_cq;
 	bool failed = status != VB_STATUS_SUCCESS;
-	struct vb_completion *entry = vb_cq_claim(cq, qp);
+	struct vb_completion *entry;
 
 	if (failed)
-		vb_nic_count(qp->nic, status == VB_STATUS_WR_FLUSH_ERR
-					      ? VB_COUNTER_RESP_CQE_FLUSH_ERROR
-					      : VB_COUNTER_RESP_CQE_ERROR);
+		count_failed_receive(qp, status);
+	if (receive->srq && receive->srq->tags) {
+		complete_tagged(qp, status, packet, byte_length);
+		return;
+	}
+	entry = vb_cq_claim(cq, qp);
 	receive->is_used = false;
 	if (!entry) {
 		receive->srq = NULL;

@@ -145,7 +145,7 @@ VB_COLD void vb_cq_on_overrun(struct vb_cq *cq, const struct vb_qp *qp)
 {
 	if (cq->has_overrun) {
 		/* A QP that came into use since then must fail now. */
-		if (vb_qp_state_now(qp) != VB_STATE_ERR && !vb_list_is_linked(&cq->overrun))
+		if (qp && vb_qp_state_now(qp) != VB_STATE_ERR && !vb_list_is_linked(&cq->overrun))
 			vb_list_append(&cq->nic->overruns, &cq->overrun);
 		return;
 	}

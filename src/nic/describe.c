@@ -38,6 +38,10 @@ const char *vb_status_describe(uint8_t status)
 		return "REM_INV_RD_REQ_ERR";
 	case VB_STATUS_FATAL_ERR:
 		return "FATAL_ERR";
+	case VB_STATUS_TM_ERR:
+		return "TM_ERR";
+	case VB_STATUS_TM_RNDV_INCOMPLETE:
+		return "TM_RNDV_INCOMPLETE";
 	}
 	return "?";
 }
@@ -65,6 +69,16 @@ const char *vb_completion_opcode_describe(uint8_t opcode)
 		return "RECV";
 	case VB_COMPLETION_RECV_WRITE_IMM:
 		return "RECV_WRITE_IMM";
+	case VB_COMPLETION_TM_ADD:
+		return "TM_ADD";
+	case VB_COMPLETION_TM_DEL:
+		return "TM_DEL";
+	case VB_COMPLETION_TM_SYNC:
+		return "TM_SYNC";
+	case VB_COMPLETION_TM_RECV:
+		return "TM_RECV";
+	case VB_COMPLETION_TM_NO_TAG:
+		return "TM_NO_TAG";
 	}
 	return "?";
 }

@@ -80,9 +80,9 @@ enum vb_verdict vb_message_admit(struct vb_qp *qp, const struct vb_frame *frame,
 	return packet->traits & VB_IS_FIRST ? choose_pd(qp, packet) : VB_PASS;
 }
 
-/* Places a packet's data in the receive. */
+/* Places a packet's data in the receive, without the first `skip` bytes. */
 static enum vb_verdict place_send(struct vb_qp *qp, const struct vb_frame *frame,
-				  const struct vb_packet *packet)
+				  const struct vb_packet *packet, uint32_t skip)
 {
 	struct vb_responder *responder = &qp->responder;
 	struct vb_payload payload = vb_payload_of(frame, packet);
@@ -95,8 +95,10 @@ static enum vb_verdict place_send(struct vb_qp *qp, const struct vb_frame *frame
 			responder->message = VB_MESSAGE_NONE; /* the receive stays in use */
 		return VB_NOT_FETCHED;
 	}
-	return vb_scatter(qp->nic, &sgl, &responder->cursor, &payload, packet->payload_length) ==
-			       VB_PASS
+	if (skip)
+		vb_payload_skip(&payload, skip);
+	return vb_scatter(qp->nic, &sgl, &responder->cursor, &payload,
+			  packet->payload_length - skip) == VB_PASS
 		       ? VB_PASS
 		       : VB_RECEIVE_REFUSED;
 }
@@ -105,24 +107,26 @@ enum vb_verdict vb_message_send(struct vb_qp *qp, const struct vb_frame *frame,
 				const struct vb_packet *packet)
 {
 	struct vb_responder *responder = &qp->responder;
+	uint32_t skip = 0;
 	enum vb_verdict verdict;
 
 	if (packet->traits & VB_IS_FIRST) {
-		verdict = vb_qp_take_receive(qp, packet->srqn);
+		verdict = vb_qp_take_receive(qp, frame, packet);
 		if (verdict != VB_PASS)
 			return verdict;
 		responder->received = 0;
 		responder->cursor = (struct vb_cursor){ 0, 0 };
 		responder->message = VB_MESSAGE_SEND;
+		skip = responder->receive.skip;
 	}
-	if (packet->payload_length > responder->receive.length - responder->received)
+	if (packet->payload_length - skip > responder->receive.length - responder->received)
 		return VB_RECEIVE_TOO_SHORT;
 	if (packet->traits & VB_HAS_IETH && !vb_mw_can_invalidate(qp, packet->invalidate_key))
 		return VB_ACCESS_REFUSED;
-	verdict = place_send(qp, frame, packet);
+	verdict = place_send(qp, frame, packet, skip);
 	if (verdict != VB_PASS)
 		return verdict;
-	responder->received += packet->payload_length;
+	responder->received += packet->payload_length - skip;
 	if (!(packet->traits & VB_IS_LAST))
 		return VB_PASS;
 	responder->message = VB_MESSAGE_NONE;
@@ -200,7 +204,7 @@ enum vb_verdict vb_message_write(struct vb_qp *qp, const struct vb_frame *frame,
 	if (is_last ? packet->payload_length != rest.length : packet->payload_length >= rest.length)
 		return VB_INVALID_REQUEST;
 	if (packet->traits & VB_HAS_IMM)
-		verdict = vb_qp_take_receive(qp, packet->srqn);
+		verdict = vb_qp_take_receive(qp, frame, packet);
 	if (verdict == VB_PASS)
 		verdict = place_write(qp, frame, packet, &rest);
 	if (verdict != VB_PASS)

@@ -7,6 +7,7 @@
 #include "nic/direct_priv.h"
 #include "nic/quiet_priv.h"
 #include "nic/rings.h"
+#include "nic/tag_list_priv.h"
 #include "nic/train_priv.h"
 #include "nic/unreliable_priv.h"
 
@@ -70,6 +71,10 @@ static void init_limits(struct vb_nic *nic)
 		.reads = or_default(config->reads_max, READS_DEFAULT),
 		.qp_count = config->qp_row_count - VB_QP_ROWS_RESERVED,
 		.key_count = config->key_row_count,
+		.tags = VB_TAGS_MAX,
+		.tag_sge = VB_TAG_SGE_MAX,
+		.tag_depth = or_default(config->qp_depth_max, QP_DEPTH_DEFAULT),
+		.rendezvous_length = VB_RENDEZVOUS_LENGTH_MAX,
 	};
 }
 
@@ -377,10 +382,10 @@ bool vb_nic_has_work(const struct vb_nic *nic)
 	return vb_list_is_linked(&nic->active) || vb_nic_has_work_beside_turns(nic);
 }
 
-/* Whether a QP's completions go to the CQ: directly, or through an SRQ of its XRC domain. */
+/* Whether a QP's completions go to the CQ: directly, through its SRQ, or one of its XRC domain. */
 static bool uses_cq(const struct vb_qp *qp, const struct vb_cq *cq)
 {
-	if (qp->send_cq == cq || qp->recv_cq == cq)
+	if (qp->send_cq == cq || qp->recv_cq == cq || (qp->srq && qp->srq->cq == cq))
 		return true;
 	if (!qp->xrcd)
 		return false;

@@ -90,6 +90,10 @@ struct vb_nic_limits {
 	uint32_t reads;
 	uint32_t qp_count;
 	uint32_t key_count;
+	uint32_t tags; /* in the list of an SRQ */
+	uint32_t tag_sge;
+	uint32_t tag_depth; /* operations on that list */
+	uint32_t rendezvous_length; /* of a message that asks for a rendezvous, with its headers */
 };
 
 /*

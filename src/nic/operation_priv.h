@@ -23,6 +23,8 @@ enum vb_operation_trait {
 	VB_OPERATION_IS_WORD = 1 << 4, /* on 8 bytes, always */
 	VB_OPERATION_MAY_BE_DIRECT = 1 << 5, /* nic/direct.c can execute it */
 	VB_OPERATION_MAY_BE_TRAIN = 1 << 6, /* nic/train.c can send it */
+	/* in no row: only in a request of the adapter's own (nic/rendezvous_priv.h) */
+	VB_OPERATION_IS_OWN = 1 << 7,
 };
 
 /* The position of a packet in its request: in the middle, the last, the first, the only one. */

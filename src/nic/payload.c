@@ -48,6 +48,12 @@ bool vb_payload_place(struct vb_payload *payload, const struct vb_memory *memory
 	return true;
 }
 
+void vb_payload_skip(struct vb_payload *payload, uint32_t length)
+{
+	while (length)
+		length -= next_piece(payload, length).length;
+}
+
 void vb_payload_read(struct vb_payload *payload, uint8_t *to, uint32_t length)
 {
 	while (length) {

@@ -24,6 +24,9 @@ struct vb_payload vb_payload_of(const struct vb_frame *frame, const struct vb_pa
 /* Consumes `length` bytes into resolved memory. False if the memory was gone. */
 bool vb_payload_place(struct vb_payload *payload, const struct vb_memory *memory, uint32_t length);
 
+/* Consumes `length` bytes. */
+void vb_payload_skip(struct vb_payload *payload, uint32_t length);
+
 /* Consumes `length` bytes into the engine's own memory. */
 void vb_payload_read(struct vb_payload *payload, uint8_t *to, uint32_t length);
 

@@ -7,7 +7,9 @@
 
 #include "base/heap.h"
 #include "nic/ack_policy_priv.h"
+#include "nic/rendezvous_priv.h"
 #include "nic/row_mirror_priv.h"
+#include "nic/tag_list_priv.h"
 #include "nic/unreliable_priv.h"
 
 #include "base/bytes.h"
@@ -95,6 +97,8 @@ static vb_err check_objects(const struct vb_pd *pd, const struct vb_qp_init *ini
 		return VB_EINVAL;
 	if (init->srq && (!needs_recv_cq || init->srq->xrcd || init->srq->pd->nic != pd->nic))
 		return VB_EINVAL;
+	if (init->srq && init->srq->tags && init->type != VB_QP_RC)
+		return VB_EINVAL;
 	return VB_OK;
 }
 
@@ -127,7 +131,10 @@ static vb_err init_queues(struct vb_qp *qp, const struct vb_qp_init *init)
 {
 	vb_err err = VB_OK;
 
-	if (has_send_queue(init->type))
+	qp->posted = &qp->sq;
+	if (init->srq && init->srq->tags)
+		err = vb_rendezvous_create(qp, init, send_stride(init));
+	else if (has_send_queue(init->type))
 		err = vb_queue_init(&qp->sq, init->send_depth, init->send_sge_max,
 				    send_stride(init));
 	if (err)
@@ -151,6 +158,7 @@ fini_rq:
 	vb_queue_fini(&qp->rq);
 fini_sq:
 	vb_queue_fini(&qp->sq);
+	vb_rendezvous_destroy(qp);
 	return err;
 }
 
@@ -159,6 +167,7 @@ static void fini_queues(struct vb_qp *qp)
 	vb_heap_free(qp->responder.receive.copy);
 	vb_queue_fini(&qp->rq);
 	vb_queue_fini(&qp->sq);
+	vb_rendezvous_destroy(qp);
 }
 
 static enum vb_service service_of(enum vb_qp_type type)
@@ -251,7 +260,7 @@ free_qp:
  * Takes a rung QP off the doorbell stack. A program that posts to a QP while it destroys it is
  * wrong.
  */
-static void remove_from_doorbell(struct vb_qp *qp)
+void vb_qp_remove_from_doorbell(struct vb_qp *qp)
 {
 	struct vb_nic *nic = qp->nic;
 	struct vb_qp *stack;
@@ -277,7 +286,7 @@ vb_err vb_qp_destroy(struct vb_qp *qp)
 		return VB_EBUSY;
 	vb_qp_reset(qp);
 	vb_mw_unbind_all(qp); /* bound windows do not keep a QP alive: o10-2.2.5 */
-	remove_from_doorbell(qp);
+	vb_qp_remove_from_doorbell(qp);
 	vb_list_remove(&qp->active);
 	vb_timer_remove(&nic->timers, &qp->timer);
 	nic->timer_count--;
@@ -292,12 +301,25 @@ vb_err vb_qp_destroy(struct vb_qp *qp)
 	return VB_OK;
 }
 
+/*
+ * Tags and their completions belong to the SRQ. A message under way is lost, which the SRQ's user
+ * learns.
+ */
+VB_COLD static void reset_tagged(struct vb_qp *qp)
+{
+	if (qp->responder.receive.is_used)
+		vb_qp_complete_receive(qp, VB_STATUS_WR_FLUSH_ERR, NULL, 0);
+	vb_rendezvous_reset(qp);
+}
+
 /* Discards everything that was posted, completed or under way. */
 void vb_qp_reset(struct vb_qp *qp)
 {
 	struct vb_sge *copy = qp->responder.receive.copy;
 	struct vb_resource *resources = qp->responder.resources;
 
+	if (qp->rendezvous)
+		reset_tagged(qp);
 	if (qp->send_cq)
 		vb_cq_purge(qp->send_cq, qp);
 	if (qp->recv_cq)
@@ -383,6 +405,8 @@ void vb_qp_schedule(struct vb_qp *qp)
 
 void vb_qp_on_doorbell(struct vb_qp *qp)
 {
+	if (qp->rendezvous)
+		vb_rendezvous_take_posted(qp);
 	switch (vb_qp_state_now(qp)) {
 	case VB_STATE_ERR:
 		vb_qp_flush_send(qp);
@@ -400,6 +424,9 @@ void vb_qp_on_doorbell(struct vb_qp *qp)
 		vb_ack_on_receives_posted(qp);
 		break;
 	case VB_STATE_RESET:
+		if (qp->srq && qp->srq->tags)
+			vb_tag_list_execute(qp->srq);
+		break;
 	case VB_STATE_INIT:
 		break;
 	}
@@ -475,7 +502,7 @@ enum vb_qp_state vb_qp_state(const struct vb_qp *qp)
 
 void vb_qp_query_init(const struct vb_qp *qp, struct vb_qp_init *init)
 {
-	init->send_depth = qp->sq.depth;
+	init->send_depth = qp->posted->depth;
 	init->recv_depth = qp->rq.depth;
 	init->send_sge_max = qp->sq.sge_max;
 	init->recv_sge_max = qp->rq.sge_max;

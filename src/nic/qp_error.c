@@ -5,18 +5,24 @@
  */
 #include "nic/qp_priv.h"
 #include "nic/rc_priv.h"
+#include "nic/rendezvous_priv.h"
 #include "nic/unreliable_priv.h"
 
 void vb_qp_flush_send(struct vb_qp *qp)
 {
 	struct vb_requester *requester = &qp->requester;
-	uint32_t end = vb_queue_published(&qp->sq);
+	uint32_t end;
 
+	if (qp->rendezvous)
+		vb_rendezvous_take_posted(qp);
+	end = vb_queue_published(&qp->sq);
 	if (!vb_qp_is_reliable(qp))
 		vb_unreliable_complete_sent(qp); /* their packets are sent */
 	vb_list_remove(&qp->sent);
 	while (requester->done_index != end)
 		vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_WR_FLUSH_ERR);
+	if (qp->rendezvous)
+		vb_rendezvous_flush(qp);
 	requester->send_index = end;
 	requester->cursor = (struct vb_cursor){ 0, 0 };
 	requester->direct_offset = 0;
@@ -35,7 +41,7 @@ void vb_qp_flush_recv(struct vb_qp *qp)
 	responder->message = VB_MESSAGE_NONE;
 	if (qp->srq || qp->type == VB_QP_XRC_RECV)
 		return; /* the rest of the SRQ belongs to other QPs as well */
-	while (vb_qp_take_receive(qp, 0) == VB_PASS)
+	while (vb_qp_take_receive(qp, NULL, NULL) == VB_PASS)
 		vb_qp_complete_receive(qp, VB_STATUS_WR_FLUSH_ERR, NULL, 0);
 }
 

@@ -50,6 +50,7 @@ struct vb_requester {
 	uint32_t packets_since_ack_request; /* packets since the last one that asked for an ACK */
 	uint16_t direct_skip; /* requests that do not wait for a chance to be executed directly */
 	uint16_t direct_refusals; /* direct executions refused in a row; they set direct_skip */
+	uint32_t own_done; /* completed requests of the adapter itself (nic/rendezvous_priv.h) */
 	uint32_t direct_offset; /* bytes of the request at send_index that are already executed */
 	uint16_t train_skip; /* messages that go in packets before trains are tried again */
 	uint16_t train_refusals; /* trains refused in a row; they set train_skip */
@@ -95,9 +96,21 @@ enum vb_reply {
 	VB_REPLY_REFUSAL
 };
 
+/* What a message is to tag matching. */
+enum vb_tagged {
+	VB_TAGGED_NOT = 0, /* no tag matching, or no SEND */
+	VB_TAGGED_UNTAGGED, /* its header says so */
+	VB_TAGGED_UNEXPECTED, /* no tag of the list matches */
+	VB_TAGGED_EAGER, /* with its data */
+	VB_TAGGED_RENDEZVOUS, /* its data is still to be read, by the adapter */
+	VB_TAGGED_INCOMPLETE, /* the same, but by the program, which gets the headers */
+};
+
 /* The receive that a message is going into. */
 struct vb_receive {
 	bool is_used;
+	uint8_t tagged; /* enum vb_tagged */
+	uint32_t skip; /* bytes of the first packet that are not placed */
 	uint32_t slot_end; /* RQ: ring index after it */
 	uint32_t sge_count;
 	uint32_t length;
@@ -107,6 +120,7 @@ struct vb_receive {
 	/* Of an SRQ's entry, so that its slot is free immediately; NULL without SRQ. */
 	struct vb_sge *copy;
 	struct vb_srq *srq; /* the SRQ it came from, or NULL */
+	struct vb_tag *tag; /* whose buffer it is, or NULL */
 };
 
 struct vb_responder {
@@ -167,6 +181,8 @@ struct vb_qp {
 	struct vb_peer_memory_initiator initiator; /* the QP as the initiator of that access */
 
 	struct vb_queue sq;
+	struct vb_queue
+		*posted; /* the queue that the program posts to: `sq`, or rendezvous->posted */
 	struct vb_requester requester;
 	struct vb_timer timer; /* ACK timeout, wait after an RNR NAK, or wait for credits */
 	struct vb_cq *send_cq;
@@ -180,6 +196,7 @@ struct vb_qp {
 	struct vb_pd *pd;
 	struct vb_srq *srq;
 	struct vb_xrcd *xrcd;
+	struct vb_rendezvous *rendezvous; /* with an SRQ for tag matching; otherwise NULL */
 	uint32_t inline_max;
 	uint32_t group_count;
 	uint32_t window_count; /* type 2 windows bound to the QP */
@@ -249,6 +266,7 @@ void vb_qp_withdraw_row(struct vb_qp *qp); /* local peers no longer access memor
 void vb_qp_on_established(struct vb_qp *qp); /* its first request has arrived */
 void vb_qp_set_state(struct vb_qp *qp, enum vb_qp_state state);
 void vb_qp_reset(struct vb_qp *qp); /* as new, without completions */
+void vb_qp_remove_from_doorbell(struct vb_qp *qp);
 
 /* qp_error.c */
 void vb_qp_enter_error(struct vb_qp *qp); /* flushes everything posted */
@@ -272,8 +290,13 @@ void vb_qp_complete_receive(struct vb_qp *qp, enum vb_status status, const struc
 void vb_qp_complete_taken(struct vb_qp *qp, uint64_t wr_id, uint32_t byte_length,
 			  bool is_solicited);
 
-/* receive_queue.c: makes the next receive the one in use; VB_NOT_READY when there is none */
-enum vb_verdict vb_qp_take_receive(struct vb_qp *qp, uint32_t srqn);
+/*
+ * receive_queue.c: makes the receive for the message that begins, or for the WRITE that ends, with
+ * this packet the one in use; VB_NOT_READY when there is none. Without an SRQ the packet may be
+ * NULL.
+ */
+enum vb_verdict vb_qp_take_receive(struct vb_qp *qp, const struct vb_frame *frame,
+				   const struct vb_packet *packet);
 
 /* receive.c */
 void vb_qp_on_packet(struct vb_qp *qp, const struct vb_frame *frame,

@@ -172,8 +172,8 @@ void vb_cq_on_overrun(struct vb_cq *cq, const struct vb_qp *qp);
 void vb_cq_raise_if_armed(struct vb_cq *cq, bool solicited);
 
 /*
- * Returns the place for a completion of this QP, to be filled in and published; NULL: the CQ
- * overran, which is reported. A call would cost every completion as much as the function itself.
+ * Returns the place for a completion of this QP, if any, to be filled in and published; NULL: the
+ * CQ overran, which is reported. A call would cost every completion as much as the function itself.
  */
 static inline __attribute__((always_inline)) struct vb_completion *vb_cq_claim(
 	struct vb_cq *cq, const struct vb_qp *qp)
@@ -214,6 +214,8 @@ struct vb_srq {
 	struct vb_xrcd *xrcd;
 	struct vb_list_node in_xrcd;
 	struct vb_cq *cq;
+	struct vb_tag_list *tags; /* NULL: no tag matching */
+	uint32_t tag_count;
 	struct vb_queue queue;
 	uint32_t number;
 	uint32_t limit; /* fewer receives than this raise SRQ_LIMIT_REACHED; 0: not armed */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The source of a message's receive: the QP's own queue, its SRQ, or the XRC SRQ that the packet
- * names. One receive is in use at a time.
+ * names. An SRQ for tag matching may have a tag for the message. One receive is in use at a time.
  */
-#include "nic/qp_priv.h"
+#include "nic/tag_list_priv.h"
 
 static void set_receive(struct vb_receive *receive, const struct vb_rwqe *rwqe,
 			const struct vb_sge *sges, uint32_t pd)
@@ -14,6 +14,26 @@ static void set_receive(struct vb_receive *receive, const struct vb_rwqe *rwqe,
 	receive->sge_count = rwqe->sge_count;
 	receive->sges = sges;
 	receive->pd = pd;
+}
+
+/* The buffer of a tag that has matched stays where it is while it is in use. */
+static void take_from_tag(struct vb_qp *qp, const struct vb_packet *packet, enum vb_tagged tagged)
+{
+	struct vb_receive *receive = &qp->responder.receive;
+	const struct vb_tag *tag = receive->tag;
+	const struct vb_rwqe buffer = {
+		.wr_id = tag->wr_id,
+		.length = tag->length,
+		.sge_count = tag->sge_count,
+	};
+
+	set_receive(receive, &buffer, tag->sges, qp->srq->pd->number);
+	receive->srq = qp->srq;
+	receive->tagged = (uint8_t)tagged;
+	if (tagged == VB_TAGGED_EAGER)
+		receive->skip = VB_TMH_SIZE;
+	if (tagged == VB_TAGGED_RENDEZVOUS)
+		receive->skip = packet->payload_length;
 }
 
 static enum vb_verdict take_from_srq(struct vb_qp *qp, struct vb_srq *srq)
@@ -30,7 +50,32 @@ static enum vb_verdict take_from_srq(struct vb_qp *qp, struct vb_srq *srq)
 	return VB_PASS;
 }
 
-enum vb_verdict vb_qp_take_receive(struct vb_qp *qp, uint32_t srqn)
+VB_NOINLINE static enum vb_verdict take_tagged(struct vb_qp *qp, const struct vb_frame *frame,
+					       const struct vb_packet *packet)
+{
+	struct vb_receive *receive = &qp->responder.receive;
+	enum vb_tagged tagged = VB_TAGGED_NOT;
+	enum vb_verdict verdict = VB_PASS;
+
+	if (packet->traits & VB_IS_SEND)
+		verdict = vb_tag_list_match(qp, frame, packet, &tagged);
+	if (verdict != VB_PASS)
+		return verdict;
+	if (receive->tag) {
+		take_from_tag(qp, packet, tagged);
+		return VB_PASS;
+	}
+	verdict = take_from_srq(qp, qp->srq);
+	if (verdict != VB_PASS)
+		return verdict;
+	receive->tagged = (uint8_t)tagged;
+	if (tagged == VB_TAGGED_UNEXPECTED)
+		vb_tag_list_on_unexpected(qp->srq->tags);
+	return VB_PASS;
+}
+
+enum vb_verdict vb_qp_take_receive(struct vb_qp *qp, const struct vb_frame *frame,
+				   const struct vb_packet *packet)
 {
 	struct vb_receive *receive = &qp->responder.receive;
 	struct vb_queue *rq = &qp->rq;
@@ -40,12 +85,12 @@ enum vb_verdict vb_qp_take_receive(struct vb_qp *qp, uint32_t srqn)
 	if (receive->is_used)
 		return VB_PASS; /* left over from a broken message (UC) or a train not fetched */
 	if (qp->type == VB_QP_XRC_RECV) {
-		srq = vb_srq_find(qp->nic, qp->xrcd, srqn);
+		srq = vb_srq_find(qp->nic, qp->xrcd, packet->srqn);
 		if (!srq)
 			return VB_INVALID_REQUEST;
 	}
 	if (srq)
-		return take_from_srq(qp, srq);
+		return srq->tags ? take_tagged(qp, frame, packet) : take_from_srq(qp, srq);
 	if (vb_queue_published(rq) == rq->taken)
 		return VB_NOT_READY;
 	rwqe = vb_queue_slot(rq, rq->taken);

@@ -93,6 +93,32 @@ struct vb_recv_request {
 	uint32_t sge_count;
 };
 
+/* Operations on the tag list of an SRQ. The numbers are those of the verbs API. */
+enum vb_tag_opcode {
+	VB_TAG_ADD = 0,
+	VB_TAG_DELETE = 1,
+	VB_TAG_SYNC = 2, /* changes nothing but the count */
+};
+
+enum vb_tag_flag {
+	VB_TAG_SIGNALED = 1 << 0,
+	VB_TAG_HAS_COUNT = 1 << 1, /* unexpected_count is valid */
+};
+
+struct vb_tag_request {
+	uint64_t wr_id;
+	enum vb_tag_opcode opcode;
+	uint32_t flags;
+	/* unexpected messages that the program has taken so far; its low 16 bits count */
+	uint32_t unexpected_count;
+	uint32_t handle; /* DELETE */
+	uint64_t recv_wr_id; /* ADD, with the rest: of the message that matches */
+	const struct vb_sge *sges;
+	uint32_t sge_count;
+	uint64_t tag;
+	uint64_t mask; /* a message matches if the tag in its header, masked, is `tag` */
+};
+
 enum vb_status {
 	VB_STATUS_SUCCESS = 0,
 	VB_STATUS_LOC_LEN_ERR = 1,
@@ -109,6 +135,8 @@ enum vb_status {
 	VB_STATUS_RNR_RETRY_EXC_ERR = 13,
 	VB_STATUS_REM_INV_RD_REQ_ERR = 15,
 	VB_STATUS_FATAL_ERR = 19,
+	VB_STATUS_TM_ERR = 22, /* the tag is no longer in the list */
+	VB_STATUS_TM_RNDV_INCOMPLETE = 23, /* the program must read the data of a rendezvous */
 };
 
 enum vb_completion_opcode {
@@ -122,12 +150,21 @@ enum vb_completion_opcode {
 	VB_COMPLETION_ATOMIC_WRITE = 9,
 	VB_COMPLETION_RECV = 128,
 	VB_COMPLETION_RECV_WRITE_IMM = 129,
+	VB_COMPLETION_TM_ADD = 130,
+	VB_COMPLETION_TM_DEL = 131,
+	VB_COMPLETION_TM_SYNC = 132,
+	VB_COMPLETION_TM_RECV = 133,
+	VB_COMPLETION_TM_NO_TAG = 134,
 };
 
 enum vb_completion_flag {
 	VB_COMPLETION_HAS_GRH = 1 << 0,
 	VB_COMPLETION_HAS_IMM = 1 << 1,
 	VB_COMPLETION_HAS_INV = 1 << 3,
+	VB_COMPLETION_TM_SYNC_REQ = 1 << 4, /* the adapter waits for a new count */
+	VB_COMPLETION_TM_MATCH = 1 << 5, /* tag and tag_context are valid */
+	VB_COMPLETION_TM_DATA_VALID = 1
+				      << 6, /* the buffer has the data, and byte_length is valid */
 };
 
 /*
@@ -158,8 +195,12 @@ struct vb_completion {
 	bool is_receive;
 	/* For vb_cq_poll() itself: the QP that owns the ring slot to free. */
 	struct vb_qp *qp;
-	uint32_t slot_end; /* ring index after that of the request */
+	union {
+		uint32_t slot_end; /* frees_slot: ring index after that of the request */
+		uint32_t tag_context; /* TM_MATCH: app_context of the message's header */
+	};
 	bool frees_slot;
+	uint64_t tag; /* TM_MATCH: of the message's header */
 };
 
 /* "SEND", "RETRY_EXC_ERR", …; "?" for an unknown number. */

@@ -10,6 +10,7 @@
 
 #include "base/heap.h"
 #include "nic/qp_priv.h"
+#include "nic/rendezvous_priv.h"
 
 #include "base/bytes.h"
 
@@ -168,6 +169,7 @@ static void copy_operands(const struct vb_qp *qp, struct vb_wqe *wqe,
 
 VB_INLINE vb_err vb_qp_post_send(struct vb_qp *qp, const struct vb_send_request *request)
 {
+	struct vb_queue *queue = qp->posted;
 	struct vb_wqe *wqe;
 	uint32_t length;
 	uint8_t traits;
@@ -176,9 +178,9 @@ VB_INLINE vb_err vb_qp_post_send(struct vb_qp *qp, const struct vb_send_request 
 
 	if (refusal)
 		return refusal == VB_POST_SERVICE ? VB_EOPNOTSUPP : VB_EINVAL;
-	if (vb_queue_is_full(&qp->sq))
+	if (vb_queue_is_full(queue) && !vb_rendezvous_find_room(qp))
 		return VB_ENOMEM;
-	wqe = vb_queue_wqe(&qp->sq, qp->sq.staged);
+	wqe = vb_queue_wqe(queue, queue->staged);
 	wqe->sge_count = 0;
 	if (request->flags & VB_SEND_INLINE) {
 		err = copy_inline(wqe, request);
@@ -196,7 +198,7 @@ VB_INLINE vb_err vb_qp_post_send(struct vb_qp *qp, const struct vb_send_request 
 	wqe->length = length;
 	wqe->progress = VB_WQE_NOT_STARTED;
 	copy_operands(qp, wqe, request);
-	qp->sq.staged++;
+	queue->staged++;
 	return VB_OK;
 }
 
@@ -219,9 +221,11 @@ void vb_qp_ring_doorbell(struct vb_qp *qp)
 
 bool vb_qp_publish_sends(struct vb_qp *qp)
 {
-	if (qp->sq.staged == atomic_load_explicit(&qp->sq.published, memory_order_relaxed))
+	struct vb_queue *queue = qp->posted;
+
+	if (queue->staged == atomic_load_explicit(&queue->published, memory_order_relaxed))
 		return false;
-	atomic_store_explicit(&qp->sq.published, qp->sq.staged, memory_order_release);
+	atomic_store_explicit(&queue->published, queue->staged, memory_order_release);
 	return true;
 }
 
@@ -233,7 +237,7 @@ void vb_qp_publish_and_ring(struct vb_qp *qp)
 
 void vb_qp_discard_staged(struct vb_qp *qp)
 {
-	qp->sq.staged = atomic_load_explicit(&qp->sq.published, memory_order_relaxed);
+	qp->posted->staged = atomic_load_explicit(&qp->posted->published, memory_order_relaxed);
 }
 
 static enum vb_post_refusal check_recv(const struct vb_queue *queue,

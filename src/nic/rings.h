@@ -82,6 +82,31 @@ enum vb_post_refusal vb_srq_check_recv(const struct vb_srq *srq,
 				       const struct vb_recv_request *request);
 
 /*
+ * Posts an operation on the tag list; needs the SRQ's lock, as posting a receive does. The engine
+ * executes the operations in order, at the latest when vb_srq_ring_doorbell() was called.
+ * `handle_out` names the new tag and is written by VB_TAG_ADD only. VB_ENOMEM: the list or the
+ * queue of operations is full. VB_EINVAL: all other refusals.
+ */
+VB_MUST_USE vb_err vb_srq_post_tag(struct vb_srq *srq, const struct vb_tag_request *request,
+				   uint32_t *handle_out);
+void vb_srq_ring_doorbell(struct vb_srq *srq);
+
+/* Why an operation is refused: the checks, in this order. */
+enum vb_tag_refusal {
+	VB_TAG_OK = 0,
+	VB_TAG_NO_LIST, /* the SRQ is of another type */
+	VB_TAG_OPCODE,
+	VB_TAG_FLAGS,
+	VB_TAG_SGE_COUNT,
+	VB_TAG_LENGTH,
+	VB_TAG_HANDLE, /* no tag ever had it */
+	VB_TAG_QUEUE_FULL,
+	VB_TAG_LIST_FULL,
+};
+enum vb_tag_refusal vb_srq_check_tag(const struct vb_srq *srq,
+				     const struct vb_tag_request *request);
+
+/*
  * The oldest completion, which stays in place until it is taken; NULL: there is none. Taking it
  * frees the queue slots of the requests that it completes.
  */

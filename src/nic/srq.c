@@ -9,6 +9,7 @@
 #include "nic/qp_priv.h"
 #include "nic/rc_priv.h"
 #include "nic/row_mirror_priv.h"
+#include "nic/tag_list_priv.h"
 
 #include "base/bytes.h"
 
@@ -61,9 +62,14 @@ static vb_err check_init(const struct vb_pd *pd, const struct vb_srq_init *init)
 
 	if (!init->depth || init->depth > limits->srq_depth || init->sge_max > limits->sge)
 		return VB_EINVAL;
-	if (init->limit > init->depth || !init->xrcd != !init->cq)
+	if (init->limit > init->depth)
 		return VB_EINVAL;
-	if (init->xrcd && (init->xrcd->nic != pd->nic || init->cq->nic != pd->nic))
+	if (init->tag_count > limits->tags || init->tag_depth > limits->tag_depth ||
+	    !init->tag_count != !init->tag_depth || (init->xrcd && init->tag_count))
+		return VB_EINVAL;
+	if ((init->xrcd || init->tag_count) != (init->cq != NULL))
+		return VB_EINVAL;
+	if ((init->xrcd && init->xrcd->nic != pd->nic) || (init->cq && init->cq->nic != pd->nic))
 		return VB_EINVAL;
 	return VB_OK;
 }
@@ -82,11 +88,16 @@ vb_err vb_srq_create(struct vb_pd *pd, const struct vb_srq_init *init, struct vb
 			    stride_of(max32(init->sge_max, 1)));
 	if (err)
 		goto free_srq;
+	srq->pd = pd;
+	if (init->tag_count) {
+		err = vb_tag_list_create(srq, init);
+		if (err)
+			goto fini_queue;
+	}
 	if (!claim_number(pd->nic, srq)) {
 		err = VB_ENOSPC;
-		goto fini_queue;
+		goto destroy_tags;
 	}
-	srq->pd = pd;
 	srq->xrcd = init->xrcd;
 	srq->cq = init->cq;
 	srq->limit = init->limit;
@@ -95,11 +106,15 @@ vb_err vb_srq_create(struct vb_pd *pd, const struct vb_srq_init *init, struct vb
 	if (srq->xrcd) {
 		vb_list_append(&srq->xrcd->srqs, &srq->in_xrcd);
 		srq->xrcd->user_count++;
-		srq->cq->user_count++;
 	}
+	if (srq->cq)
+		srq->cq->user_count++;
 	vb_srq_publish_row(srq);
 	*srq_out = srq;
 	return VB_OK;
+destroy_tags:
+	if (srq->tags)
+		vb_tag_list_destroy(srq);
 fini_queue:
 	vb_queue_fini(&srq->queue);
 free_srq:
@@ -137,8 +152,11 @@ vb_err vb_srq_destroy(struct vb_srq *srq)
 		vb_cq_forget_xrcd(srq->cq, srq->xrcd);
 		vb_list_remove(&srq->in_xrcd);
 		srq->xrcd->user_count--;
-		srq->cq->user_count--;
 	}
+	if (srq->tags)
+		vb_tag_list_destroy(srq);
+	if (srq->cq)
+		srq->cq->user_count--;
 	srq->pd->nic->srqs[srq->number % VB_SRQ_ROWS] = NULL;
 	srq->pd->child_count--;
 	vb_event_source_fini(&srq->source);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared receive queues, basic and XRC. A QP's error flushes only the receive in use, not the
- * queue.
+ * Shared receive queues: basic, XRC, and for tag matching. A QP's error flushes only the receive in
+ * use, not the queue. With tag matching the SRQ also has a list of tags with a buffer each
+ * (nic/tag_list_priv.h); nic/rings.h has the calls for it.
  */
 #ifndef VB_NIC_SRQ_H
 #define VB_NIC_SRQ_H
@@ -19,8 +20,10 @@ struct vb_srq_init {
 	uint32_t depth;
 	uint32_t sge_max;
 	uint32_t limit; /* 0: none */
-	struct vb_xrcd *xrcd; /* XRC: this and cq; basic: NULL */
-	struct vb_cq *cq;
+	struct vb_xrcd *xrcd; /* XRC: this and cq; otherwise NULL */
+	struct vb_cq *cq; /* XRC and tag matching */
+	uint32_t tag_count; /* tag matching: size of the list; otherwise 0 */
+	uint32_t tag_depth; /* operations on the list that may wait to be executed */
 	void *owner_context;
 };
 

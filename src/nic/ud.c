@@ -103,7 +103,7 @@ void vb_ud_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 		vb_nic_drop(qp->nic, VB_DROP_QKEY);
 		return;
 	}
-	if (vb_qp_take_receive(qp, 0) != VB_PASS) {
+	if (vb_qp_take_receive(qp, frame, packet) != VB_PASS) {
 		vb_nic_count(qp->nic, VB_COUNTER_OUT_OF_BUFFER);
 		vb_nic_drop(qp->nic, VB_DROP_NO_RECEIVE);
 		return;

@@ -96,7 +96,14 @@ static void describe_completion(const struct vb_completion *c, char *text, size_
 	if (c->flags & VB_COMPLETION_HAS_INV)
 		used += snprintf(text + used, size - (size_t)used, " inv=0x%x", c->imm);
 	if (c->flags & VB_COMPLETION_HAS_GRH)
-		snprintf(text + used, size - (size_t)used, " grh");
+		used += snprintf(text + used, size - (size_t)used, " grh");
+	if (c->flags & VB_COMPLETION_TM_MATCH)
+		used += snprintf(text + used, size - (size_t)used,
+				 " match tag=0x%" PRIx64 " context=0x%x", c->tag, c->tag_context);
+	if (c->flags & VB_COMPLETION_TM_DATA_VALID)
+		used += snprintf(text + used, size - (size_t)used, " valid");
+	if (c->flags & VB_COMPLETION_TM_SYNC_REQ)
+		snprintf(text + used, size - (size_t)used, " sync");
 }
 
 /* Compares the completions in the CQ with the lines; returns the first line without a match. */

@@ -129,6 +129,11 @@ static void node_create_srq(struct pair *p, enum side side)
 		init.xrcd = node->xrcd;
 		init.cq = node->recv_cq;
 	}
+	if (p->setup.tag_count) {
+		init.cq = node->recv_cq;
+		init.tag_count = p->setup.tag_count;
+		init.tag_depth = p->setup.tag_depth;
+	}
 	MUST(vb_srq_create(node->pd, &init, &node->srq));
 }
 

@@ -54,6 +54,8 @@ struct setup {
 	bool signal_all;
 	bool has_srq; /* B has a shared receive queue (XRC: always) */
 	uint32_t srq_limit;
+	uint32_t tag_count; /* of B's SRQ, which is then for tag matching */
+	uint32_t tag_depth;
 	bool is_ipv6;
 	uint8_t timeout;
 	uint8_t retry_count;

@@ -310,6 +310,13 @@ static vb_err make_xrc_srq(struct rig *rig)
 	return vb_srq_create(rig->pd, &init, &rig->srq);
 }
 
+static vb_err make_tag_srq(struct rig *rig)
+{
+	struct vb_srq_init init = { .depth = 4, .cq = rig->cq, .tag_count = 3, .tag_depth = 5 };
+
+	return vb_srq_create(rig->pd, &init, &rig->srq);
+}
+
 static vb_err resize_srq(struct rig *rig)
 {
 	return vb_srq_resize(rig->srq, vb_srq_depth(rig->srq) * 2);
@@ -463,6 +470,8 @@ TEST(a_shared_receive_queue_that_cannot_be_made_leaves_nothing)
 	MUST(vb_srq_destroy(rig.srq));
 	fail_each(&rig, make_xrc_srq);
 	MUST(vb_srq_destroy(rig.srq));
+	fail_each(&rig, make_tag_srq);
+	MUST(vb_srq_destroy(rig.srq));
 	rig_destroy(&rig);
 }
 
@@ -505,6 +514,13 @@ TEST(a_queue_pair_with_a_shared_receive_queue_that_cannot_be_made_leaves_nothing
 		EXPECT_EQ(vb_srq_destroy(rig.srq), VB_EBUSY);
 		MUST(vb_qp_destroy(rig.made_qp));
 	}
+	MUST(vb_srq_destroy(rig.srq));
+	MUST(make_tag_srq(&rig));
+	rig.qp_init = qp_init_of(&rig, VB_QP_RC);
+	rig.qp_init.srq = rig.srq;
+	fail_each(&rig, make_qp);
+	EXPECT_EQ(vb_srq_destroy(rig.srq), VB_EBUSY);
+	MUST(vb_qp_destroy(rig.made_qp));
 	MUST(vb_srq_destroy(rig.srq));
 	rig_destroy(&rig);
 }

@@ -189,6 +189,15 @@ static uint64_t read_timestamp(struct ibv_cq_ex *cq)
 	return extended(cq)->current.timestamp_ns;
 }
 
+static void read_tm_info(struct ibv_cq_ex *cq, struct ibv_wc_tm_info *info)
+{
+	const struct vb_completion *completion = &extended(cq)->current;
+	bool has_tag = completion->flags & VB_COMPLETION_TM_MATCH;
+
+	info->tag = has_tag ? completion->tag : 0;
+	info->priv = has_tag ? completion->tag_context : 0;
+}
+
 static uint64_t nanoseconds(clockid_t clock)
 {
 	struct timespec now;
@@ -226,16 +235,18 @@ static void set_readers(struct ibv_cq_ex *cq, uint64_t flags)
 		cq->read_sl = read_sl;
 	if (flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
 		cq->read_dlid_path_bits = read_dlid_path_bits;
+	if (flags & IBV_WC_EX_WITH_TM_INFO)
+		cq->read_tm_info = read_tm_info;
 	if (flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		cq->read_completion_ts = read_timestamp;
 	if (flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 		cq->read_completion_wallclock_ns = read_wallclock;
 }
 
-/* All other flags are for raw packets and tag matching. */
+/* All other flags are for raw packets. */
 #define FLAGS_KNOWN                                                              \
 	((uint64_t)IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
-	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK | IBV_WC_EX_WITH_TM_INFO)
 
 static uint32_t depth_max(struct ibv_context *context)
 {

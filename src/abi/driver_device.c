@@ -237,6 +237,13 @@ int vb_abi_query_device(struct ibv_context *context, struct ibv_device_attr_ex *
 		.device_cap_flags_ex = 0,
 		.max_dm_size = vb_adapter_device_memory(own->adapter),
 		.phys_port_cnt_ex = 1,
+		.tm_caps = {
+			.max_rndv_hdr_size = limits.rendezvous_length,
+			.max_num_tags = limits.tags,
+			.flags = IBV_TM_CAP_RC,
+			.max_ops = limits.tag_depth,
+			.max_sge = limits.tag_sge,
+		},
 		.cq_mod_caps = { .max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX },
 	};
 	attr_out->device_cap_flags_ex = attr_out->orig_attr.device_cap_flags;

@@ -193,6 +193,8 @@ int vb_abi_srq_number(struct ibv_srq *srq, uint32_t *number_out);
 int vb_abi_srq_destroy(struct ibv_srq *srq, struct vb_abi_reported *reported_out);
 void vb_abi_srq_free(struct ibv_srq *srq);
 int vb_abi_srq_post(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+/* Sets the handle of each tag that it adds. */
+int vb_abi_srq_post_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad_wr);
 
 /*
  * --- queue pairs --------------------------------------------------------------------------------

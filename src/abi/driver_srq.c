@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared receive queues. */
 #include "abi/refuse_priv.h"
+#include "base/bytes.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,6 +20,11 @@ static struct vb_srq_init init_of(const struct ibv_srq_init_attr_ex *attr, void 
 		init.xrcd = VB_CONTAINER(attr->xrcd, struct vb_abi_xrcd, verbs)->domain->xrcd;
 		init.cq = vb_abi_cq_of(attr->cq)->cq;
 	}
+	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type == IBV_SRQT_TM) {
+		init.cq = vb_abi_cq_of(attr->cq)->cq;
+		init.tag_count = attr->tm_cap.max_num_tags;
+		init.tag_depth = max32(attr->tm_cap.max_ops, 1);
+	}
 	return init;
 }
 
@@ -27,6 +33,12 @@ static int refuse_srq(struct ibv_context *context, const struct vb_srq_init *ini
 	struct vb_nic_limits limits =
 		vb_nic_limits(vb_adapter_nic(vb_abi_context_of(context)->adapter));
 
+	if (init->tag_count > limits.tags || init->tag_depth > limits.tag_depth)
+		return vb_abi_refuse(vb_abi_errno(err),
+				     "ibv_create_srq_ex: %s: %" PRIu32 " tags, at most %" PRIu32
+				     "; %" PRIu32 " operations, at most %" PRIu32,
+				     vb_abi_device_name(context), init->tag_count, limits.tags,
+				     init->tag_depth, limits.tag_depth);
 	return vb_abi_refuse(vb_abi_errno(err),
 			     "ibv_create_srq: %s: %" PRIu32 " receives, 1 to %" PRIu32 "; %" PRIu32
 			     " SGEs, at most %" PRIu32 "; limit %" PRIu32
@@ -183,5 +195,56 @@ int vb_abi_srq_post(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv
 	vb_lock_give(&own->lock);
 	if (error)
 		*bad_wr = wr;
+	return error;
+}
+
+/* --- tag matching --- */
+
+static struct vb_tag_request tag_request(const struct ibv_ops_wr *wr)
+{
+	struct vb_tag_request request = {
+		.wr_id = wr->wr_id,
+		.opcode = (enum vb_tag_opcode)wr->opcode,
+		.flags = (uint32_t)wr->flags,
+		.unexpected_count = wr->tm.unexpected_cnt,
+	};
+
+	if (wr->opcode == IBV_WR_TAG_DEL)
+		request.handle = wr->tm.handle;
+	if (wr->opcode == IBV_WR_TAG_ADD) {
+		request.recv_wr_id = wr->tm.add.recv_wr_id;
+		request.sges = (const struct vb_sge *)(const void *)wr->tm.add.sg_list;
+		request.sge_count = (uint32_t)wr->tm.add.num_sge;
+		request.tag = wr->tm.add.tag;
+		request.mask = wr->tm.add.mask;
+	}
+	return request;
+}
+
+int vb_abi_srq_post_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad_wr)
+{
+	struct vb_abi_srq *own = vb_abi_srq_of(srq);
+	struct vb_adapter *adapter = vb_abi_context_of(srq->context)->adapter;
+	int error = 0;
+
+	if (!vb_adapter_ensure_usable(adapter)) {
+		*bad_wr = wr;
+		return EIO;
+	}
+	vb_lock_take(&own->lock);
+	for (; wr; wr = wr->next) {
+		struct vb_tag_request request = tag_request(wr);
+		vb_err err = vb_srq_post_tag(own->srq, &request, &wr->tm.handle);
+
+		if (err) {
+			error = vb_abi_refuse_tag(own, &request, err);
+			break;
+		}
+	}
+	vb_lock_give(&own->lock);
+	if (error)
+		*bad_wr = wr;
+	vb_srq_ring_doorbell(own->srq); /* for the operations before a bad one */
+	vb_adapter_kick(adapter);
 	return error;
 }

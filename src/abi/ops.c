@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The tables of operations in a context. An entry of the extended table that stays NULL makes its
- * inline function return EOPNOTSUPP: raw packet work queues, flows, counters, tag matching, rate
- * limits. The old table is called without a check, so every entry that verbs.h calls is filled.
+ * inline function return EOPNOTSUPP: raw packet work queues, flows, counters, rate limits. The
+ * old table is called without a check, so every entry that verbs.h calls is filled.
  */
 #include "abi/driver_priv.h"
 #include "abi/ops_priv.h"
@@ -40,6 +40,7 @@ static void fill_extended_table(struct verbs_context *context)
 	context->modify_cq = vb_abi_op_modify_cq;
 	context->create_srq_ex = vb_abi_op_create_srq_ex;
 	context->get_srq_num = vb_abi_op_get_srq_num;
+	context->post_srq_ops = vb_abi_srq_post_ops;
 	context->create_qp_ex = vb_abi_op_create_qp_ex;
 	context->open_qp = vb_abi_op_open_qp;
 }

@@ -270,3 +270,51 @@ VB_COLD int vb_abi_refuse_srq_recv(const struct vb_abi_srq *srq,
 			   vb_srq_check_recv(srq->srq, request), request->sge_count,
 			   vb_srq_sge_max(srq->srq), vb_abi_errno(err));
 }
+
+VB_COLD int vb_abi_refuse_tag(const struct vb_abi_srq *srq, const struct vb_tag_request *request,
+			      vb_err err)
+{
+	struct vb_nic_limits limits =
+		vb_nic_limits(vb_adapter_nic(vb_abi_context_of(srq->verbs.context)->adapter));
+	uint32_t number = vb_srq_number(srq->srq);
+	int error = vb_abi_errno(err);
+
+	switch (vb_srq_check_tag(srq->srq, request)) {
+	case VB_TAG_NO_LIST:
+		return vb_abi_refuse(error, "ibv_post_srq_ops: SRQ 0x%06x: it has no tags", number);
+	case VB_TAG_OPCODE:
+		return vb_abi_refuse(error, "ibv_post_srq_ops: SRQ 0x%06x: no operation %d", number,
+				     (int)request->opcode);
+	case VB_TAG_FLAGS:
+		return vb_abi_refuse(error,
+				     "ibv_post_srq_ops: SRQ 0x%06x: flags 0x%x: bits outside 0x%x",
+				     number, request->flags, VB_TAG_SIGNALED | VB_TAG_HAS_COUNT);
+	case VB_TAG_SGE_COUNT:
+		return vb_abi_refuse(error,
+				     "ibv_post_srq_ops: SRQ 0x%06x: %" PRIu32
+				     " SGEs, at most %" PRIu32,
+				     number, request->sge_count, limits.tag_sge);
+	case VB_TAG_LENGTH:
+		return vb_abi_refuse(error,
+				     "ibv_post_srq_ops: SRQ 0x%06x: %" PRIu64
+				     " bytes in the SGEs, at most %u",
+				     number, length_of(request->sges, request->sge_count),
+				     VB_MESSAGE_LENGTH_MAX);
+	case VB_TAG_HANDLE:
+		return vb_abi_refuse(error,
+				     "ibv_post_srq_ops: SRQ 0x%06x: no tag ever had handle 0x%x",
+				     number, request->handle);
+	case VB_TAG_OK: /* there is room by now */
+	case VB_TAG_QUEUE_FULL:
+		return vb_abi_refuse(error,
+				     "ibv_post_srq_ops: SRQ 0x%06x: as many operations wait as "
+				     "its max_ops permits",
+				     number);
+	case VB_TAG_LIST_FULL:
+		return vb_abi_refuse(error,
+				     "ibv_post_srq_ops: SRQ 0x%06x: all of its max_num_tags are "
+				     "in use",
+				     number);
+	}
+	return error;
+}

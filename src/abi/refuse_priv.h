@@ -27,5 +27,7 @@ int vb_abi_refuse_recv(const struct vb_abi_qp *qp, const struct vb_recv_request 
 		       vb_err err);
 int vb_abi_refuse_srq_recv(const struct vb_abi_srq *srq, const struct vb_recv_request *request,
 			   vb_err err);
+int vb_abi_refuse_tag(const struct vb_abi_srq *srq, const struct vb_tag_request *request,
+		      vb_err err);
 
 #endif

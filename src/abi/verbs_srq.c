@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared receive queues, basic and XRC. */
+/* Shared receive queues: basic, XRC, and for tag matching. */
 #include "abi/driver_priv.h"
 #include "abi/events_priv.h"
 #include "abi/export_priv.h"
@@ -15,13 +15,16 @@ static enum ibv_srq_type type_of(const struct ibv_srq_init_attr_ex *attr)
 static int check_attr(const struct ibv_context *context, const struct ibv_srq_init_attr_ex *attr)
 {
 	const uint32_t for_xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	const uint32_t for_tags = IBV_SRQ_INIT_ATTR_TM | IBV_SRQ_INIT_ATTR_CQ;
 
 	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED)
 		return vb_abi_refuse(EOPNOTSUPP,
 				     "ibv_create_srq_ex: comp_mask 0x%x: bits outside 0x%x",
 				     attr->comp_mask, IBV_SRQ_INIT_ATTR_RESERVED - 1);
-	if (type_of(attr) > IBV_SRQT_XRC)
-		return vb_abi_refuse(EOPNOTSUPP, "ibv_create_srq_ex: type %d, basic (0) or XRC (1)",
+	if (type_of(attr) > IBV_SRQT_TM)
+		return vb_abi_refuse(EOPNOTSUPP,
+				     "ibv_create_srq_ex: type %d, basic (0), XRC (1) or tag "
+				     "matching (2)",
 				     (int)type_of(attr));
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
 		return vb_abi_refuse(EINVAL, "ibv_create_srq: no PD, or one of another context");
@@ -29,6 +32,13 @@ static int check_attr(const struct ibv_context *context, const struct ibv_srq_in
 	    ((attr->comp_mask & for_xrc) != for_xrc || !attr->xrcd || !attr->cq))
 		return vb_abi_refuse(EINVAL,
 				     "ibv_create_srq_ex: XRC without an XRC domain or a CQ");
+	if (type_of(attr) == IBV_SRQT_TM &&
+	    ((attr->comp_mask & for_tags) != for_tags || !attr->cq || !attr->tm_cap.max_num_tags))
+		return vb_abi_refuse(EINVAL,
+				     "ibv_create_srq_ex: tag matching without a CQ or tags");
+	if (type_of(attr) != IBV_SRQT_TM && attr->comp_mask & IBV_SRQ_INIT_ATTR_TM)
+		return vb_abi_refuse(EINVAL, "ibv_create_srq_ex: tags for an SRQ of type %d",
+				     (int)type_of(attr));
 	return 0;
 }
 

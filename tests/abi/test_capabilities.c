@@ -369,10 +369,6 @@ TEST(queue_pairs_do_only_what_is_advertised)
 
 TEST(other_objects_do_only_what_is_advertised)
 {
-	struct ibv_srq_init_attr_ex srq = { .attr = { .max_wr = 1, .max_sge = 1 },
-					    .comp_mask = IBV_SRQ_INIT_ATTR_TYPE |
-							 IBV_SRQ_INIT_ATTR_PD,
-					    .srq_type = IBV_SRQT_TM };
 	struct ibv_wq_init_attr wq = { .wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1 };
 	struct ibv_rwq_ind_table_init_attr table = { 0 };
 	struct ibv_counters_init_attr counters = { 0 };
@@ -380,9 +376,6 @@ TEST(other_objects_do_only_what_is_advertised)
 	struct ibv_flow_action_esp_attr esp = { 0 };
 
 	start();
-	EXPECT_EQ(attr.tm_caps.flags | attr.tm_caps.max_num_tags, 0);
-	srq.pd = pd;
-	EXPECT(!ibv_create_srq_ex(context, &srq) && errno == EOPNOTSUPP);
 	EXPECT_EQ(attr.max_wq_type_rq, 0);
 	wq.pd = pd;
 	wq.cq = cq;
@@ -395,6 +388,5 @@ TEST(other_objects_do_only_what_is_advertised)
 	EXPECT(!ibv_reg_dmabuf_mr(pd, 0, 64, 0, 0, 0) && errno == EOPNOTSUPP);
 	EXPECT_EQ(create_cq_with(IBV_WC_EX_WITH_CVLAN), EOPNOTSUPP);
 	EXPECT_EQ(create_cq_with(IBV_WC_EX_WITH_FLOW_TAG), EOPNOTSUPP);
-	EXPECT_EQ(create_cq_with(IBV_WC_EX_WITH_TM_INFO), EOPNOTSUPP);
 	finish();
 }

@@ -386,11 +386,62 @@ def line_seeds():
     yield 'asked', OFFER + bytes([2, 1, 1, 1, 1, 1, 1, RIGHT_FD])
 
 
+# --- fuzz_tags -----------------------------------------------------------------------------------
+
+TMH_NO_TAG, TMH_RENDEZVOUS, TMH_FIN, TMH_EAGER, TMH_UNKNOWN = range(5)
+T_SETTLE, T_FIN_RECEIVE = bytes([13, 60]), bytes([9])
+
+
+def tag_length(length):
+    return bytes([0]) + struct.pack('>H', length)
+
+
+def tag_add(tag, length=600, mask=3, has_count=0):
+    return bytes([0, has_count * 2, tag, mask]) + tag_length(length)
+
+
+def tag_message(opcode, tag, length=None, header=0, slot=0):
+    """`header` is the style of the RVH, whose length is 500 bytes."""
+    rest = b'' if length is None else tag_length(length)
+    return (bytes([6, slot | (0x20 if rest else 0), opcode, tag, header]) +
+            (struct.pack('>I', 500) if header & 8 else struct.pack('>H', 500)) +
+            (bytes(8) if header & 16 else b'') + (bytes(4) if header & 32 else b'') + rest)
+
+
+def tag_seeds():
+    for depth in 0, 1:
+        begin = bytes([depth])
+        for opcode in range(5):
+            yield f'{depth}-match-{opcode}', (begin + T_FIN_RECEIVE + tag_add(1) + tag_add(2, 300) +
+                                              tag_message(opcode, 2, 100) + T_SETTLE +
+                                              tag_message(opcode, 1) + T_SETTLE)
+            yield f'{depth}-unexpected-{opcode}', (begin + bytes([5]) + tag_length(700) + tag_message(opcode, 1, 600) +
+                                                   T_SETTLE + tag_add(1) + bytes([4, 3, 0]) + T_SETTLE +
+                                                   tag_add(2, has_count=1) + tag_message(opcode, 2, 10) + T_SETTLE)
+            for length in 0, 1, 15, 16, 31, 32, 64, 65, 300, 700:
+                yield f'{depth}-length-{opcode}-{length}', begin + tag_add(1) + tag_message(opcode, 1, length) + T_SETTLE
+        for header in range(64):
+            yield f'{depth}-anywhere-{header}', (begin + T_FIN_RECEIVE + tag_add(1) +
+                                                 tag_message(TMH_RENDEZVOUS, 1, header=header) + T_SETTLE)
+        yield f'{depth}-short', begin + tag_add(1, 40) + tag_message(TMH_RENDEZVOUS, 1) + T_SETTLE
+        yield f'{depth}-delete', (begin + tag_add(1) + bytes([11, 1, 3, 0, 11, 1]) + tag_add(2) +
+                                  tag_message(TMH_EAGER, 1, 600) + bytes([11, 7, 12, 0, 3, 1]) + T_SETTLE)
+        yield f'{depth}-own', (begin + T_FIN_RECEIVE * 3 + tag_add(1) + bytes([10, 200]) +
+                               tag_message(TMH_RENDEZVOUS, 1) + bytes([10, 100]) + T_SETTLE + bytes([10, 100]) + T_SETTLE)
+        for style in 0, 1, 3:
+            yield f'{depth}-end-{style}', (begin + T_FIN_RECEIVE + b''.join(tag_add(i) for i in range(4)) +
+                                           b''.join(tag_message(TMH_RENDEZVOUS, i, slot=i) for i in range(4)) +
+                                           bytes([13, 6, 15, style]) + T_SETTLE)
+        yield f'{depth}-lost', (begin + T_FIN_RECEIVE + tag_add(1) + tag_message(TMH_RENDEZVOUS, 1) +
+                                bytes([13, 3, 12, 255, 14, 0x80]) + T_SETTLE)
+        yield f'{depth}-bytes', begin + tag_add(1, mask=0) + bytes([6, 0x80, 40, TMH_EAGER]) + bytes(39) + T_SETTLE
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     for target, seeds in (('codec', codec_seeds), ('receive', receive_seeds), ('rings', rings_seeds),
-                          ('mad', mad_seeds), ('cm', cm_seeds), ('shm_link', line_seeds)):
+                          ('mad', mad_seeds), ('cm', cm_seeds), ('shm_link', line_seeds), ('tags', tag_seeds)):
         directory = pathlib.Path(sys.argv[1]) / target
         directory.mkdir(parents=True, exist_ok=True)
         for name, data in seeds():

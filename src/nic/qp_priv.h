@@ -50,13 +50,13 @@ struct vb_requester {
 	uint32_t packets_since_ack_request; /* packets since the last one that asked for an ACK */
 	uint16_t direct_skip; /* requests that do not wait for a chance to be executed directly */
 	uint16_t direct_refusals; /* direct executions refused in a row; they set direct_skip */
-	uint32_t own_done; /* completed requests of the adapter itself (nic/rendezvous_priv.h) */
 	uint32_t direct_offset; /* bytes of the request at send_index that are already executed */
 	uint16_t train_skip; /* messages that go in packets before trains are tried again */
 	uint16_t train_refusals; /* trains refused in a row; they set train_skip */
 	bool is_by_train; /* the message at send_index goes in trains, as far as it can */
 	bool has_trains_out; /* trains up to trains_end were sent and not refused */
 	vb_psn trains_end;
+	uint32_t own_done; /* completed requests of the adapter itself (nic/rendezvous_priv.h) */
 	/* UC: end of its shared-memory link when its last packet was on it */
 	uint64_t shm_link_end;
 	struct vb_cursor cursor; /* in the request at send_index, for next_psn */
@@ -181,8 +181,6 @@ struct vb_qp {
 	struct vb_peer_memory_initiator initiator; /* the QP as the initiator of that access */
 
 	struct vb_queue sq;
-	struct vb_queue
-		*posted; /* the queue that the program posts to: `sq`, or rendezvous->posted */
 	struct vb_requester requester;
 	struct vb_timer timer; /* ACK timeout, wait after an RNR NAK, or wait for credits */
 	struct vb_cq *send_cq;
@@ -196,6 +194,7 @@ struct vb_qp {
 	struct vb_pd *pd;
 	struct vb_srq *srq;
 	struct vb_xrcd *xrcd;
+	struct vb_queue *posted; /* what the program posts to: sq, or rendezvous->posted */
 	struct vb_rendezvous *rendezvous; /* with an SRQ for tag matching; otherwise NULL */
 	uint32_t inline_max;
 	uint32_t group_count;

@@ -356,7 +356,39 @@ TEST(srqs_with_tags_are_as_the_device_promises)
 	finish();
 }
 
-/* --- threads --- */
+/* --- events and threads --- */
+
+TEST(an_operation_wakes_a_program_that_sleeps)
+{
+	struct ibv_comp_channel *channel;
+	struct ibv_srq_init_attr_ex attr;
+	struct ibv_cq *armed, *woken;
+	struct ibv_srq *made, *first;
+	struct ibv_ops_wr wr;
+	void *unused;
+
+	start();
+	channel = ibv_create_comp_channel(context);
+	armed = ibv_create_cq(context, 4, NULL, channel, 0);
+	attr = srq_attr(1, 1);
+	attr.cq = armed;
+	made = ibv_create_srq_ex(context, &attr);
+	EXPECT(made);
+	first = srq;
+	srq = made;
+	EXPECT_EQ(ibv_req_notify_cq(armed, 0), 0);
+	wr = addition(TAG);
+	EXPECT_EQ(operate(&wr), 0);
+	EXPECT_EQ(ibv_get_cq_event(channel, &woken, &unused), 0);
+	EXPECT(woken == armed);
+	expect_success(armed, TAG);
+	ibv_ack_cq_events(armed, 1);
+	srq = first;
+	EXPECT_EQ(ibv_destroy_srq(made), 0);
+	EXPECT_EQ(ibv_destroy_cq(armed), 0);
+	EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
+	finish();
+}
 
 static _Atomic bool is_over;
 

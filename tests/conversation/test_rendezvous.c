@@ -5,6 +5,7 @@
  * nothing in its send queue.
  */
 #include "support_tags.h"
+#include "support_train.h"
 
 #include "nic/rendezvous_priv.h"
 
@@ -245,6 +246,47 @@ TEST(more_rendezvous_than_the_adapter_has_requests_wait_for_their_turn)
 		valid += completion.flags == VB_COMPLETION_TM_DATA_VALID;
 	}
 	EXPECT_EQ(valid, MANY);
+}
+
+/* --- the same host --- */
+
+TEST(the_data_of_a_local_peer_is_read_in_its_memory)
+{
+	struct setup setup = train_setup(VB_QP_RC);
+	struct pair *p;
+
+	setup.has_srq = true;
+	setup.tag_count = setup.tag_depth = TAGS;
+	p = connect_for_trains_as(setup);
+	post_recv(p, A, 5, 100);
+	add_tag(p, 1, 0x11, 3000);
+	post_rendezvous(p, 1, 0x11, 2500);
+	expect_sent(p, A, "SEND_ONLY psn=0 len=32 ack");
+	deliver(p);
+	expect_sent(p, B, "ACKNOWLEDGE psn=0 msn=1", "SEND_ONLY psn=5000 len=16 ack");
+	expect_completions(p, B, MATCH_11, "wr=1 SUCCESS TM_RECV len=2500 valid");
+	expect_copied(p, A, TARGET, B, recv_at(1), 2500);
+	expect_counter(p, B, DIRECT_PARTS, 1);
+	settle(p);
+	expect_completions(p, A, "wr=1 SUCCESS SEND", "wr=5 SUCCESS RECV len=16");
+}
+
+TEST(data_that_a_local_peer_does_not_open_ends_both_qps)
+{
+	struct setup setup = train_setup(VB_QP_RC);
+	struct pair *p;
+
+	setup.has_srq = true;
+	setup.tag_count = setup.tag_depth = TAGS;
+	p = connect_for_trains_as(setup);
+	post_recv(p, A, 5, 100);
+	add_tag(p, 1, 0x11, 3000);
+	write_tmh(p, VB_TMH_RENDEZVOUS, 0x11);
+	write_rvh(p, key_of(p, A) ^ 0x100, 10);
+	post_send(p, A, 1, 32);
+	settle(p);
+	expect_completions(p, B, MATCH_11, "wr=1 REM_ACCESS_ERR");
+	expect_untouched(p, B, recv_at(1), 100);
 }
 
 /* --- the network --- */

@@ -9,6 +9,7 @@
 #include "fuzz.h"
 #include "support_input.h"
 #include "support_local_peer.h"
+#include "host/sys/sealed.h"
 
 #include "link/fd.h"
 
@@ -31,7 +32,7 @@ static int choose_fd(struct input *input, int right)
 	case 1:
 		return memfd_create("small", MFD_CLOEXEC);
 	case 2:
-		return vb_export_open_memory("other", input_16(input));
+		return vb_sealed_open("other", input_16(input));
 	case 3:
 		return dup(local_peer_block_fd());
 	default:

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "host/memory/dma.h"
 #include "host/registry/port_member_priv.h"
+#include "host/sys/sealed.h"
 #include "link/fd.h"
 #include "nic/cq.h"
 #include "nic/memory.h"
@@ -176,12 +177,12 @@ static void make_peer(void)
 	peer.box = vb_mail_open(user(), VB_MAIL_CONNECTIONS);
 	REQUIRE(peer.box && vb_mail_claim(peer.box, &name));
 	MUST(vb_export_create(&peer.block, &peer.block_fd));
-	peer.ring_fd = vb_export_open_memory("ring", sizeof(struct vb_ring_memory));
-	peer.ring = vb_export_map_memory(peer.ring_fd, sizeof(*peer.ring), PROT_READ | PROT_WRITE);
+	peer.ring_fd = vb_sealed_open("ring", sizeof(struct vb_ring_memory));
+	peer.ring = vb_sealed_map(peer.ring_fd, sizeof(*peer.ring), PROT_READ | PROT_WRITE);
 	REQUIRE(peer.ring);
 	vb_ring_writer_init(&peer.writer, peer.ring);
 	peer.wake_fd = vb_fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	peer.segment_fd = vb_export_open_memory("segment", LOCAL_PEER_LENGTH);
+	peer.segment_fd = vb_sealed_open("segment", LOCAL_PEER_LENGTH);
 	REQUIRE(peer.wake_fd >= 0 && peer.segment_fd >= 0);
 	atomic_store((_Atomic uint32_t *)(void *)&peer.block->head.mark, 1); /* the peer is alive */
 }
@@ -290,8 +291,7 @@ static void read_offer(const uint8_t *bytes, const struct vb_mail *mail)
 		return;
 	memcpy(&offer, bytes, sizeof(offer));
 	peer.answer = offer.ring;
-	ring = vb_export_map_memory(mail->fds[VB_OFFER_RING], sizeof(*ring),
-				    PROT_READ | PROT_WRITE);
+	ring = vb_sealed_map(mail->fds[VB_OFFER_RING], sizeof(*ring), PROT_READ | PROT_WRITE);
 	if (!ring)
 		return;
 	if (peer.their_ring)

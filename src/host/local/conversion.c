@@ -14,6 +14,7 @@
 #include "host/local/export.h"
 #include "host/sys/log.h"
 #include "host/sys/mapping.h"
+#include "host/sys/sealed.h"
 #include "link/fd.h"
 #include "link/sys.h"
 
@@ -162,7 +163,7 @@ static struct vb_conversion *convert(uint64_t address, uint64_t length)
 
 	if (!conversion)
 		return NULL;
-	conversion->fd = vb_export_open_memory("verbatim-memory", length);
+	conversion->fd = vb_sealed_open("verbatim-memory", length);
 	if (conversion->fd >= 0 && !fstat(conversion->fd, &status))
 		conversion->length = move_in(conversion->fd, address, length);
 	if (!conversion->length) {

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The making of export blocks, and the mapping of those of other processes. Sizes are sealed: a
- * file that shrinks would cause a SIGBUS in a process that maps it.
- */
+/* The making of export blocks, and the mapping of those of other processes. */
 #include "host/local/export.h"
 
-#include "host/memory/expanse.h"
 #include "host/sys/limit.h"
-#include "host/sys/quiet.h"
+#include "host/sys/sealed.h"
 #include "link/fd.h"
 #include "link/sys.h"
 
@@ -21,36 +17,6 @@
 
 /* The kernel marks the first word of a robust mutex. */
 _Static_assert(offsetof(pthread_mutex_t, __data.__lock) == 0, "the mark is the first word");
-
-#define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
-
-int vb_export_open_memory(const char *name, size_t length)
-{
-	int fd = vb_fd_own(
-		vb_sys_result(syscall(SYS_memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING)));
-	int error;
-
-	if (fd < 0)
-		return fd;
-	error = vb_quiet_ftruncate(fd, length);
-	if (!error)
-		error = vb_sys_result(syscall(SYS_fcntl, fd, F_ADD_SEALS, SIZE_SEALS));
-	if (!error)
-		return fd;
-	vb_fd_close(fd);
-	return error;
-}
-
-void *vb_export_map_memory(int fd, size_t length, int protection)
-{
-	struct stat status;
-	long seals = syscall(SYS_fcntl, fd, F_GET_SEALS);
-
-	if (fstat(fd, &status) || (size_t)status.st_size != length || seals < 0 ||
-	    (seals & SIZE_SEALS) != SIZE_SEALS)
-		return NULL;
-	return vb_expanse_map(fd, length, protection, 0);
-}
 
 static void init_mark(pthread_mutex_t *mark)
 {
@@ -66,11 +32,11 @@ static void init_mark(pthread_mutex_t *mark)
 vb_err vb_export_create(struct vb_export **block_out, int *fd_out)
 {
 	struct vb_export *block;
-	int fd = vb_export_open_memory("verbatim-export", sizeof(*block));
+	int fd = vb_sealed_open("verbatim-export", sizeof(*block));
 
 	if (fd < 0)
 		return vb_limit_err(fd);
-	block = vb_export_map_memory(fd, sizeof(*block), PROT_READ | PROT_WRITE);
+	block = vb_sealed_map(fd, sizeof(*block), PROT_READ | PROT_WRITE);
 	if (!block || getrandom(&block->head.incarnation, sizeof(block->head.incarnation), 0) !=
 			      sizeof(block->head.incarnation)) {
 		vb_export_unmap(block);
@@ -88,7 +54,7 @@ vb_err vb_export_create(struct vb_export **block_out, int *fd_out)
 
 const struct vb_export *vb_export_map(int fd)
 {
-	return vb_export_map_memory(fd, sizeof(struct vb_export), PROT_READ);
+	return vb_sealed_map(fd, sizeof(struct vb_export), PROT_READ);
 }
 
 void vb_export_unmap(const struct vb_export *block)

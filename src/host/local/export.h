@@ -65,9 +65,4 @@ static inline const _Atomic uint32_t *vb_export_mark(const struct vb_export *blo
 }
 bool vb_export_is_dead(const struct vb_export *block);
 
-/* A memfd of that size, sealed against any other size; a negative errno if there is none. */
-int vb_export_open_memory(const char *name, size_t length);
-/* Maps a memfd that another process has made; NULL if its size differs or could change. */
-void *vb_export_map_memory(int fd, size_t length, int protection);
-
 #endif

@@ -16,6 +16,7 @@
 #include "host/sys/clock.h"
 #include "host/sys/limit.h"
 #include "host/sys/log.h"
+#include "host/sys/sealed.h"
 #include "link/fd.h"
 #include "link/sys.h"
 
@@ -103,13 +104,13 @@ static bool make_ring(struct vb_local_peer *peer)
 {
 	if (peer->out_ring)
 		return true;
-	peer->out_fd = vb_export_open_memory("verbatim-ring", sizeof(struct vb_ring_memory));
+	peer->out_fd = vb_sealed_open("verbatim-ring", sizeof(struct vb_ring_memory));
 	if (peer->out_fd < 0) {
 		log_no_shared_memory(vb_limit_err(peer->out_fd));
 		return false;
 	}
-	peer->out_memory = vb_export_map_memory(peer->out_fd, sizeof(struct vb_ring_memory),
-						PROT_READ | PROT_WRITE);
+	peer->out_memory =
+		vb_sealed_map(peer->out_fd, sizeof(struct vb_ring_memory), PROT_READ | PROT_WRITE);
 	if (!peer->out_memory ||
 	    getrandom(&peer->out_ring, sizeof(peer->out_ring), 0) != sizeof(peer->out_ring)) {
 		drop_ring(peer);
@@ -261,7 +262,7 @@ static bool accept_block(struct vb_local_peer *peer, struct vb_mail *mail, uint6
 
 static bool accept_ring(struct vb_local_peer *peer, const struct vb_mail *mail, uint64_t ring)
 {
-	struct vb_ring_memory *memory = vb_export_map_memory(
+	struct vb_ring_memory *memory = vb_sealed_map(
 		mail->fds[VB_OFFER_RING], sizeof(struct vb_ring_memory), PROT_READ | PROT_WRITE);
 
 	if (!memory)

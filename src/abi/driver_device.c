@@ -266,7 +266,7 @@ static int refuse_port(const struct ibv_context *context, uint32_t port)
 int vb_abi_query_port(struct ibv_context *context, uint32_t port, struct ibv_port_attr *attr_out)
 {
 	struct vb_abi_context *own = vb_abi_context_of(context);
-	const struct vb_counters *counters = vb_nic_counters(vb_adapter_nic(own->adapter));
+	struct vb_counters counters;
 	const struct vb_device_rate *rate;
 	struct vb_device device;
 	bool is_active;
@@ -276,6 +276,7 @@ int vb_abi_query_port(struct ibv_context *context, uint32_t port, struct ibv_por
 	vb_adapter_device_with_link_state(own->adapter, &device);
 	is_active = vb_device_is_active(&device);
 	vb_adapter_enter(own->adapter);
+	vb_nic_counted(vb_adapter_nic(own->adapter), &counters);
 	*attr_out = (struct ibv_port_attr){
 		.state = is_active ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
 		.max_mtu = IBV_MTU_4096,
@@ -283,8 +284,8 @@ int vb_abi_query_port(struct ibv_context *context, uint32_t port, struct ibv_por
 		.gid_tbl_len = VB_GID_COUNT,
 		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
 		.max_msg_sz = VB_MESSAGE_LENGTH_MAX,
-		.bad_pkey_cntr = (uint32_t)counters->counts[VB_COUNTER_PKEY_VIOLATIONS],
-		.qkey_viol_cntr = (uint32_t)counters->counts[VB_COUNTER_QKEY_VIOLATIONS],
+		.bad_pkey_cntr = (uint32_t)counters.counts[VB_COUNTER_PKEY_VIOLATIONS],
+		.qkey_viol_cntr = (uint32_t)counters.counts[VB_COUNTER_QKEY_VIOLATIONS],
 		.pkey_tbl_len = 1,
 		.max_vl_num = 1,
 		.phys_state = is_active ? PHYS_STATE_LINK_UP : PHYS_STATE_DISABLED,

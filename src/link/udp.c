@@ -117,6 +117,7 @@ vb_err vb_udp_open(const struct vb_udp_config *config, struct vb_udp **udp_out)
 	udp = vb_heap_alloc(1, sizeof(*udp));
 	if (!udp)
 		return VB_ENOMEM;
+	udp->counters = config->counters ? config->counters : udp->own_counters;
 	err = vb_udp_inbox_init(&udp->inbox, config->datagram_length_max);
 	if (err)
 		goto free_udp;

@@ -61,6 +61,8 @@ struct vb_udp_config {
 	bool is_connected_tx_wanted; /* see vb_udp_connected_tx() */
 	/* even if the machine has IPv6; a machine without IPv6 has only IPv4 anyway */
 	bool is_ipv4_only;
+	/* VB_UDP_COUNTER_COUNT of them, lent for the link's life, to count on; NULL: its own */
+	uint64_t *counters;
 };
 
 /*

@@ -126,7 +126,8 @@ struct vb_udp {
 	bool is_connected_tx_wanted;
 	bool has_connected_tx_changed;
 	bool is_connected_tx_work_due;
-	uint64_t counters[VB_UDP_COUNTER_COUNT];
+	uint64_t *counters; /* these, or the caller's */
+	uint64_t own_counters[VB_UDP_COUNTER_COUNT];
 	struct vb_udp_outbox outbox;
 	struct vb_udp_inbox inbox;
 };

@@ -14,6 +14,8 @@
 	X(TX_BYTES, "tx_bytes")                                                              \
 	X(RX_PACKETS, "rx_packets")                                                          \
 	X(RX_BYTES, "rx_bytes")                                                              \
+	X(TX_MULTICAST_PACKETS, "tx_multicast_packets")                                      \
+	X(RX_MULTICAST_PACKETS, "rx_multicast_packets") /* also those without a member */    \
 	X(DIRECT_PARTS, "direct_parts") /* executed in a peer's memory by the initiator */   \
 	X(TX_TRAINS, "tx_trains") /* packets of SENDs to local peers that went together */   \
 	X(RX_TRAINS, "rx_trains")                                                            \
@@ -29,9 +31,9 @@
 	X(IMPLIED_NAK_SEQ_ERR, "implied_nak_seq_err") /* requester: a response is missing */ \
 	X(LOCAL_ACK_TIMEOUT_ERR, "local_ack_timeout_err")                                    \
 	X(RNR_NAK_RETRY_ERR, "rnr_nak_retry_err") /* requester: got an RNR NAK */            \
-	X(RNR_NAK_SENT, "rnr_nak_sent")                                                      \
-	X(RETRY_EXCEEDED_ERR, "retry_exceeded_err")                                          \
-	X(RNR_RETRY_EXCEEDED_ERR, "rnr_retry_exceeded_err")                                  \
+	X(RNR_NAK_SENT, "resp_rnr_nak")                                                      \
+	X(RETRY_EXCEEDED_ERR, "req_transport_retries_exceeded")                              \
+	X(RNR_RETRY_EXCEEDED_ERR, "req_rnr_retries_exceeded")                                \
 	X(REQ_REMOTE_INVALID_REQUEST, "req_remote_invalid_request")                          \
 	X(REQ_REMOTE_ACCESS_ERRORS, "req_remote_access_errors")                              \
 	X(REQ_REMOTE_OP_ERRORS, "req_remote_op_errors")                                      \

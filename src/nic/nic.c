@@ -124,6 +124,7 @@ vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out
 	vb_list_init(&nic->active);
 	vb_list_init(&nic->without_room);
 	nic->link_room[0] = VB_ROOM_UNLIMITED;
+	nic->counters = &nic->own_counters;
 	vb_list_init(&nic->sent);
 	vb_list_init(&nic->with_events);
 	vb_list_init(&nic->overruns);
@@ -213,7 +214,32 @@ uint16_t vb_nic_pkey(const struct vb_nic *nic, uint32_t index)
 
 const struct vb_counters *vb_nic_counters(const struct vb_nic *nic)
 {
-	return &nic->counters;
+	return nic->counters;
+}
+
+/* Works with numbers that wrap. */
+static void subtract(struct vb_counters *from, const struct vb_counters *counters)
+{
+	for (uint32_t i = 0; i < VB_COUNTER_COUNT; i++)
+		from->counts[i] -= counters->counts[i];
+	for (uint32_t i = 0; i < VB_DROP_COUNT; i++)
+		from->drops[i] -= counters->drops[i];
+}
+
+void vb_nic_counted(const struct vb_nic *nic, struct vb_counters *counters_out)
+{
+	*counters_out = *nic->counters;
+	subtract(counters_out, &nic->counters_before);
+}
+
+void vb_nic_set_counters(struct vb_nic *nic, struct vb_counters *counters)
+{
+	struct vb_counters counted;
+
+	vb_nic_counted(nic, &counted);
+	nic->counters = counters;
+	nic->counters_before = *counters;
+	subtract(&nic->counters_before, &counted);
 }
 
 bool vb_nic_fill_flow(const struct vb_nic *nic, const struct vb_address *address,
@@ -247,7 +273,7 @@ uint16_t vb_nic_source_port(const struct vb_nic *nic, uint32_t flow_label, vb_qp
 
 VB_COLD void vb_nic_drop(struct vb_nic *nic, enum vb_drop drop)
 {
-	nic->counters.drops[drop]++;
+	nic->counters->drops[drop]++;
 }
 
 vb_err vb_nic_add_timer(struct vb_nic *nic)
@@ -327,14 +353,14 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 			continue;
 		}
 		while (count < turn_end && vb_qp_emit(qp, &slots[count], count + 1 == turn_end)) {
-			nic->counters.counts[VB_COUNTER_TX_BYTES] += slots[count].length;
+			nic->counters->counts[VB_COUNTER_TX_BYTES] += slots[count].length;
 			count++;
 		}
 		nic->link_room[qp->path.link] -= qp->path.link ? count - begin : 0;
 		if (count == turn_end)
 			vb_qp_schedule(qp); /* it may have more */
 	}
-	nic->counters.counts[VB_COUNTER_TX_PACKETS] += count;
+	nic->counters->counts[VB_COUNTER_TX_PACKETS] += count;
 	/*
 	 * Ending a QP completes its requests, but the link has yet to read the spans of these
 	 * packets.

@@ -189,6 +189,14 @@ bool vb_nic_has_events(const struct vb_nic *nic);
  */
 uint32_t vb_nic_take_events(struct vb_nic *nic, struct vb_event *events, uint32_t capacity);
 
+/* The counters as they are now. They may include what others have counted in the same memory. */
 const struct vb_counters *vb_nic_counters(const struct vb_nic *nic);
+/* What this engine has counted since it was created, in whichever memory. */
+void vb_nic_counted(const struct vb_nic *nic, struct vb_counters *counters_out);
+/*
+ * From now on, the engine counts in the caller's memory, from the numbers that are there. The
+ * memory is lent for the engine's life, or until the next call.
+ */
+void vb_nic_set_counters(struct vb_nic *nic, struct vb_counters *counters);
 
 #endif

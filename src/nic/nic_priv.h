@@ -80,7 +80,9 @@ struct vb_nic {
 	struct vb_list_node device_memories; /* by address */
 	struct vb_gid gids[VB_GID_COUNT];
 	uint16_t pkeys[VB_PKEY_COUNT];
-	struct vb_counters counters;
+	struct vb_counters *counters; /* these, or the caller's … */
+	struct vb_counters own_counters;
+	struct vb_counters counters_before; /* … less what this engine has counted there */
 	struct vb_executed_log executed;
 };
 
@@ -104,7 +106,7 @@ struct vb_ah {
 
 static inline void vb_nic_count(struct vb_nic *nic, enum vb_counter counter)
 {
-	nic->counters.counts[counter]++;
+	nic->counters->counts[counter]++;
 }
 
 void vb_nic_drop(struct vb_nic *nic, enum vb_drop drop);

@@ -80,5 +80,5 @@ void vb_nic_build_mad(struct vb_nic *nic, const struct vb_flow *flow, vb_qpn to,
 	vb_framing_end_batch(&nic->framing);
 	nic->mad_psn = vb_psn_add(nic->mad_psn, 1);
 	vb_nic_count(nic, VB_COUNTER_TX_PACKETS);
-	nic->counters.counts[VB_COUNTER_TX_BYTES] += slot->length;
+	nic->counters->counts[VB_COUNTER_TX_BYTES] += slot->length;
 }

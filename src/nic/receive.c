@@ -155,8 +155,8 @@ bool vb_nic_accept(struct vb_nic *nic, const struct vb_frame *frame, struct vb_p
 	uint32_t length = frame_length(frame);
 	enum vb_parse_result result;
 
-	nic->counters.counts[VB_COUNTER_RX_PACKETS]++;
-	nic->counters.counts[VB_COUNTER_RX_BYTES] += length;
+	nic->counters->counts[VB_COUNTER_RX_PACKETS]++;
+	nic->counters->counts[VB_COUNTER_RX_BYTES] += length;
 	result = vb_packet_parse(frame->head.data, frame->head.length, length, packet);
 	if (result != VB_PARSED) {
 		vb_nic_drop(nic, drop_of_parse(result));
@@ -234,8 +234,8 @@ static void receive_one(struct vb_nic *nic, const struct vb_frame *frame)
 	if (frame->piggyback_ack.is_there)
 		take_piggyback_ack(nic, frame);
 	if (take_expected(nic, frame)) {
-		nic->counters.counts[VB_COUNTER_RX_PACKETS]++;
-		nic->counters.counts[VB_COUNTER_RX_BYTES] += frame->head.length;
+		nic->counters->counts[VB_COUNTER_RX_PACKETS]++;
+		nic->counters->counts[VB_COUNTER_RX_BYTES] += frame->head.length;
 		return;
 	}
 	if (frame->train.packet_count) {
@@ -249,6 +249,7 @@ static void receive_one(struct vb_nic *nic, const struct vb_frame *frame)
 		return;
 	}
 	if (packet.bth.destination.v == VB_QPN_MULTICAST.v) {
+		vb_nic_count(nic, VB_COUNTER_RX_MULTICAST_PACKETS);
 		vb_multicast_deliver(nic, frame, &packet);
 		return;
 	}

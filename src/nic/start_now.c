@@ -58,8 +58,8 @@ static bool execute_posted(struct vb_qp *qp)
 static void count_packets(struct vb_nic *nic, const struct vb_slot *slots, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
-		nic->counters.counts[VB_COUNTER_TX_BYTES] += slots[i].length;
-	nic->counters.counts[VB_COUNTER_TX_PACKETS] += count;
+		nic->counters->counts[VB_COUNTER_TX_BYTES] += slots[i].length;
+	nic->counters->counts[VB_COUNTER_TX_PACKETS] += count;
 }
 
 /* Sends the ACK that is owed with the request, or behind it. Returns how many slots that takes. */

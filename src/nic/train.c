@@ -61,7 +61,7 @@ static bool are_trains_out(const struct vb_requester *requester)
 void vb_train_on_sent(struct vb_qp *qp, const struct vb_slot *slot)
 {
 	struct vb_requester *requester = &qp->requester;
-	uint64_t *counts = qp->nic->counters.counts;
+	uint64_t *counts = qp->nic->counters->counts;
 
 	if (requester->has_trains_out && !are_trains_out(requester))
 		requester->train_refusals = 0; /* the last ones were fetched */
@@ -129,9 +129,9 @@ VB_NOINLINE void vb_train_receive(struct vb_nic *nic, const struct vb_frame *fra
 	struct vb_packet packet;
 	struct vb_qp *qp;
 
-	nic->counters.counts[VB_COUNTER_RX_PACKETS] += frame->train.packet_count;
-	nic->counters.counts[VB_COUNTER_RX_BYTES] += frame->train.byte_count;
-	nic->counters.counts[VB_COUNTER_RX_TRAINS]++;
+	nic->counters->counts[VB_COUNTER_RX_PACKETS] += frame->train.packet_count;
+	nic->counters->counts[VB_COUNTER_RX_BYTES] += frame->train.byte_count;
+	nic->counters->counts[VB_COUNTER_RX_TRAINS]++;
 	if (!parse(frame, &packet, references)) {
 		vb_nic_drop(nic, VB_DROP_INVALID);
 		return;

@@ -47,16 +47,20 @@ static enum vb_status build(struct vb_qp *qp, const struct vb_wqe *wqe, struct v
 bool vb_ud_emit(struct vb_qp *qp, struct vb_slot *slot)
 {
 	struct vb_requester *requester = &qp->requester;
+	const struct vb_wqe *wqe;
 	enum vb_status status;
 
 	if (vb_qp_state_now(qp) != VB_STATE_RTS ||
 	    requester->send_index == vb_queue_published(&qp->sq))
 		return false;
-	status = build(qp, vb_queue_wqe(&qp->sq, requester->send_index), slot);
+	wqe = vb_queue_wqe(&qp->sq, requester->send_index);
+	status = build(qp, wqe, slot);
 	if (status != VB_STATUS_SUCCESS) {
 		vb_unreliable_fail(qp, status);
 		return false;
 	}
+	if (wqe->ud.qpn == VB_QPN_MULTICAST.v)
+		vb_nic_count(qp->nic, VB_COUNTER_TX_MULTICAST_PACKETS);
 	vb_unreliable_on_sent(qp);
 	requester->next_psn = vb_psn_add(requester->next_psn, 1);
 	requester->new_psn = requester->unacked = requester->next_psn;

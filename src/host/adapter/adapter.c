@@ -11,6 +11,7 @@
 #include "host/qp1/qp1.h"
 #include "host/registry/port_holders.h"
 #include "host/registry/port_member.h"
+#include "host/registry/totals.h"
 #include "host/sys/config.h"
 #include "host/sys/limit.h"
 #include "host/sys/log.h"
@@ -65,6 +66,21 @@ uint32_t vb_adapter_receive_buffer(const struct vb_adapter *adapter)
 	return wish ? wish : RECEIVE_BUFFER;
 }
 
+void vb_adapter_take_row(struct vb_adapter *adapter)
+{
+	struct vb_totals_row *row =
+		vb_totals_take_row(adapter->device.ifindex, vb_port_member_number(adapter->member));
+
+	if (!row)
+		return;
+	if (!adapter->row)
+		memcpy(adapter->udp_before, row->udp, sizeof(adapter->udp_before));
+	if (adapter->nic)
+		vb_nic_set_counters(adapter->nic, &row->counters);
+	vb_totals_give_row(adapter->row); /* perhaps the same, which was taken twice then */
+	adapter->row = row;
+}
+
 vb_err vb_adapter_open_link(struct vb_adapter *adapter)
 {
 	struct vb_udp_config udp = {
@@ -75,6 +91,7 @@ vb_err vb_adapter_open_link(struct vb_adapter *adapter)
 		.is_segmenting = true,
 		.is_connected_tx_wanted = adapter->init.config->icrc != VB_ICRC_STRICT,
 		.is_host_only = !vb_port_member_has_roce_port(adapter->member),
+		.counters = adapter->row ? adapter->row->udp : NULL,
 	};
 	vb_err err;
 
@@ -118,6 +135,8 @@ static vb_err make_engine(struct vb_adapter *adapter, struct vb_nic_config *conf
 		config->qpn_count -= 2;
 	}
 	err = vb_nic_create(config, &adapter->nic);
+	if (!err && adapter->row)
+		vb_nic_set_counters(adapter->nic, &adapter->row->counters);
 	for (uint32_t i = 0; !err && i < VB_GID_COUNT; i++)
 		err = vb_nic_set_gid(adapter->nic, i, &device->gids[i].gid);
 	return err;
@@ -183,6 +202,7 @@ void vb_adapter_plug_in_local_peers(struct vb_adapter *adapter)
 	vb_port_member_set_taker(adapter->member, vb_local_peers_take_member_mail, NULL);
 	if (!adapter->peers)
 		return;
+	vb_local_peers_count_in(adapter->peers, adapter->row);
 	err = vb_local_peers_plug_in(adapter->peers, adapter->member);
 	if (err)
 		vb_log(VB_LOG_WARN,
@@ -206,6 +226,8 @@ static vb_err make_parts(struct vb_adapter *adapter)
 			adapter,
 			vb_port_member_join(vb_adapter_receive_buffer(adapter), &adapter->member),
 			"no socket to receive on; `verbatim devices` says whether others hold the port");
+	if (!err)
+		vb_adapter_take_row(adapter);
 	if (!err)
 		err = report(adapter, vb_adapter_open_link(adapter), "no sockets to send from");
 	if (!err)
@@ -238,6 +260,7 @@ static void end_parts(struct vb_adapter *adapter)
 		vb_local_peers_destroy(adapter->peers);
 	if (adapter->nic)
 		vb_nic_destroy(adapter->nic);
+	vb_totals_give_row(adapter->row);
 	vb_blocks_free(adapter->tables);
 	vb_fd_close(adapter->wake_fd);
 	vb_alarm_close(&adapter->alarm);
@@ -316,23 +339,24 @@ static void log_shm_links(const struct vb_adapter *adapter)
 /* Logs the facts that help to find the cause of a problem. */
 static void log_counters(const struct vb_adapter *adapter)
 {
-	const struct vb_counters *counters = vb_nic_counters(adapter->nic);
+	struct vb_counters counters;
 	const uint64_t *udp = vb_udp_counters(adapter->udp);
 	const struct vb_port_member_counts *member = vb_port_member_counts(adapter->member);
 	const char *name = adapter->device.name;
 
+	vb_nic_counted(adapter->nic, &counters);
 	for (uint32_t i = 0; i < VB_COUNTER_COUNT; i++)
-		if (counters->counts[i])
+		if (counters.counts[i])
 			vb_log(VB_LOG_DEBUG, "%s: %s %" PRIu64, name, vb_counter_name(i),
-			       counters->counts[i]);
+			       counters.counts[i]);
 	for (uint32_t i = 0; i < VB_DROP_COUNT; i++)
-		if (counters->drops[i])
+		if (counters.drops[i])
 			vb_log(VB_LOG_DEBUG, "%s: dropped %s %" PRIu64, name, vb_drop_name(i),
-			       counters->drops[i]);
+			       counters.drops[i]);
 	for (uint32_t i = 0; i < VB_UDP_COUNTER_COUNT; i++)
-		if (udp[i])
+		if (udp[i] != adapter->udp_before[i])
 			vb_log(VB_LOG_DEBUG, "%s: %s %" PRIu64, name, vb_udp_counter_name(i),
-			       udp[i]);
+			       udp[i] - adapter->udp_before[i]);
 	if (adapter->peers)
 		log_shm_links(adapter);
 	vb_log(VB_LOG_DEBUG,

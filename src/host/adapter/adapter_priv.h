@@ -16,6 +16,7 @@
 #include "host/sys/clock.h"
 #include "host/sys/lock.h"
 #include "host/sys/thread.h"
+#include "link/udp.h"
 
 #include "host/port/carrier_shm.h"
 #include "host/port/port.h"
@@ -30,6 +31,7 @@ struct vb_carrier_udp;
 struct vb_port_member;
 struct vb_local_peers;
 struct vb_qp1;
+struct vb_totals_row;
 struct vb_udp;
 struct vb_udp_address;
 
@@ -49,6 +51,9 @@ struct vb_adapter {
 	struct vb_port *port;
 	struct vb_carrier_shm shm; /* of this port, if there are local peers */
 	struct vb_self_check self_check; /* of this port, if it is wanted */
+	/* What it counts, among the totals of its device; NULL: no totals include it. */
+	struct vb_totals_row *row;
+	uint64_t udp_before[VB_UDP_COUNTER_COUNT]; /* what was counted there before it came */
 	struct vb_qp1 *qp1;
 	struct vb_local_peers *peers; /* NULL: all packets go over the wire */
 	struct vb_adapter_init init;
@@ -172,6 +177,8 @@ void vb_adapter_give_up_qp1(struct vb_adapter *adapter);
 void vb_adapter_plug_in_local_peers(struct vb_adapter *adapter);
 /* With the same source ports as before, if it had any. */
 VB_MUST_USE vb_err vb_adapter_open_link(struct vb_adapter *adapter);
+/* As the owner: counts among the totals from now on, if it can. It keeps a row that it has. */
+void vb_adapter_take_row(struct vb_adapter *adapter);
 
 /* --- plug.c --- */
 

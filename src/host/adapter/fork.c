@@ -14,6 +14,7 @@
 #include "host/local/local_peer.h"
 #include "host/qp1/qp1.h"
 #include "host/registry/receivers.h"
+#include "host/registry/totals.h"
 #include "host/sys/clock.h"
 #include "host/sys/log.h"
 #include "link/fd.h"
@@ -151,6 +152,7 @@ static void after_fork_in_child(void)
 {
 	vb_fd_close_inherited();
 	vb_receivers_forget();
+	vb_totals_forget();
 	vb_conversion_inherit();
 	for (struct vb_list_node *node = all.next; node != &all; node = node->next)
 		inherit(VB_CONTAINER(node, struct vb_adapter, node));

@@ -123,6 +123,8 @@ vb_err vb_adapter_replug(struct vb_adapter *adapter)
 					   &adapter->member);
 
 	if (!err)
+		vb_adapter_take_row(adapter);
+	if (!err)
 		err = vb_adapter_open_link(adapter);
 	if (!err)
 		err = vb_qp1_plug_in(adapter->qp1);

@@ -8,6 +8,7 @@
 
 #include "base/dma.h"
 #include "host/memory/dma.h"
+#include "host/registry/totals.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -151,6 +152,29 @@ static inline __attribute__((always_inline)) bool resolve(
 			 find_or_want_segment(peer_memory, row, address, request->part_length,
 					      &place->address);
 	return true;
+}
+
+/* Counts parts of requests that are executed. The last part completes the operation. */
+static void count_written(const struct vb_peer_memory *peer_memory,
+			  const struct vb_peer_memory_request *requests, uint32_t count)
+{
+	struct vb_totals_direct *direct = peer_memory->direct;
+
+	for (uint32_t i = 0; direct && i < count; i++) {
+		direct->written += requests[i].part_length;
+		direct->ops += requests[i].offset + requests[i].part_length == requests[i].length;
+	}
+}
+
+static void count_read(const struct vb_peer_memory *peer_memory,
+		       const struct vb_peer_memory_request *request)
+{
+	struct vb_totals_direct *direct = peer_memory->direct;
+
+	if (!direct)
+		return;
+	direct->read += request->part_length;
+	direct->ops += request->offset + request->part_length == request->length;
 }
 
 /* --- memory that is mapped here --- */
@@ -307,6 +331,7 @@ uint32_t vb_dma_peer_write(struct vb_peer_memory *peer_memory,
 	begin_access(peer_memory);
 	done = write_some(peer_memory, requests, count);
 	end_access(peer_memory);
+	count_written(peer_memory, requests, done);
 	return done;
 }
 
@@ -344,6 +369,8 @@ bool vb_dma_peer_read(struct vb_peer_memory *peer_memory,
 	begin_access(peer_memory);
 	is_done = read_part(peer_memory, request);
 	end_access(peer_memory);
+	if (is_done)
+		count_read(peer_memory, request);
 	return is_done;
 }
 
@@ -375,6 +402,8 @@ bool vb_dma_peer_atomic(struct vb_peer_memory *peer_memory,
 	begin_access(peer_memory);
 	is_done = execute_atomic(peer_memory, request, atomic, old_out);
 	end_access(peer_memory);
+	if (is_done)
+		count_read(peer_memory, request);
 	return is_done;
 }
 

@@ -30,6 +30,8 @@ struct vb_peer_memory_segment {
 
 #define VB_PEER_MEMORY_SEGMENTS 64 /* a power of two */
 
+struct vb_totals_direct;
+
 struct vb_peer_memory {
 	enum vb_peer_memory_method method;
 	pid_t pid;
@@ -47,6 +49,8 @@ struct vb_peer_memory {
 	struct vb_peer_memory_segment *segments;
 	/* The target's: it no longer publishes its rows; or NULL. */
 	const _Atomic uint32_t *is_closed;
+	/* Counts what this process executes there (host/registry/totals.h); or NULL. */
+	struct vb_totals_direct *direct;
 	const _Atomic uint32_t *mark; /* of the target's helper: see vb_dma_peer_is_alive() */
 };
 

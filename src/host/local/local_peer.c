@@ -67,6 +67,11 @@ void vb_local_peers_destroy(struct vb_local_peers *peers)
 	vb_heap_free(peers);
 }
 
+void vb_local_peers_count_in(struct vb_local_peers *peers, struct vb_totals_row *row)
+{
+	peers->row = row;
+}
+
 static void offer_links_again(struct vb_local_peers *peers)
 {
 	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++) {

@@ -19,6 +19,7 @@ struct vb_port_member;
 struct vb_local_peers;
 struct vb_nic;
 struct vb_qp;
+struct vb_totals_row;
 
 /*
  * Borrows the engine for the lifetime of the peers; its packets leave by that interface. There are
@@ -32,6 +33,11 @@ void vb_local_peers_destroy(struct vb_local_peers *peers);
  * Creates new descriptors, and offers them to all local peers known before. Borrows the member
  * until it is unplugged.
  */
+/*
+ * The row that requests are counted in which this adapter executes itself, from the next
+ * vb_local_peers_plug_in() on; lent until then. NULL: they are not counted there.
+ */
+void vb_local_peers_count_in(struct vb_local_peers *peers, struct vb_totals_row *row);
 VB_MUST_USE vb_err vb_local_peers_plug_in(struct vb_local_peers *peers,
 					  struct vb_port_member *member);
 void vb_local_peers_unplug(struct vb_local_peers *peers);

@@ -16,6 +16,7 @@
 #include "host/sys/clock.h"
 #include "host/sys/limit.h"
 #include "host/sys/log.h"
+#include "host/registry/totals.h"
 #include "host/sys/sealed.h"
 #include "link/fd.h"
 #include "link/sys.h"
@@ -223,6 +224,7 @@ static void init_peer_memory(struct vb_local_peers *peers, struct vb_local_peer 
 		.mark = vb_export_mark(peer->block),
 		.is_closed = &head->is_closed,
 		.wants_segment = &peers->wants_segment,
+		.direct = peers->row ? vb_totals_direct(peers->row, head->ifindex) : NULL,
 		/* Without memory for the table, there are no segments. */
 		.segments = vb_heap_alloc(VB_PEER_MEMORY_SEGMENTS,
 					  sizeof(struct vb_peer_memory_segment)),

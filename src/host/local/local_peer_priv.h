@@ -77,6 +77,7 @@ struct vb_own_segment {
 struct vb_local_peers {
 	struct vb_nic *nic;
 	uint32_t ifindex;
+	struct vb_totals_row *row; /* or NULL */
 	uint32_t group_counts[VB_EXPORT_GROUP_BITS]; /* groups for each published bit */
 	struct vb_port_member *member; /* NULL while unplugged */
 	struct vb_export *block;

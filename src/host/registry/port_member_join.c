@@ -12,6 +12,7 @@
 #include "host/registry/guid.h"
 #include "host/registry/name_lock.h"
 #include "host/registry/port_holders.h"
+#include "host/registry/totals.h"
 #include "host/sys/clock.h"
 #include "host/sys/log.h"
 #include "host/sys/stopped.h"
@@ -382,9 +383,11 @@ static vb_err join(struct vb_port_member *member, uint32_t receive_buffer_length
 	if (!err)
 		err = learn_guid(&joining);
 	vb_mail_close(joining.box);
-	if (!err)
-		ask_some(member);
-	return err;
+	if (err)
+		return err;
+	vb_totals_ensure();
+	ask_some(member);
+	return VB_OK;
 }
 
 /* Creates a member with a mailbox, and nothing else yet. */
@@ -415,8 +418,10 @@ static vb_err finish_joining(struct vb_port_member *member, uint32_t receive_buf
 
 	if (vb_receivers_open() && !has_number)
 		vb_guid_forget();
+	vb_totals_open();
 	err = join(member, receive_buffer_length, has_number);
 	if (err) {
+		vb_totals_close();
 		vb_receivers_close();
 		unmake(member);
 		return err;
@@ -485,6 +490,7 @@ void vb_port_member_leave(struct vb_port_member *member)
 	if (vb_fd_is_ours(member->receiver))
 		vb_udp_receiver_retire(member->receiver);
 	vb_mail_close(member->box);
+	vb_totals_close();
 	vb_receivers_close();
 	vb_heap_free(member);
 }

@@ -11,6 +11,9 @@
 #include "host/registry/port_member.h"
 #include "host/registry/receivers.h"
 
+/* Among the numbers of sockets, this one stands for the memory of the totals (totals.h). */
+#define VB_PORT_MEMBER_TOTALS_NUMBER 0xffu
+
 #define VB_PORT_MEMBER_MESSAGE_MAX (VB_PORT_MEMBER_BATCH * 8192u)
 
 _Static_assert(VB_RECEIVERS_MAX == VB_PORT_MEMBER_COUNT, "a receiving socket for each member");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The exchange of receiving sockets between port members. */
+/* The exchange of receiving sockets, and of the totals, between port members. */
 #include "host/registry/port_member_priv.h"
 
 #include "host/registry/guid.h"
+#include "host/registry/totals.h"
 #include "host/sys/clock.h"
 
 #include <errno.h>
@@ -25,8 +26,10 @@ static void send_those_missing(const struct vb_port_member *member, uint64_t con
 	struct vb_port_member_sockets sockets = { .kind = VB_PORT_MEMBER_SOCKETS,
 						  .guid = vb_guid() };
 	struct vb_receivers_set held = vb_receivers_held();
-	int fds[VB_MAIL_FDS_MAX];
+	int fds[VB_MAIL_FDS_MAX] = { vb_totals_fd() };
 
+	if (fds[0] >= 0)
+		sockets.numbers[sockets.count++] = VB_PORT_MEMBER_TOTALS_NUMBER;
 	for (uint32_t i = 0; i < VB_RECEIVERS_MAX; i++) {
 		if (!vb_receivers_set_has(&held, i) || vb_receivers_set_has(has, i))
 			continue;
@@ -62,8 +65,12 @@ bool vb_port_member_take_sockets(const void *bytes, struct vb_mail *mail)
 	memcpy(&sockets, bytes, sizeof(sockets));
 	vb_guid_learn(sockets.guid);
 	/* Fewer descriptors may arrive, if this process is at its limit. */
-	for (uint32_t i = 0; i < mail->fd_count; i++)
-		(void)vb_receivers_add(sockets.numbers[i], mail->fds[i]);
+	for (uint32_t i = 0; i < mail->fd_count; i++) {
+		if (sockets.numbers[i] == VB_PORT_MEMBER_TOTALS_NUMBER)
+			vb_totals_learn(mail->fds[i]);
+		else
+			(void)vb_receivers_add(sockets.numbers[i], mail->fds[i]);
+	}
 	mail->fd_count = 0;
 	return sockets.is_last;
 }

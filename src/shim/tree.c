@@ -91,6 +91,9 @@ static uint32_t count_of(const struct vb_tree *tree, const struct vb_tree_node *
 		return folder->device ? 1 : tree->count;
 	case VB_TREE_BY_GID:
 		return VB_GID_COUNT;
+	case VB_TREE_BY_COUNTER:
+	case VB_TREE_BY_HW_COUNTER:
+		return vb_tree_counter_count(entry->naming);
 	}
 	return 0;
 }
@@ -112,6 +115,10 @@ static void name_node(const struct vb_tree_node *node, char name[VB_TREE_NAME_MA
 		break;
 	case VB_TREE_BY_GID:
 		snprintf(name, VB_TREE_NAME_MAX, "%u", node->number);
+		break;
+	case VB_TREE_BY_COUNTER:
+	case VB_TREE_BY_HW_COUNTER:
+		vb_tree_counter_name(node, name);
 		break;
 	}
 }

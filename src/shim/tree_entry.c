@@ -2,8 +2,7 @@
 /*
  * Names and contents of the tree, in the kernel's words. The class folders hold links into a folder
  * of each device, as they do for an adapter on a bus, so that a program that goes from a device to
- * its interface, or to another class, finds it. There are no counters: each process has its own,
- * and zeros would be taken for measurements.
+ * its interface, or to another class, finds it.
  */
 #include "shim/tree_entry_priv.h"
 
@@ -286,6 +285,16 @@ static const struct vb_tree_entry gid_attributes[] = {
 	END
 };
 
+static const struct vb_tree_entry counters[] = {
+	{ .kind = VB_TREE_FILE, .naming = VB_TREE_BY_COUNTER, .show = vb_tree_counter_show },
+	END
+};
+
+static const struct vb_tree_entry hw_counters[] = {
+	{ .kind = VB_TREE_FILE, .naming = VB_TREE_BY_HW_COUNTER, .show = vb_tree_counter_show },
+	END
+};
+
 static const struct vb_tree_entry port[] = {
 	FILE_OF("state", show_state),
 	FILE_OF("phys_state", show_phys_state),
@@ -299,6 +308,8 @@ static const struct vb_tree_entry port[] = {
 	FOLDER_OF("pkeys", pkeys),
 	FOLDER_OF("gids", gids),
 	FOLDER_OF("gid_attrs", gid_attributes),
+	FOLDER_OF("counters", counters),
+	FOLDER_OF("hw_counters", hw_counters),
 	END
 };
 

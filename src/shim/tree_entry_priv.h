@@ -16,6 +16,8 @@ enum vb_tree_naming {
 	VB_TREE_BY_VERBS, /* the same, named uverbs2 */
 	VB_TREE_BY_INTERFACE, /* the device's interface: eth0 */
 	VB_TREE_BY_GID, /* one for each entry of the GID table: 0, 1 … */
+	VB_TREE_BY_COUNTER, /* one for each of tree_counter.c, of counters/ … */
+	VB_TREE_BY_HW_COUNTER, /* … and of hw_counters/ */
 };
 
 struct vb_tree_entry {
@@ -32,6 +34,11 @@ struct vb_tree_root {
 	const char *ground; /* the system folder that holds it */
 	struct vb_tree_entry folder;
 };
+
+/* tree_counter.c: the counters of a port */
+uint32_t vb_tree_counter_count(enum vb_tree_naming naming);
+void vb_tree_counter_name(const struct vb_tree_node *node, char name[VB_TREE_NAME_MAX]);
+int vb_tree_counter_show(const struct vb_tree_node *node, char *text, size_t size);
 
 #define VB_TREE_ROOT_COUNT 4
 extern const struct vb_tree_root vb_tree_roots[VB_TREE_ROOT_COUNT];

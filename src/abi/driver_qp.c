@@ -3,6 +3,8 @@
 #include "abi/refuse_priv.h"
 #include "abi/wr_priv.h"
 #include "host/adapter/group.h"
+#include "host/sys/clock.h"
+#include "nic/inspect.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -255,6 +257,8 @@ int vb_abi_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask
 	if (!error)
 		error = vb_abi_errno(vb_qp_modify(own->qp, &engine_attr, (uint32_t)mask));
 	unlock_queues(own);
+	if (!error && mask & IBV_QP_STATE)
+		vb_qp_begin_hold(own->qp, vb_clock_now());
 	if (!error)
 		update_path(adapter, own->qp, mask);
 	vb_adapter_leave(adapter);

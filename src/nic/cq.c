@@ -37,6 +37,8 @@ vb_err vb_cq_create(struct vb_nic *nic, uint32_t depth, void *owner_context, str
 	vb_list_init(&cq->overrun);
 	vb_timer_init(&cq->timer, VB_TIMER_CQ);
 	vb_event_source_init(&cq->source, VB_SOURCE_CQ, owner_context);
+	cq->number = ++nic->cq_next;
+	vb_list_append(&nic->cqs, &cq->node);
 	nic->root_object_count++;
 	*cq_out = cq;
 	return VB_OK;
@@ -56,6 +58,7 @@ vb_err vb_cq_destroy(struct vb_cq *cq)
 	vb_timer_remove(&nic->timers, &cq->timer);
 	nic->timer_count--;
 	vb_list_remove(&cq->overrun);
+	vb_list_remove(&cq->node);
 	vb_event_source_fini(&cq->source);
 	nic->root_object_count--;
 	vb_heap_free(cq->entries);

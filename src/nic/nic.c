@@ -129,6 +129,8 @@ vb_err vb_nic_create(const struct vb_nic_config *config, struct vb_nic **nic_out
 	vb_list_init(&nic->with_events);
 	vb_list_init(&nic->overruns);
 	vb_list_init(&nic->groups);
+	vb_list_init(&nic->pds);
+	vb_list_init(&nic->cqs);
 	vb_list_init(&nic->device_memories);
 	nic->qpn_next = nic->config.qpn_first +
 			(uint32_t)vb_prng_below(&nic->prng, nic->config.qpn_count);
@@ -350,6 +352,7 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 		vb_list_remove(&qp->active);
 		if (count == turn_end) {
 			vb_list_append(&nic->without_room, &qp->active);
+			vb_qp_note_no_room(qp);
 			continue;
 		}
 		while (count < turn_end && vb_qp_emit(qp, &slots[count], count + 1 == turn_end)) {
@@ -357,8 +360,10 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 			count++;
 		}
 		nic->link_room[qp->path.link] -= qp->path.link ? count - begin : 0;
-		if (count == turn_end)
+		if (count == turn_end) {
 			vb_qp_schedule(qp); /* it may have more */
+			vb_qp_note_more(qp);
+		}
 	}
 	nic->counters->counts[VB_COUNTER_TX_PACKETS] += count;
 	/*

@@ -75,6 +75,9 @@ struct vb_nic {
 	uint32_t key_count;
 	uint32_t root_object_count; /* objects that must be destroyed before the adapter */
 
+	struct vb_list_node pds; /* for observers; so are the CQs */
+	struct vb_list_node cqs;
+	uint32_t cq_next; /* number of the CQ that was made last */
 	struct vb_list_node groups; /* multicast groups */
 	struct vb_multicast_dedup *dedup; /* exists as long as there is a group */
 	struct vb_list_node device_memories; /* by address */
@@ -88,6 +91,7 @@ struct vb_nic {
 
 struct vb_pd {
 	struct vb_nic *nic;
+	struct vb_list_node node; /* in nic->pds */
 	uint32_t number;
 	uint32_t child_count;
 };

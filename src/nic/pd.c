@@ -12,6 +12,7 @@ vb_err vb_pd_create(struct vb_nic *nic, struct vb_pd **pd_out)
 		return VB_ENOMEM;
 	pd->nic = nic;
 	pd->number = ++nic->domain_next; /* 0 belongs to no PD: unbound windows have it */
+	vb_list_append(&nic->pds, &pd->node);
 	nic->root_object_count++;
 	*pd_out = pd;
 	return VB_OK;
@@ -21,6 +22,7 @@ vb_err vb_pd_destroy(struct vb_pd *pd)
 {
 	if (pd->child_count)
 		return VB_EBUSY;
+	vb_list_remove(&pd->node);
 	pd->nic->root_object_count--;
 	vb_heap_free(pd);
 	return VB_OK;

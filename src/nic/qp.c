@@ -333,6 +333,7 @@ void vb_qp_reset(struct vb_qp *qp)
 	vb_queue_reset(&qp->sq);
 	vb_queue_reset(&qp->rq);
 	qp->requester = (struct vb_requester){ 0 };
+	vb_qp_forget_holds(qp);
 	qp->responder = (struct vb_responder){ 0 };
 	qp->responder.receive.copy = copy;
 	qp->responder.resources = resources;
@@ -347,6 +348,8 @@ void vb_qp_set_state(struct vb_qp *qp, enum vb_qp_state state)
 	 * does not ring.
 	 */
 	atomic_store_explicit(&qp->state, (uint8_t)state, memory_order_seq_cst);
+	if (qp->type == VB_QP_RC || qp->type == VB_QP_XRC_SEND)
+		vb_qp_note_hold(qp, state == VB_STATE_RTS ? VB_HOLD_EMPTY : VB_HOLD_NONE);
 	vb_qp_publish_row(qp);
 }
 

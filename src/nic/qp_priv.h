@@ -8,6 +8,7 @@
 #define VB_NIC_QP_PRIV_H
 
 #include "nic/flight_priv.h"
+#include "nic/inspect.h"
 #include "nic/memory_priv.h"
 #include "nic/nic_priv.h"
 #include "nic/peer_memory.h"
@@ -40,6 +41,7 @@ struct vb_requester {
 	uint8_t retries_left;
 	uint8_t rnr_retries_left;
 	bool has_raised_drained; /* SQ_DRAINED was raised for this SQD */
+	uint8_t hold; /* enum vb_hold: why nothing goes out, since qp->held_since_ns */
 	uint32_t credit_limit; /* the last message (SSN) that the peer has a receive for; 24 bits */
 	uint32_t next_ssn;
 	uint32_t reads_out; /* READs and atomics sent but not complete */
@@ -201,6 +203,9 @@ struct vb_qp {
 	uint32_t window_count; /* type 2 windows bound to the QP */
 	struct vb_qp_attr attr; /* as last given; state and path are above */
 	struct vb_event_source source;
+	uint64_t held_since_ns;
+	uint64_t held_ns[VB_HOLD_COUNT]; /* until then */
+	uint32_t repeat_count; /* how often it went back to send packets again */
 };
 
 static inline enum vb_qp_state vb_qp_state_now(const struct vb_qp *qp)
@@ -249,6 +254,22 @@ static inline bool vb_flight_is_nearly_full(const struct vb_qp *qp)
 static inline bool vb_qp_has_begun(const struct vb_qp *qp, const struct vb_wqe *wqe)
 {
 	return wqe->progress != VB_WQE_NOT_STARTED || qp->requester.direct_offset;
+}
+
+/* inspect.c: the link has no room for what the QP may have to send. */
+void vb_qp_note_no_room(struct vb_qp *qp);
+/* Its turn ends. It is not empty if it has more to send. */
+void vb_qp_note_more(struct vb_qp *qp);
+/* The QP begins again. */
+void vb_qp_forget_holds(struct vb_qp *qp);
+/* From now on, this is why nothing goes out. */
+void vb_qp_change_hold(struct vb_qp *qp, enum vb_hold hold);
+
+/* The same, for callers that usually find that nothing has changed. */
+static inline void vb_qp_note_hold(struct vb_qp *qp, enum vb_hold hold)
+{
+	if (qp->requester.hold != hold)
+		vb_qp_change_hold(qp, hold);
 }
 
 /* qp.c */

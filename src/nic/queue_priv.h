@@ -162,6 +162,8 @@ struct vb_cq {
 	uint16_t moderation_count;
 	uint16_t moderation_period_us;
 	uint32_t moderated; /* completions since the event was first held back */
+	uint32_t number; /* for observers */
+	struct vb_list_node node; /* in nic->cqs */
 	struct vb_timer timer;
 	struct vb_event_source source;
 };

@@ -31,6 +31,32 @@ enum hold {
 	HELD_BY_CREDITS, /* the peer has no receive for it, as far as we know */
 };
 
+/* The reasons that an observer is told. For the others the program itself is the reason. */
+static enum vb_hold observed(enum hold hold)
+{
+	switch (hold) {
+	case HELD_BY_RNR:
+		return VB_HOLD_RNR;
+	case HELD_EMPTY:
+		return VB_HOLD_EMPTY;
+	case HELD_BY_FENCE:
+		return VB_HOLD_FENCE;
+	case HELD_BY_READS:
+		return VB_HOLD_READS;
+	case HELD_BY_WINDOW:
+	case HELD_BY_FLIGHT:
+		return VB_HOLD_WINDOW;
+	case HELD_BY_CREDITS:
+		return VB_HOLD_CREDITS;
+	case NOT_HELD:
+	case HELD_BY_STATE:
+	case HELD_BY_FAILURE:
+	case HELD_BY_DRAIN:
+		break;
+	}
+	return VB_HOLD_NONE;
+}
+
 static bool is_at_start(const struct vb_requester *requester, const struct vb_wqe *wqe)
 {
 	return wqe->progress == VB_WQE_NOT_STARTED ||
@@ -250,6 +276,9 @@ static void advance(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t packet_
 	if (vb_psn_equal(requester->next_psn, end)) {
 		requester->send_index++;
 		requester->cursor = (struct vb_cursor){ 0, 0 };
+		if (requester->hold == VB_HOLD_NONE &&
+		    requester->send_index == vb_queue_published(&qp->sq))
+			vb_qp_change_hold(qp, VB_HOLD_EMPTY);
 	}
 	vb_flight_update(qp, vb_rc_packets_in_flight(requester));
 	vb_rc_timers_on_packet_sent(qp);
@@ -350,10 +379,13 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 			if (direct == VB_DIRECT_DONE)
 				continue;
 			if (direct != VB_DIRECT_REFUSED) {
+				vb_qp_note_hold(qp, VB_HOLD_NONE);
 				vb_flight_end_turn(qp);
 				return false;
 			}
 		}
+		if (qp->requester.hold > VB_HOLD_EMPTY)
+			vb_qp_change_hold(qp, VB_HOLD_NONE);
 		if (wqe->progress == VB_WQE_NOT_STARTED)
 			vb_request_start(qp, wqe);
 		if (wqe->length >= qp->nic->config.train_length_min && emit_train(qp, wqe, slot))
@@ -361,6 +393,7 @@ bool vb_rc_emit_request(struct vb_qp *qp, struct vb_slot *slot)
 		if (emit_packet(qp, wqe, slot))
 			return true;
 	}
+	vb_qp_note_hold(qp, observed(hold));
 	if (hold == HELD_BY_CREDITS && is_all_acknowledged(&qp->requester))
 		vb_rc_timers_on_no_credits(qp);
 	if (hold == HELD_BY_FLIGHT)

@@ -211,6 +211,7 @@ static void on_rnr_nak(struct vb_qp *qp, const struct vb_packet *packet)
 	}
 	if (qp->attr.rnr_retry != 7) /* 7: without limit */
 		requester->rnr_retries_left--;
+	qp->repeat_count++;
 	vb_rc_seek(qp, packet->bth.psn);
 	vb_rc_timers_on_rnr_nak(qp, vb_syndrome_code(packet->aeth.syndrome));
 }

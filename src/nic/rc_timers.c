@@ -86,6 +86,7 @@ VB_COLD void vb_rc_repeat(struct vb_qp *qp, vb_psn psn)
 	if (qp->requester.waits_for_receiver)
 		return; /* goes back anyway when the wait is over */
 	vb_timer_stop(&qp->timer); /* starts with the first packet that is sent again */
+	qp->repeat_count++;
 	vb_rc_seek(qp, psn);
 }
 

@@ -291,7 +291,7 @@ struct counts ask(pid_t pid)
 	uint32_t asked;
 
 	for (;;) {
-		struct vb_mail_box *box = vb_state_ask(&asked);
+		struct vb_mail_box *box = vb_state_ask(VB_STATE_TEXT, &asked);
 
 		EXPECT(box);
 		while (vb_state_take(box, 1000, &answer))

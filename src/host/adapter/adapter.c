@@ -173,6 +173,7 @@ static void begin_following(struct vb_adapter *adapter)
 	struct vb_device_changes changes;
 
 	adapter->device = *adapter->init.device;
+	memcpy(adapter->name, adapter->device.name, sizeof(adapter->name));
 	adapter->init.device = NULL;
 	vb_adapter_open_watch(adapter);
 	if (!vb_device_refresh(&adapter->device, adapter->init.config, &changes))
@@ -307,6 +308,7 @@ vb_err vb_adapter_open(const struct vb_adapter_init *init, struct vb_adapter **a
 	adapter->init = *init;
 	vb_adapter_init_locks(adapter);
 	vb_drive_policy_init(&adapter->policy);
+	vb_async_log_init(&adapter->events);
 	vb_alarm_forget(&adapter->alarm);
 	begin_following(adapter);
 	err = report(adapter, vb_adapter_open_wake_fd(adapter), "no descriptor is left");

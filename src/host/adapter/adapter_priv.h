@@ -19,6 +19,7 @@
 #include "link/udp.h"
 
 #include "host/port/carrier_shm.h"
+#include "host/port/async_log.h"
 #include "host/port/port.h"
 #include "host/port/self_check.h"
 
@@ -54,6 +55,8 @@ struct vb_adapter {
 	/* What it counts, among the totals of its device; NULL: no totals include it. */
 	struct vb_totals_row *row;
 	uint64_t udp_before[VB_UDP_COUNTER_COUNT]; /* what was counted there before it came */
+	char name[VB_DEVICE_NAME_MAX]; /* the device's; never changes */
+	struct vb_async_log events;
 	struct vb_qp1 *qp1;
 	struct vb_local_peers *peers; /* NULL: all packets go over the wire */
 	struct vb_adapter_init init;

@@ -22,6 +22,13 @@
 
 #define EVENT_BATCH 32u
 
+static void log_event(struct vb_adapter *adapter, const struct vb_event *event)
+{
+	if (event->kind != VB_EVENT_COMPLETION)
+		vb_async_log_add(&adapter->events, vb_event_describe(event->kind),
+				 event->qp ? vb_qp_number(event->qp).v : 0);
+}
+
 VB_COLD static void report_events(struct vb_adapter *adapter)
 {
 	struct vb_event events[EVENT_BATCH];
@@ -29,8 +36,10 @@ VB_COLD static void report_events(struct vb_adapter *adapter)
 
 	do {
 		count = vb_nic_take_events(adapter->nic, events, EVENT_BATCH);
-		for (uint32_t i = 0; i < count; i++)
+		for (uint32_t i = 0; i < count; i++) {
+			log_event(adapter, &events[i]);
 			adapter->init.on_event(adapter->init.owner, &events[i]);
+		}
 	} while (count == EVENT_BATCH);
 }
 

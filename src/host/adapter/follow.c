@@ -36,12 +36,25 @@ static void update_engine(struct vb_adapter *adapter, const struct vb_device *de
 	vb_lock_give(&adapter->owner);
 }
 
+static void log_changes(struct vb_adapter *adapter, uint32_t what)
+{
+	if (what & VB_DEVICE_GID_CHANGE)
+		vb_async_log_add(&adapter->events, "GID_CHANGE", 0);
+	if (what & VB_DEVICE_PORT_ERROR)
+		vb_async_log_add(&adapter->events, "PORT_ERR", 0);
+	if (what & VB_DEVICE_PORT_ACTIVE)
+		vb_async_log_add(&adapter->events, "PORT_ACTIVE", 0);
+	if (what & VB_DEVICE_GONE)
+		vb_async_log_add(&adapter->events, "DEVICE_FATAL", 0);
+}
+
 static void report_changes(struct vb_adapter *adapter, const struct vb_device *device,
 			   uint32_t what)
 {
 	vb_log(VB_LOG_INFO, "%s: interface %s has changed: port %s, MTU %" PRIu32 "%s",
 	       device->name, device->ifname, vb_device_is_active(device) ? "active" : "down",
 	       device->path_mtu, what & VB_DEVICE_GID_CHANGE ? ", other GIDs" : "");
+	log_changes(adapter, what);
 	if (adapter->init.on_change)
 		adapter->init.on_change(adapter->init.owner, what);
 }

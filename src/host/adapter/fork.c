@@ -137,6 +137,7 @@ static void inherit(struct vb_adapter *adapter)
 	adapter->is_inherited = true;
 	adapter->inherited_ns = vb_clock_now();
 	adapter->watch_fd = -1;
+	vb_async_log_init(&adapter->events);
 	atomic_store(&adapter->wake_fd, -1);
 	vb_alarm_forget(&adapter->alarm);
 	vb_drive_policy_inherit(&adapter->policy);

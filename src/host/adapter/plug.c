@@ -68,6 +68,8 @@ vb_err vb_adapter_make_port(struct vb_adapter *adapter)
 		.peers = adapter->peers,
 		.member = adapter->member,
 		.host_gid = &adapter->host_gid,
+		.device_name = adapter->name,
+		.events = &adapter->events,
 	};
 	vb_err err =
 		vb_carrier_udp_create(adapter->nic, adapter->udp, adapter->member, &adapter->wire);

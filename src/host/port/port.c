@@ -32,6 +32,8 @@ vb_err vb_port_create(const struct vb_port_parts *parts, struct vb_port **port_o
 	port->peers = parts->peers;
 	port->member = parts->member;
 	port->host_gid = parts->host_gid;
+	port->device_name = parts->device_name ? parts->device_name : "";
+	port->events = parts->events;
 	vb_nic_set_link_room(port->nic, 0,
 			     VB_ROOM_UNLIMITED); /* an earlier wire may have had none */
 	*port_out = port;

@@ -16,6 +16,7 @@
 #define VB_PORT_FDS_MAX 5
 
 struct vb_carrier;
+struct vb_async_log;
 struct vb_fault_point;
 struct vb_gid;
 struct vb_local_peers;
@@ -42,6 +43,8 @@ struct vb_port_parts {
 	 * owner on this host and never see the wire.
 	 */
 	const struct vb_gid *host_gid;
+	const char *device_name; /* for reports; NULL: "" */
+	struct vb_async_log *events; /* for reports; or NULL */
 };
 
 /* Borrows all parts for its lifetime. The caller owns the port. */

@@ -25,6 +25,8 @@ struct vb_port {
 	struct vb_local_peers *peers; /* or NULL */
 	struct vb_port_member *member; /* or NULL */
 	const struct vb_gid *host_gid; /* or NULL */
+	const char *device_name;
+	struct vb_async_log *events; /* or NULL */
 
 	struct vb_slot slots[VB_PORT_BATCH];
 	struct vb_port_late late[VB_PORT_BATCH];

@@ -3,6 +3,7 @@
 #include "host/port/port_priv.h"
 
 #include "host/local/local_peer.h"
+#include "host/port/report.h"
 #include "host/port/state.h"
 #include "host/qp1/qp1.h"
 #include "host/registry/port_member.h"
@@ -91,13 +92,24 @@ VB_NOINLINE static void prepare_for_multicast(struct vb_port *port, uint64_t now
 		vb_local_peers_request_link_to_sender(port->peers, &port->frames[i]);
 }
 
+VB_COLD static void answer(struct vb_port *port, uint64_t now_ns)
+{
+	struct vb_state_source source = { port->nic, port->peers, port->device_name, port->events,
+					  now_ns };
+
+	if (vb_port_member_question(port->member) == VB_PORT_MEMBER_ASKED_REPORT)
+		vb_report_answer(&source, port->member);
+	else
+		vb_state_report(&source, port->member);
+}
+
 bool vb_port_receive_from_wire(struct vb_port *port, uint64_t now_ns, enum vb_carrier_effort effort)
 {
 	struct vb_carrier *wire = port->wire;
 	uint32_t count = wire->type->receive(wire, now_ns, effort, port->frames, VB_PORT_BATCH);
 
-	if (port->member && vb_port_member_is_asked(port->member))
-		vb_state_report(port->nic, port->peers, port->member);
+	if (port->member && vb_port_member_question(port->member))
+		answer(port, now_ns);
 	if (!count)
 		return wire->has_more;
 	if (port->peers && vb_gid_is_multicast(&port->frames[0].path.ip.destination))

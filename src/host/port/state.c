@@ -4,10 +4,12 @@
 
 #include "base/heap.h"
 #include "host/local/local_peer.h"
+#include "host/port/async_log.h"
 #include "host/registry/port_member.h"
 #include "host/registry/state_query.h"
 #include "link/udp.h"
 #include "nic/counters.h"
+#include "nic/inspect.h"
 #include "nic/peer_memory.h"
 #include "nic/qp.h"
 
@@ -75,10 +77,27 @@ const char *vb_state_path(const struct vb_nic *nic, const struct vb_local_peers 
 	return vb_local_peer_describe(peers, number);
 }
 
-static void add_qp(struct text *text, const struct vb_nic *nic, const struct vb_local_peers *peers,
-		   const struct vb_qp *qp)
+/* `verbatim stat` shows this line only if it is asked to. */
+static void add_holds(struct text *text, const struct vb_qp *qp, uint64_t now_ns)
 {
-	const char *path = vb_state_path(nic, peers, qp);
+	struct vb_qp_view view;
+	bool is_any = false;
+
+	vb_qp_inspect(qp, now_ns, &view);
+	for (uint32_t i = VB_HOLD_NONE + 1; i < VB_HOLD_COUNT; i++) {
+		if (!view.held_ns[i])
+			continue;
+		add(text, "%s%s %.3f ms", is_any ? ", " : VB_STATE_HELD, vb_qp_hold_name(i),
+		    (double)view.held_ns[i] / 1e6);
+		is_any = true;
+	}
+	if (is_any)
+		add(text, "\n");
+}
+
+static void add_qp(struct text *text, const struct vb_state_source *source, const struct vb_qp *qp)
+{
+	const char *path = vb_state_path(source->nic, source->peers, qp);
 	char address[INET6_ADDRSTRLEN];
 	struct vb_qp_attr attr;
 
@@ -90,16 +109,18 @@ static void add_qp(struct text *text, const struct vb_nic *nic, const struct vb_
 		add(text, " to %s QP 0x%06x: %s", address, attr.destination.v, path);
 	}
 	add(text, "\n");
+	add_holds(text, qp, source->now_ns);
 }
 
 static void add_counts(struct text *text, const struct vb_nic *nic,
 		       const struct vb_local_peers *peers)
 {
-	const struct vb_counters *counters = vb_nic_counters(nic);
 	const struct vb_local_peer_counts *by_shm;
+	struct vb_counters counters;
 
+	vb_nic_counted(nic, &counters);
 	add(text, "executed directly: %" PRIu64 " parts of requests\n",
-	    counters->counts[VB_COUNTER_DIRECT_PARTS]);
+	    counters.counts[VB_COUNTER_DIRECT_PARTS]);
 	if (!peers)
 		return;
 	by_shm = vb_local_peer_counts(peers);
@@ -107,24 +128,41 @@ static void add_counts(struct text *text, const struct vb_nic *nic,
 	    "by shared memory: %" PRIu64 " packets sent, %" PRIu64 " received, %" PRIu64
 	    " lost, %" PRIu64 " wakes\n",
 	    by_shm->sent, by_shm->received, by_shm->lost, by_shm->wakes);
-	if (counters->drops[VB_DROP_COPY])
+	if (counters.drops[VB_DROP_COPY])
 		add(text,
 		    "multicast that came by shared memory and by the wire again: %" PRIu64
 		    " packets\n",
-		    counters->drops[VB_DROP_COPY]);
+		    counters.drops[VB_DROP_COPY]);
 }
 
-void vb_state_report(const struct vb_nic *nic, const struct vb_local_peers *peers,
-		     struct vb_port_member *member)
+static void add_events(struct text *text, const struct vb_state_source *source)
+{
+	struct vb_async_entry entry;
+	uint32_t place = 0;
+
+	while (source->events &&
+	       vb_async_log_next(source->events, source->now_ns, &place, &entry)) {
+		uint64_t ago_ns = source->now_ns > entry.time_ns ? source->now_ns - entry.time_ns
+								 : 0;
+
+		add(text, "event %.3f s ago: %s", (double)ago_ns / 1e9, entry.name);
+		if (entry.qpn)
+			add(text, " of QP 0x%06x", entry.qpn);
+		add(text, "\n");
+	}
+}
+
+void vb_state_report(const struct vb_state_source *source, struct vb_port_member *member)
 {
 	struct text text = { .bytes = vb_heap_alloc(1, VB_STATE_TEXT_MAX) };
 	const struct vb_qp *qp;
 	uint32_t place = 0;
 
 	if (text.bytes) {
-		add_counts(&text, nic, peers);
-		while ((qp = vb_nic_next_qp(nic, &place)))
-			add_qp(&text, nic, peers, qp);
+		add_counts(&text, source->nic, source->peers);
+		add_events(&text, source);
+		while ((qp = vb_nic_next_qp(source->nic, &place)))
+			add_qp(&text, source, qp);
 	}
 	vb_port_member_answer_state(member, text.bytes, text.length);
 	vb_heap_free(text.bytes);

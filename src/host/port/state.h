@@ -9,12 +9,21 @@
 
 #include "nic/nic.h"
 
-struct vb_port_member;
+struct vb_async_log;
 struct vb_local_peers;
+struct vb_port_member;
 
-/* Answers the process that has asked. `peers` may be NULL. */
-void vb_state_report(const struct vb_nic *nic, const struct vb_local_peers *peers,
-		     struct vb_port_member *member);
+/* What an answer is made of. */
+struct vb_state_source {
+	const struct vb_nic *nic;
+	const struct vb_local_peers *peers; /* or NULL */
+	const char *device_name;
+	struct vb_async_log *events; /* or NULL */
+	uint64_t now_ns;
+};
+
+/* Answers the process that has asked. */
+void vb_state_report(const struct vb_state_source *source, struct vb_port_member *member);
 /*
  * The reason for a QP's path: "shared memory, …" or "wire: …"; NULL for a QP that is not connected,
  * or a UD QP, which chooses a path for each packet.

@@ -5,9 +5,12 @@
  */
 #include "host/registry/port_member_priv.h"
 
+#include "host/sys/sealed.h"
+#include "link/fd.h"
 #include "link/udp.h"
 
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define PARTS_MAX 512
@@ -174,15 +177,16 @@ static uint32_t load_packets(const uint8_t *next, size_t left,
 }
 
 /* Only one asker is remembered. One that asks meanwhile must ask again, or does without. */
-static void note_asker(struct vb_port_member *member, const struct vb_mail *mail)
+static void note_asker(struct vb_port_member *member, const struct vb_mail *mail,
+		       enum vb_port_member_question question)
 {
 	member->asker = mail->connection;
-	member->is_asked = true;
+	member->question = question;
 }
 
-bool vb_port_member_is_asked(const struct vb_port_member *member)
+enum vb_port_member_question vb_port_member_question(const struct vb_port_member *member)
 {
-	return member->is_asked;
+	return member->question;
 }
 
 void vb_port_member_answer_state(struct vb_port_member *member, const char *text, uint32_t length)
@@ -190,8 +194,34 @@ void vb_port_member_answer_state(struct vb_port_member *member, const char *text
 	struct vb_port_member_state head = { VB_PORT_MEMBER_STATE, member->number };
 	struct iovec parts[] = { { &head, sizeof(head) }, { (void *)(uintptr_t)text, length } };
 
-	member->is_asked = false;
+	member->question = VB_PORT_MEMBER_NOT_ASKED;
 	(void)vb_mail_answer(member->box, member->asker, parts, 2, NULL, 0);
+}
+
+static int store_in_memory(const char *text, uint64_t length)
+{
+	int fd = length ? vb_sealed_open("verbatim-report", length) : -1;
+	char *bytes = fd < 0 ? NULL : vb_sealed_map(fd, length, PROT_READ | PROT_WRITE);
+
+	if (!bytes) {
+		vb_fd_close(fd);
+		return -1;
+	}
+	memcpy(bytes, text, length);
+	munmap(bytes, length);
+	return fd;
+}
+
+void vb_port_member_answer_report(struct vb_port_member *member, const char *text, uint64_t length)
+{
+	int fd = store_in_memory(text, length);
+	struct vb_port_member_report head = { VB_PORT_MEMBER_REPORT, member->number,
+					      fd < 0 ? 0 : length };
+	struct iovec part = { &head, sizeof(head) };
+
+	member->question = VB_PORT_MEMBER_NOT_ASKED;
+	(void)vb_mail_answer(member->box, member->asker, &part, 1, &fd, fd >= 0);
+	vb_fd_close(fd);
 }
 
 uint32_t vb_port_member_take(struct vb_port_member *member,
@@ -216,7 +246,9 @@ uint32_t vb_port_member_take(struct vb_port_member *member,
 		else if (kind == VB_PORT_MEMBER_SOCKETS)
 			(void)vb_port_member_take_sockets(member->message, &mail);
 		else if (kind == VB_PORT_MEMBER_STATE_QUERY)
-			note_asker(member, &mail);
+			note_asker(member, &mail, VB_PORT_MEMBER_ASKED_STATE);
+		else if (kind == VB_PORT_MEMBER_REPORT_QUERY)
+			note_asker(member, &mail, VB_PORT_MEMBER_ASKED_REPORT);
 		else if (member->take)
 			member->take(member->owner, member, kind, member->message, &mail);
 		vb_mail_close_fds(&mail);

@@ -103,9 +103,15 @@ void vb_port_member_reply(const struct vb_port_member *member, const struct vb_m
 /* False if this process has become another user since it joined: its mail is not accepted then. */
 bool vb_port_member_is_same_user(const struct vb_port_member *member);
 
-/* A process asks for our state (host/port/state.h), and gets the answer. */
-bool vb_port_member_is_asked(const struct vb_port_member *member);
+/* A process asks for our state, and gets the answer. */
+enum vb_port_member_question {
+	VB_PORT_MEMBER_NOT_ASKED,
+	VB_PORT_MEMBER_ASKED_STATE, /* for a person: host/port/state.h */
+	VB_PORT_MEMBER_ASKED_REPORT, /* for a program: host/port/report.h */
+};
+enum vb_port_member_question vb_port_member_question(const struct vb_port_member *member);
 void vb_port_member_answer_state(struct vb_port_member *member, const char *text, uint32_t length);
+void vb_port_member_answer_report(struct vb_port_member *member, const char *text, uint64_t length);
 
 /* Readable when a member has handed a packet over, or joins. */
 int vb_port_member_fd(const struct vb_port_member *member);

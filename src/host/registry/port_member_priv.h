@@ -29,7 +29,7 @@ struct vb_port_member {
 	uint64_t give_ns; /* … and when */
 	vb_port_member_take_mail *take; /* of other mail, or NULL … */
 	void *owner; /* … and its argument */
-	bool is_asked; /* for our state … */
+	enum vb_port_member_question question; /* about our state … */
 	uint64_t asker; /* … over this connection */
 	struct vb_port_member_counts counts;
 	uint8_t message[VB_PORT_MEMBER_MESSAGE_MAX]; /* the message taken last */
@@ -42,6 +42,8 @@ enum vb_port_member_message_kind {
 	VB_PORT_MEMBER_SOCKETS = 0x76623106, /* receiving sockets: the answer, or a new one */
 	VB_PORT_MEMBER_STATE_QUERY = 0x76623104, /* a person asks for our state */
 	VB_PORT_MEMBER_STATE = 0x76623105, /* the answer */
+	VB_PORT_MEMBER_REPORT_QUERY = 0x76623107, /* a program asks for it */
+	VB_PORT_MEMBER_REPORT = 0x76623108, /* the answer, in memory that comes with it */
 };
 
 struct vb_port_member_asks {
@@ -62,6 +64,13 @@ struct vb_port_member_sockets {
 struct vb_port_member_state {
 	uint32_t kind;
 	uint32_t number; /* of the sender */
+};
+
+/* Its descriptor is sealed memory of that length (host/sys/sealed.h): text. */
+struct vb_port_member_report {
+	uint32_t kind;
+	uint32_t number; /* of the sender */
+	uint64_t length; /* 0: there is no memory for it */
 };
 
 /* port_member_name.c */

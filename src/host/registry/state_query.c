@@ -5,13 +5,16 @@
 #include "host/registry/mail.h"
 #include "host/registry/port_member_priv.h"
 #include "host/sys/clock.h"
+#include "host/sys/sealed.h"
 
 #include <poll.h>
 #include <string.h>
+#include <sys/mman.h>
 
-struct vb_mail_box *vb_state_ask(uint32_t *asked_count_out)
+struct vb_mail_box *vb_state_ask(enum vb_state_form form, uint32_t *asked_count_out)
 {
-	uint32_t kind = VB_PORT_MEMBER_STATE_QUERY;
+	uint32_t kind = form == VB_STATE_TEXT ? VB_PORT_MEMBER_STATE_QUERY
+					      : VB_PORT_MEMBER_REPORT_QUERY;
 	struct iovec part = { &kind, sizeof(kind) };
 	struct vb_mail_user user = vb_mail_user();
 	struct vb_mail_box *box = vb_mail_open(&user, VB_PORT_MEMBER_COUNT);
@@ -63,6 +66,44 @@ bool vb_state_take(struct vb_mail_box *box, uint32_t wait_ms, struct vb_state_an
 	memcpy(answer->text, bytes + sizeof(head), mail.length - sizeof(head));
 	answer->text[mail.length - sizeof(head)] = 0;
 	return true;
+}
+
+/* False if the memory is not what the sender says it is. */
+static bool map_report(const struct vb_port_member_report *head, const struct vb_mail *mail,
+		       struct vb_state_report_answer *answer)
+{
+	*answer = (struct vb_state_report_answer){
+		.number = head->number,
+		.pid = mail->pid,
+		.length = head->length,
+	};
+	if (head->length && mail->fd_count == 1)
+		answer->text = vb_sealed_map(mail->fds[0], head->length, PROT_READ);
+	return answer->text;
+}
+
+bool vb_state_take_report(struct vb_mail_box *box, uint32_t wait_ms,
+			  struct vb_state_report_answer *answer)
+{
+	uint64_t end_ns = vb_clock_now() + wait_ms * 1000000ull;
+	bool is_taken = false;
+
+	while (!is_taken) {
+		struct vb_port_member_report head = { 0 };
+		struct vb_mail mail;
+
+		if (!await_mail(box, end_ns, &head, sizeof(head), &mail))
+			return false;
+		is_taken = mail.length == sizeof(head) && head.kind == VB_PORT_MEMBER_REPORT &&
+			   map_report(&head, &mail, answer);
+		vb_mail_close_fds(&mail);
+	}
+	return true;
+}
+
+void vb_state_end_report(const struct vb_state_report_answer *answer)
+{
+	munmap((void *)(uintptr_t)answer->text, answer->length);
 }
 
 void vb_state_close(struct vb_mail_box *box)

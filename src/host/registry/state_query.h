@@ -7,10 +7,13 @@
 #define VB_HOST_REGISTRY_STATE_QUERY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #define VB_STATE_TEXT_MAX 32768 /* longer text is truncated */
+
+#define VB_STATE_HELD "  held: " /* how lines begin that say why a QP was held, and how long */
 
 struct vb_mail_box;
 
@@ -20,13 +23,27 @@ struct vb_state_answer {
 	char text[VB_STATE_TEXT_MAX + 1];
 };
 
+/* A report, in JSON (host/port/report.h). */
+struct vb_state_report_answer {
+	uint32_t number; /* of the adapter */
+	pid_t pid;
+	const char *text; /* not terminated; the caller ends it with vb_state_end_report() */
+	size_t length;
+};
+
+/* What is asked for. */
+enum vb_state_form { VB_STATE_TEXT, VB_STATE_REPORT };
+
 /*
  * Asks all adapters of this user in this network namespace. Returns a box to take answers from and
  * to close, or NULL.
  */
-struct vb_mail_box *vb_state_ask(uint32_t *asked_count_out);
+struct vb_mail_box *vb_state_ask(enum vb_state_form form, uint32_t *asked_count_out);
 /* Takes the next answer; false if none arrives in `wait_ms` milliseconds. */
 bool vb_state_take(struct vb_mail_box *box, uint32_t wait_ms, struct vb_state_answer *answer);
+bool vb_state_take_report(struct vb_mail_box *box, uint32_t wait_ms,
+			  struct vb_state_report_answer *answer);
+void vb_state_end_report(const struct vb_state_report_answer *answer);
 void vb_state_close(struct vb_mail_box *box);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "host/registry/port_member_priv.h"
 #include "host/registry/totals_shown.h"
+#include "host/sys/clock.h"
 #include "host/sys/sealed.h"
 #include "link/fd.h"
 
@@ -259,6 +260,24 @@ TEST(members_that_do_not_answer_are_an_error)
 
 	EXPECT(!vb_totals_query(&error)); /* the member would have to answer meanwhile */
 	EXPECT_EQ(error, EAGAIN);
+	vb_port_member_leave(member);
+}
+
+TEST(a_member_without_totals_is_an_error_at_once)
+{
+	struct vb_port_member *member = join();
+	uint64_t begin_ns = vb_clock_now();
+	pid_t child;
+
+	close(vb_totals_fd());
+	child = fork();
+	if (!child) {
+		int error = -1;
+
+		_exit(vb_totals_query(&error) ? 200 : error);
+	}
+	EXPECT_EQ(serve(member, child), EAGAIN);
+	EXPECT(vb_clock_now() - begin_ns < VB_SECOND_NS);
 	vb_port_member_leave(member);
 }
 

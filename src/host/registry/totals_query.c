@@ -28,6 +28,7 @@ struct query {
 	struct vb_mail_box *box;
 	uint32_t next; /* the next member to ask */
 	uint32_t asked_count;
+	uint32_t answered_count; /* also by members that have no totals */
 	bool is_any_there;
 };
 
@@ -72,9 +73,11 @@ static const struct vb_totals *take_answer(struct query *query)
 	struct vb_mail mail;
 
 	while (!totals && vb_mail_receive(query->box, &answer, sizeof(answer), &mail)) {
-		if (mail.length == sizeof(answer) && mail.fd_count &&
-		    answer.kind == VB_PORT_MEMBER_SOCKETS &&
-		    answer.numbers[0] == VB_PORT_MEMBER_TOTALS_NUMBER)
+		bool is_answer = mail.length == sizeof(answer) &&
+				 answer.kind == VB_PORT_MEMBER_SOCKETS;
+
+		query->answered_count += is_answer;
+		if (is_answer && mail.fd_count && answer.numbers[0] == VB_PORT_MEMBER_TOTALS_NUMBER)
 			totals = map(mail.fds[0]);
 		vb_mail_close_fds(&mail);
 	}
@@ -98,7 +101,7 @@ static const struct vb_totals *ask(struct query *query)
 	while (!totals && (now_ns = vb_clock_now()) < end_ns) {
 		bool is_asked = ask_next(query);
 
-		if (!query->asked_count)
+		if (!is_asked && query->answered_count == query->asked_count)
 			break;
 		wait_for_mail(query, is_asked ? ANSWER_PATIENCE_NS : end_ns - now_ns);
 		totals = take_answer(query);

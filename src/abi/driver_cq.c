@@ -70,6 +70,11 @@ int vb_abi_cq_arm(struct ibv_cq *cq, int solicited_only)
 	if (!vb_adapter_ensure_usable(adapter))
 		return EIO;
 	vb_cq_arm(own->cq, solicited_only);
+	if (own->channel && vb_cq_has_unannounced(own->cq)) {
+		vb_adapter_enter(adapter);
+		vb_cq_raise_unannounced(own->cq);
+		vb_adapter_leave(adapter);
+	}
 	/* If the program waits by poll() or the like, only the helper thread drives meanwhile. */
 	if (own->channel &&
 	    !atomic_load_explicit(&own->channel->is_waited_on, memory_order_relaxed))

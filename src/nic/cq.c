@@ -117,6 +117,9 @@ static void raise_armed(struct vb_cq *cq)
 	cq->moderated = 0;
 	vb_timer_stop(&cq->timer);
 	atomic_store_explicit(&cq->armed, VB_ARMED_NOT, memory_order_relaxed);
+	atomic_store_explicit(&cq->announced,
+			      atomic_load_explicit(&cq->produced, memory_order_relaxed),
+			      memory_order_relaxed);
 	vb_event_raise(cq->nic, &cq->source, VB_EVENT_COMPLETION);
 }
 
@@ -185,6 +188,23 @@ void vb_cq_arm(struct vb_cq *cq, bool solicited_only)
 	    atomic_load_explicit(&cq->armed, memory_order_relaxed) == VB_ARMED_NOT)
 		atomic_store_explicit(&cq->armed, wanted, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
+}
+
+bool vb_cq_has_unannounced(const struct vb_cq *cq)
+{
+	uint32_t consumed = atomic_load_explicit(&cq->consumed, memory_order_relaxed);
+	uint32_t waiting = atomic_load_explicit(&cq->produced, memory_order_relaxed) - consumed;
+	uint32_t announced = atomic_load_explicit(&cq->announced, memory_order_relaxed) - consumed;
+
+	/* An event that told of a completion that waits was raised at 1 to `waiting` from here. */
+	return waiting && announced - 1 >= waiting;
+}
+
+void vb_cq_raise_unannounced(struct vb_cq *cq)
+{
+	if (atomic_load_explicit(&cq->armed, memory_order_relaxed) == VB_ARMED_NEXT &&
+	    vb_cq_has_unannounced(cq))
+		raise_armed(cq);
 }
 
 const struct vb_completion *vb_cq_peek(const struct vb_cq *cq)

@@ -36,6 +36,15 @@ VB_MUST_USE vb_err vb_cq_moderate(struct vb_cq *cq, uint16_t count, uint16_t per
 /* The CQ will never be armed: its completions raise no events. */
 void vb_cq_stop_events(struct vb_cq *cq);
 
+/*
+ * Raises the event of a CQ that is armed for any completion if completions wait in it of which no
+ * event told. Without this, a program that polls and arms, in this order, would never hear of a
+ * completion that comes in between. ibv_req_notify_cq(3) promises an event for new entries only, so
+ * a program should poll once more. Common hardware gets the consumer index with the request, and
+ * raises the event if there are entries beyond it; UCX relies on that.
+ */
+void vb_cq_raise_unannounced(struct vb_cq *cq);
+
 bool vb_cq_has_overrun(const struct vb_cq *cq);
 /* Completions not taken yet; without the CQ's lock only a hint. */
 uint32_t vb_cq_waiting(const struct vb_cq *cq);

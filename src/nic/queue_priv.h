@@ -156,6 +156,7 @@ struct vb_cq {
 	_Atomic uint32_t produced; /* the engine's; release */
 	_Atomic uint32_t consumed; /* the poller's; release */
 	_Atomic uint32_t armed; /* enum vb_armed */
+	_Atomic uint32_t announced; /* what `produced` was when the last event was raised */
 	bool has_overrun;
 	bool is_never_armed; /* vb_cq_stop_events(): no thread waits for its events */
 	struct vb_list_node overrun; /* in nic->overruns until its QPs are in error */

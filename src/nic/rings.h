@@ -118,9 +118,13 @@ uint32_t vb_cq_poll(struct vb_cq *cq, struct vb_completion *completions, uint32_
 
 /*
  * Asks for one event (VB_EVENT_COMPLETION) at the next completion, or at the next solicited or
- * failed one. A program polls once more after arming, as with hardware: completions that are
- * already there raise nothing.
+ * failed one. Completions that are already there raise nothing by themselves; if
+ * vb_cq_has_unannounced() is true afterwards, the owner of the engine can raise their event
+ * (vb_cq_raise_unannounced()).
  */
 void vb_cq_arm(struct vb_cq *cq, bool solicited_only);
+
+/* Completions wait, and no event told of any of them. */
+bool vb_cq_has_unannounced(const struct vb_cq *cq);
 
 #endif

@@ -129,6 +129,53 @@ TEST(cq_completions_that_are_there_when_it_is_armed_raise_nothing)
 	expect_completions(p, A, "wr=1 SUCCESS WRITE");
 }
 
+/*
+ * A program may look for the last time before the completion comes, and arm the CQ afterwards. The
+ * owner of the engine then raises the event, as hardware does.
+ */
+TEST(cq_completions_that_no_event_announced_can_be_raised_when_it_is_armed)
+{
+	struct pair *p = pair_connect_rc(1024);
+	struct vb_cq *cq = p->node[A].send_cq;
+
+	vb_cq_arm(cq, false);
+	EXPECT(!vb_cq_has_unannounced(cq));
+	write_and_settle(p, 1);
+	expect_events(p, A, "COMPLETION");
+	vb_cq_arm(cq, false); /* the program knows of completion 1, and will poll */
+	EXPECT(!vb_cq_has_unannounced(cq));
+	write_and_settle(p, 2);
+	expect_events(p, A, "COMPLETION");
+	expect_completions(p, A, "wr=1 SUCCESS WRITE", "wr=2 SUCCESS WRITE");
+	write_and_settle(p, 3);
+	expect_no_event(p, A);
+	vb_cq_arm(cq, false);
+	EXPECT(vb_cq_has_unannounced(cq));
+	vb_cq_raise_unannounced(cq);
+	expect_events(p, A, "COMPLETION");
+	EXPECT(!vb_cq_has_unannounced(cq));
+	vb_cq_raise_unannounced(cq); /* once for each time that it is armed */
+	expect_no_event(p, A);
+	expect_completions(p, A, "wr=3 SUCCESS WRITE");
+}
+
+TEST(cq_not_armed_or_armed_for_others_does_not_raise_what_no_event_announced)
+{
+	struct pair *p = pair_connect_rc(1024);
+	struct vb_cq *cq = p->node[A].send_cq;
+
+	write_and_settle(p, 1);
+	vb_cq_raise_unannounced(cq);
+	expect_no_event(p, A);
+	vb_cq_arm(cq, true);
+	vb_cq_raise_unannounced(cq);
+	expect_no_event(p, A);
+	expect_completions(p, A, "wr=1 SUCCESS WRITE");
+	vb_cq_arm(cq, false);
+	vb_cq_raise_unannounced(cq); /* the completion is no longer there */
+	expect_no_event(p, A);
+}
+
 TEST(cq_not_armed_raises_nothing)
 {
 	struct pair *p = pair_connect_rc(1024);

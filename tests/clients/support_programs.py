@@ -11,6 +11,8 @@ import subprocess
 import sys
 import time
 
+from support_own import Workshop, bring_files, collect_files, tools_of
+
 os.environ['PATH'] += ':/usr/sbin:/sbin'        # where ip and ethtool may be
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get('VB_BUILD_RELEASE') or HERE.parent.parent / 'build')
@@ -41,10 +43,25 @@ SAYS = {
     r'qperf': r'^ +\w+ += +[\d.]+',
     r'fio': r'err= 0',
     r'ucx_perftest': r'^Final: +\d+ +[\d.]+',
+    r'ucx_info': r'^# +Device: {device}:1$',
+    r'io_demo': r"Client exit with status 'OK'$",
+    r'ucx/exchange': r'^exchange: all bytes were right$',
     r'fi_info': r'^    domain: {device}',
     r'fi_pingpong': r'^\d+[km]? +\d+ +=\d+ ',
-    r'mpirun': r'^exchange: all bytes were right between \d+ processes$',
+    r'mpirun.* mpi/abort': r'^abort: process \d+ of \d+ aborts$',
+    r'mpirun.* NP': r'^ *\d+: +\d+ bytes',
+    r'mpirun.* hpcc': r'^Success=1$',
+    r'mpirun': r'^\w+: all (bytes|numbers) were right (between|with) \d+ ',
+    r'oshrun': r'^exchange: all numbers were right between \d+ processes$',
 }
+
+# What they print while they run, if their server is to be killed, and when they have noticed it.
+UNDER_WAY = r'^\[thread 0\] |^exchange: under way$'
+NOTICED = r'transport retry counter exceeded|^exchange: the peer has died: '
+
+# What they print when they have found wrong data, but go on.
+FOUND_WRONG = (r'invalid data|data corruption|Integrity check failed|locations \(failed\)|'
+               r'[1-9]\d* tests completed and failed residual checks')
 
 # Programs that get the address of their peer: the arguments of the server and the client besides
 # the flags of the list.
@@ -60,17 +77,27 @@ CONNECTING = {
     'fio': ('--name=server --ioengine=rdma --rw=read --port={port}',
             '--name=client --ioengine=rdma --rw=write --port={port} --hostname={server}'),
     'ucx_perftest': ('-p {port}', '-p {port} {server}'),
+    'ucx/exchange': ('-p {port}', '-p {port} {server}'),
+    'io_demo': ('-p {port}', '-p {port} {server}'),
     'fi_pingpong': ('-B {port}', '-P {port} {server}'),
 }
 
-# Programs that start a program of ours on all hosts: their arguments everywhere, and those for two
-# hosts. The two namespaces share their processors: no process may be bound to one.
+# Programs that start a program on all hosts: their arguments everywhere, and those for two hosts.
+# The two namespaces share their processors: no process may be bound to one.
 LAUNCHING = {
     'mpirun.openmpi': ('--allow-run-as-root --oversubscribe --bind-to none',
                        '--mca plm_rsh_agent {agent} --map-by node --host {client}:8,{server}:8'),
     'mpirun.mpich': ('-bind-to none',
                      '-launcher ssh -launcher-exec {agent} -hosts {client},{server}'),
 }
+LAUNCHING['oshrun'] = LAUNCHING['mpirun.openmpi']
+
+
+def expected_status(expectation):
+    """The exit status of a program for which the list has this expectation; None: any."""
+    if expectation.startswith('prints:'):
+        return None
+    return int(expectation.removeprefix('exits with ')) if expectation.startswith('exits') else 0
 
 
 class Case:
@@ -84,7 +111,10 @@ class Case:
         self.environment = dict(word.split('=', 1) for word in settings)
         self.words = words[len(settings):]
         self.program = self.words[0]
-        self.why_not = expectation.removeprefix('fails:').strip() if expectation != 'pass' else ''
+        self.job_count = int(self.environment.pop('JOBS', '1'))
+        self.is_server_killed = self.environment.pop('KILL', '') == 'server'
+        self.status = expected_status(expectation)
+        self.why_not = expectation.removeprefix('fails:').strip() if expectation.startswith('fails:') else ''
         self.is_quick = is_quick
         self.seconds_max = HOPELESS_TIME_MAX if self.why_not else TIME_MAX
         self.name = f'{place} {command}'
@@ -96,15 +126,12 @@ class Case:
         self.is_pair = not self.is_connecting and (
             self.is_perftest or self.program.endswith('_pingpong'))
         # These servers run for ever.
-        self.is_server_endless = self.program in ('cmtime', 'qperf') or '-P' in self.words
+        self.is_server_endless = self.program in ('cmtime', 'qperf', 'io_demo') or '-P' in self.words
         self.has_data = any(word.endswith('=DATA') for word in self.words)
 
     def tools(self):
         """What must be installed for this program."""
-        return [self.program] + ([self.compiler()] if self.is_launching else [])
-
-    def compiler(self):
-        return self.program.replace('mpirun', 'mpicc')
+        return tools_of(self.words)
 
     def addresses(self):
         """The commands of the server and of the client."""
@@ -129,20 +156,20 @@ class Case:
             words = [word for word in words if word != '-P']
         return [program] + roles + words
 
-    def launching_arguments(self, directory):
+    def launching_arguments(self):
         server, client = self.addresses()
         everywhere, elsewhere = LAUNCHING[self.program]
         roles = everywhere if self.place in ONE_HOST else f'{everywhere} {elsewhere}'
         roles = roles.format(agent=HERE / 'support_agent.sh', server=server, client=client).split()
-        words = [str(directory / word) if word == 'exchange' else word for word in self.words[1:]]
-        return [self.program] + roles + words
+        return [self.program] + roles + self.words[1:]
 
     def arguments(self, directory, end):
         if self.is_launching:
-            return self.launching_arguments(directory)
+            return self.launching_arguments()
         words = [word.replace('=DATA', f'={directory}/{end}.data') for word in self.words]
         if not self.is_pair:
-            return words + ([] if self.program == 'ibv_devices' or '-l' in words else ['-d', self.device])
+            takes_device = self.program not in ('ibv_devices', 'ucx_info') and '-l' not in words
+            return words + (['-d', self.device] if takes_device else [])
         words += ['-d', self.device]
         gid_flag = '-x' if self.is_perftest else '-g'
         if gid_flag not in words:
@@ -167,8 +194,8 @@ def read_list():
             places = PLACES[where.removeprefix('+').strip()]
         except (KeyError, ValueError):
             sys.exit(f'tests/clients/list:{number}: not understood: {line}')
-        if expectation != 'pass' and not re.match(r'fails: \S', expectation):
-            sys.exit(f'tests/clients/list:{number}: neither "pass" nor "fails: why": {expectation}')
+        if not re.match(r'pass$|exits with \d+$|(fails|prints): \S', expectation):
+            sys.exit(f'tests/clients/list:{number}: not an expectation: {expectation}')
         cases += [Case(place, command, expectation, is_quick) for place in places]
     return cases
 
@@ -195,6 +222,7 @@ class Network:
         self.why_no_wire = '' if INSIDE in os.environ else 'this user may not make network namespaces'
         self.enter = []
         self.holder = None
+        self.workshop = Workshop()
         if not self.why_no_wire:
             ip('link', 'set', 'lo', 'up')
             self.lay_wires()
@@ -234,6 +262,7 @@ class End:
     def __init__(self, network, case, name, directory, more=()):
         self.name = name
         self.seconds_max = case.seconds_max
+        self.status = case.status
         self.path = directory / name
         environment = dict(os.environ, VERBATIM_DEVICES=case.device.removeprefix('vb_'),
                            VERBATIM_PATH=ONE_HOST.get(case.place, 'auto'),
@@ -241,11 +270,14 @@ class End:
                            VERBATIM_SELF_CHECK='on', VERBATIM_LOG='info',
                            VERBATIM_LOG_FILE=str(directory / LOG))
         environment.update(case.environment)
-        command = network.prefix(case, name) + [str(BUILD / 'verbatim'), 'run']
-        command += [] if case.is_connecting else case.arguments(directory, name)
+        words = ([] if case.is_connecting else case.arguments(directory, name)) + list(more)
+        if 'verbatim' not in words:     # if it is there, it stands in front of what a launcher starts
+            words = ['verbatim', 'run'] + words
+        words = [str(BUILD / word) if word == 'verbatim' else word for word in words]
+        command = network.prefix(case, name) + network.workshop.place(words, case.program)
         with open(self.path, 'wb') as output:
             self.process = subprocess.Popen(
-                command + list(more), env=environment, cwd=directory,
+                command, env=environment, cwd=directory,
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
 
     def said(self):
@@ -283,9 +315,11 @@ class End:
         except subprocess.TimeoutExpired:
             self.kill()
             return f'the {self.name} did not end in {self.seconds_max} s'
+        if status == self.status or self.status is None:
+            return ''
         if status < 0:
             return f'the {self.name} died of {signal.Signals(-status).name}'
-        return f'the {self.name} exited with {status}' if status else ''
+        return f'the {self.name} exited with {status}'
 
     def kill(self):
         if self.process.poll() is None:
@@ -294,11 +328,12 @@ class End:
 
 
 def run_alone(network, case, directory):
-    if case.is_launching:
-        subprocess.run([case.compiler(), '-O2', '-w', '-o', directory / 'exchange',
-                        HERE / 'mpi/exchange.c'], check=True)
-    end = End(network, case, 'program', directory)
-    return [end], end.end()
+    bring_files(case.words, directory)
+    names = ['program'] + [f'program {number}' for number in range(2, case.job_count + 1)]
+    ends = [End(network, case, name, directory) for name in names]
+    problems = [end.end() for end in ends]
+    collect_files(directory, ends[0].path)
+    return ends, next((problem for problem in problems if problem), '')
 
 
 def run_watch(network, case, directory):
@@ -327,10 +362,22 @@ def run_pair(network, case, directory, port):
     return [server, client], problems[0] or problems[1]
 
 
+def kill_server(server, client):
+    """The client must notice that its server is killed, and end with an error."""
+    client.await_state(lambda: re.search(UNDER_WAY, client.said(), re.MULTILINE))
+    if client.process.poll() is not None:
+        return 'the client ended too early'
+    server.kill()
+    client.status = None
+    return client.end() or ('' if client.process.returncode else 'the client ended without an error')
+
+
 def run_connecting(network, case, directory, port):
     server = End(network, case, 'server', directory, case.connecting_arguments('server', port))
     server.await_state(lambda: server.listens_on(port) or server.has_service() or 'joined' in server.said())
     client = End(network, case, 'client', directory, case.connecting_arguments('client', port))
+    if case.is_server_killed:
+        return [server, client], kill_server(server, client)
     problem = client.end()
     if problem or case.is_server_endless:
         server.kill()
@@ -341,7 +388,8 @@ def run_connecting(network, case, directory, port):
 
 def looks_well(case, end):
     command = ' '.join(case.words)
-    pattern = next(pattern for program, pattern in SAYS.items() if re.match(program, command))
+    pattern = NOTICED if case.is_server_killed else next(
+        pattern for program, pattern in SAYS.items() if re.match(program, command))
     return re.search(pattern.format(device=case.device), end.said(), re.MULTILINE)
 
 
@@ -402,10 +450,10 @@ def run_once(network, case, directory, port):
     else:
         ends, problem = run_alone(network, case, directory)
     said = ''.join(f'--- {end.name} ---\n{end.said()}' for end in ends)
-    if not problem and not looks_well(case, ends[-1]):
+    if not problem and not all(looks_well(case, end) for end in ends[-case.job_count:]):
         problem = 'it did not say what it does in the end'
     problem = problem or self_checks(directory)[1]
-    if not problem and re.search('invalid data', said):
+    if not problem and re.search(FOUND_WRONG, said):
         problem = 'a program found wrong data'
     if not problem and case.has_data:
         problem = why_data_is_wrong(case, directory)

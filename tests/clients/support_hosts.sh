@@ -71,7 +71,7 @@ lay_end() {
 
 end_hosts() {
 	stop_all
-	kill -9 $second_host
+	disown $second_host; kill -9 $second_host
 	rm -rf "$output"
 }
 

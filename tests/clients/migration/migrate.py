@@ -70,8 +70,12 @@ class Machine:
         return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
     def end(self):
-        self.process.kill()
-        self.process.wait()
+        try:
+            self.socket.sendall(b'{"execute": "quit"}')
+            self.process.wait(5)
+        except (OSError, subprocess.TimeoutExpired):
+            self.process.kill()
+            self.process.wait()
 
 
 def await_state(is_reached, what, seconds=100):

@@ -3,7 +3,7 @@
 #
 # A Ceph cluster with one monitor and one OSD, which keeps its objects in memory, all of whose
 # messages go by RDMA (ms_type = async+rdma). docs/STORAGE.md has the same settings. An OSD in memory
-# forgets its objects when it is killed, so that case asks only that the cluster serves again.
+# forgets its objects and its pools when it is killed, so a new pool is used after that.
 
 . "$(dirname "$0")/support_hosts.sh"
 only_if_asked
@@ -73,34 +73,35 @@ make_cluster() {
 		ceph_at server mkfs ceph-mon --mkfs -i a --monmap "$cluster/monmap" || return
 	start server mon ceph-mon -c "$cluster/ceph.conf" -f -i a
 	await 40 answers && ceph_at server new ceph osd new $osd_id &&
-		ceph_at server mkfs ceph-osd -i 0 --mkfs --osd-uuid $osd_id && start_osd &&
-		ceph_at client pool ceph osd pool create test 8
+		ceph_at server mkfs ceph-osd -i 0 --mkfs --osd-uuid $osd_id && start_osd
 }
 
+# put_and_get <pool>
 put_and_get() {
-	ceph_at client put rados -p test put object "$output.data" &&
-		ceph_at client get rados -p test get object "$cluster/back" && cmp "$output.data" "$cluster/back"
+	ceph_at client pool ceph osd pool create $1 8 &&
+		ceph_at client put rados -p $1 put object "$output.data" &&
+		ceph_at client get rados -p $1 get object "$cluster/back" && cmp "$output.data" "$cluster/back"
 }
 
 # Objects of 8 MB; then many short ones, which `rados bench seq` compares with what was written.
 use_cluster() {
-	make_cluster && put_and_get &&
+	make_cluster && put_and_get test &&
 		ceph_at client write rados -p test bench 2 write -t 8 -b 65536 --no-cleanup &&
 		ceph_at client seq rados -p test bench 2 seq -t 8 && says seq 'Average IOPS'
 }
 
 # The OSD is killed while it is written to, and started again.
 kill_osd() {
-	local osd_id
+	local osd_id load
 
-	make_cluster || return
+	make_cluster && put_and_get test || return
 	start client load rados -c "$cluster/ceph.conf" -p test bench 30 write -t 8 -b 65536
-	await 20 says load '^ +2 '
+	load=$pid
+	await 20 says load '^ +2 ' || return
 	osd_id=$(cat "$cluster/osd/fsid")
-	kill -9 $osd
+	kill -9 $osd $load
 	await 5 is_gone $osd
-	ceph_at server mkfs ceph-osd -i 0 --mkfs --osd-uuid $osd_id
-	start_osd && kill -9 ${started[2]} && put_and_get
+	ceph_at server mkfs ceph-osd -i 0 --mkfs --osd-uuid $osd_id && start_osd && put_and_get again
 }
 
 for place in host wire; do

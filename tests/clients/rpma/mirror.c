@@ -67,15 +67,15 @@ static void open_end(struct end *end, const char *address, enum rpma_util_ibv_co
 {
 	struct ibv_context *device = NULL;
 	int usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_SRC |
-		RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
+		    RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
 
 	must(rpma_utils_get_ibv_context(address, type, &device), "rpma_utils_get_ibv_context");
 	must(rpma_peer_new(device, &end->peer), "rpma_peer_new");
 	end->memory = allocate(BLOCK_BYTES);
 	end->message = allocate(2 * MESSAGE_BYTES);
 	must(rpma_mr_reg(end->peer, end->memory, BLOCK_BYTES, usage, &end->block), "rpma_mr_reg");
-	must(rpma_mr_reg(end->peer, end->message, 2 * MESSAGE_BYTES, RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV,
-			 &end->messages),
+	must(rpma_mr_reg(end->peer, end->message, 2 * MESSAGE_BYTES,
+			 RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV, &end->messages),
 	     "rpma_mr_reg");
 }
 
@@ -102,7 +102,8 @@ static void await_completion(struct end *end, enum ibv_wc_opcode opcode)
 	must(result, "rpma_cq_get_wc");
 	if (completion.status == IBV_WC_SUCCESS && completion.opcode == opcode)
 		return;
-	fprintf(stderr, "completion: %s, opcode %d\n", ibv_wc_status_str(completion.status), completion.opcode);
+	fprintf(stderr, "completion: %s, opcode %d\n", ibv_wc_status_str(completion.status),
+		completion.opcode);
 	exit(1);
 }
 
@@ -116,7 +117,8 @@ static void send_note(struct end *end, uint64_t checksum, uint64_t word)
 	struct note note = { .checksum = checksum, .word = word };
 
 	memcpy(end->message, &note, sizeof(note));
-	must(rpma_send(end->conn, end->messages, 0, MESSAGE_BYTES, RPMA_F_COMPLETION_ALWAYS, NULL), "rpma_send");
+	must(rpma_send(end->conn, end->messages, 0, MESSAGE_BYTES, RPMA_F_COMPLETION_ALWAYS, NULL),
+	     "rpma_send");
 }
 
 static struct note received_note(struct end *end)
@@ -142,7 +144,8 @@ static int serve(struct end *end, const char *address, const char *port)
 	introduction.size = (uint8_t)size;
 	must(rpma_mr_get_descriptor(end->block, introduction.descriptor), "rpma_mr_get_descriptor");
 	must(rpma_ep_next_conn_req(endpoint, NULL, &request), "rpma_ep_next_conn_req");
-	must(rpma_conn_req_recv(request, end->messages, MESSAGE_BYTES, MESSAGE_BYTES, NULL), "rpma_conn_req_recv");
+	must(rpma_conn_req_recv(request, end->messages, MESSAGE_BYTES, MESSAGE_BYTES, NULL),
+	     "rpma_conn_req_recv");
 	must(rpma_conn_req_connect(&request, &data, &end->conn), "rpma_conn_req_connect");
 	await_event(end->conn, RPMA_CONN_ESTABLISHED);
 	await_completion(end, IBV_WC_RECV);
@@ -158,7 +161,8 @@ static int serve(struct end *end, const char *address, const char *port)
 static void write_block(struct end *end, struct rpma_mr_remote *remote)
 {
 	for (size_t at = 0; at < BLOCK_BYTES; at += PIECE_BYTES) {
-		must(rpma_write(end->conn, remote, at, end->block, at, PIECE_BYTES, RPMA_F_COMPLETION_ON_ERROR, NULL),
+		must(rpma_write(end->conn, remote, at, end->block, at, PIECE_BYTES,
+				RPMA_F_COMPLETION_ON_ERROR, NULL),
 		     "rpma_write");
 		if (at / PIECE_BYTES % 4 != 3)
 			continue;
@@ -173,13 +177,15 @@ static void read_block(struct end *end, struct rpma_mr_remote *remote)
 {
 	memset(end->memory, 0, BLOCK_BYTES);
 	for (size_t at = 0; at < BLOCK_BYTES; at += PIECE_BYTES) {
-		must(rpma_read(end->conn, end->block, at, remote, at, PIECE_BYTES, RPMA_F_COMPLETION_ALWAYS, NULL),
+		must(rpma_read(end->conn, end->block, at, remote, at, PIECE_BYTES,
+			       RPMA_F_COMPLETION_ALWAYS, NULL),
 		     "rpma_read");
 		await_completion(end, IBV_WC_RDMA_READ);
 	}
 }
 
-static void connect_to(struct end *end, const char *address, const char *port, struct rpma_mr_remote **remote)
+static void connect_to(struct end *end, const char *address, const char *port,
+		       struct rpma_mr_remote **remote)
 {
 	struct rpma_conn_private_data data = { 0 };
 	struct rpma_conn_req *request = NULL;
@@ -210,7 +216,8 @@ static int ask(struct end *end, const char *address, const char *port)
 		fprintf(stderr, "other bytes came back than were written\n");
 		return 1;
 	}
-	must(rpma_atomic_write(end->conn, remote, 0, word, RPMA_F_COMPLETION_ALWAYS, NULL), "rpma_atomic_write");
+	must(rpma_atomic_write(end->conn, remote, 0, word, RPMA_F_COMPLETION_ALWAYS, NULL),
+	     "rpma_atomic_write");
 	await_completion(end, IBV_WC_RDMA_WRITE);
 	memcpy(end->memory, word, sizeof(word));
 	memcpy(&number, word, sizeof(number));
@@ -221,7 +228,8 @@ static int ask(struct end *end, const char *address, const char *port)
 	must(rpma_mr_remote_delete(&remote), "rpma_mr_remote_delete");
 	must(rpma_conn_disconnect(end->conn), "rpma_conn_disconnect");
 	await_event(end->conn, RPMA_CONN_CLOSED);
-	return received_note(end).checksum != checksum_of(end->memory) || received_note(end).word != number;
+	return received_note(end).checksum != checksum_of(end->memory) ||
+	       received_note(end).word != number;
 }
 
 int main(int argc, char **argv)
@@ -234,7 +242,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: mirror server|client <address> <port>\n");
 		return 2;
 	}
-	open_end(&end, argv[2], is_server ? RPMA_UTIL_IBV_CONTEXT_LOCAL : RPMA_UTIL_IBV_CONTEXT_REMOTE);
+	open_end(&end, argv[2],
+		 is_server ? RPMA_UTIL_IBV_CONTEXT_LOCAL : RPMA_UTIL_IBV_CONTEXT_REMOTE);
 	status = is_server ? serve(&end, argv[2], argv[3]) : ask(&end, argv[2], argv[3]);
 	must(rpma_conn_delete(&end.conn), "rpma_conn_delete");
 	must(rpma_mr_dereg(&end.block), "rpma_mr_dereg");

@@ -4,6 +4,11 @@
 # Live migration of a guest between two QEMUs by "rdma:", with a guest that rests and one that
 # changes its memory, with and without rdma-pin-all; and by "tcp:", to compare the times that each
 # line tells. migration/migrate.py compares the memory of both ends.
+#
+# By tcp: the pages are one stream. By rdma: QEMU asks the target to register each MB before it writes
+# there, and waits for the answer; and it waits for an answer when a MB is all zeros. Each answer
+# takes several wakes of sleeping threads, of QEMU and of our helpers; where a busy guest or other
+# programs have the CPUs, the wakes are most of the time, and it differs much from run to run.
 
 . "$(dirname "$0")/support_hosts.sh"
 only_if_asked

@@ -91,7 +91,8 @@ def migrate(source, target, options):
     for machine in (source, target):
         machine.ask('migrate-set-capabilities', capabilities=capabilities)
     target.ask('migrate-incoming', uri=options.uri)
-    source.ask('migrate-set-parameters', **{'max-bandwidth': 100 << 30})
+    # A guest that changes its memory faster than it can be sent is stopped for up to a second.
+    source.ask('migrate-set-parameters', **{'max-bandwidth': 100 << 30, 'downtime-limit': 1000})
     await_state(lambda: source.rounds() > 0, 'the guest is ready')
     before = source.cpu_seconds() + target.cpu_seconds()
     source.ask('migrate', uri=options.uri)

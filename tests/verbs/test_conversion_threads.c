@@ -289,3 +289,29 @@ TEST(beside_another_thread_memory_becomes_shared_however_often)
 	}
 	end(&thread);
 }
+
+/* Several chunks: afterwards it is one mapping again, which can be moved as a whole. */
+TEST(a_large_region_goes_there_and_back_beside_another_thread)
+{
+	const size_t length = 10ul << 20;
+	uint8_t *memory =
+		mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct thread thread;
+	struct ibv_mr *mr;
+
+	REQUIRE_HOLDING();
+	EXPECT(memory != MAP_FAILED);
+	begin();
+	for (size_t i = 0; i < length; i++)
+		memory[i] = (uint8_t)(i * 7 / 5);
+	start(&thread, store, allocate());
+	mr = register_memory(&node, memory, length);
+	EXPECT(is_shared(memory) && is_shared(memory + length - 1));
+	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	EXPECT(is_anonymous(memory) && is_anonymous(memory + length - 1));
+	memory = mremap(memory, length, 2 * length, MREMAP_MAYMOVE);
+	EXPECT(memory != MAP_FAILED);
+	for (size_t i = 0; i < length; i++)
+		EXPECT_EQ(memory[i], (uint8_t)(i * 7 / 5));
+	end(&thread);
+}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The list of all conversions of the process. A conversion is made while the program is stopped in
- * its only thread. It is undone in the same way. If there are other threads by then, its mapping
- * becomes a private one of the same file, in one step: what was stored before is in the file, what
- * is stored later in pages of its own, and nothing is lost. That is undone as soon as the program
- * has a single thread again. The kernel is asked each time where the parts of a conversion lie: the
- * program may have moved or unmapped some.
+ * its only thread, or while its other threads are held off. It is undone in the same way. If other
+ * threads cannot be held off, its mapping becomes a private one of the same file, in one step: what
+ * was stored before is in the file, what is stored later in pages of its own, and nothing is lost.
+ * That is undone as soon as the program has a single thread again. The kernel is asked each time
+ * where the parts of a conversion lie: the program may have moved or unmapped some.
  */
 #include "host/local/conversion.h"
 
@@ -45,7 +45,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_list_node all = { &all, &all };
 static struct vb_list_node registrations = { &registrations, &registrations };
 static uint32_t refusal_count;
-static _Atomic uint64_t lowest = UINT64_MAX, highest; /* the range that holds all of `all` */
+/* The range that holds all of `all`, and what is about to be converted. */
+static _Atomic uint64_t lowest = UINT64_MAX, highest;
 
 static struct vb_conversion *conversion_of(struct vb_list_node *node)
 {
@@ -106,9 +107,14 @@ static bool is_registered(uint64_t address, uint64_t length)
 
 /* --- the list --- */
 
+/* What is about to be converted: other threads that change its mapping wait for that. */
+static struct {
+	uint64_t begin, end;
+} pending = { UINT64_MAX, 0 };
+
 static void note_bounds(void)
 {
-	uint64_t low = UINT64_MAX, high = 0;
+	uint64_t low = pending.begin, high = pending.end;
 
 	for (struct vb_list_node *node = all.next; node != &all; node = node->next) {
 		const struct vb_conversion *conversion = conversion_of(node);
@@ -120,6 +126,13 @@ static void note_bounds(void)
 	}
 	lowest = low;
 	highest = high;
+}
+
+static void set_pending(uint64_t begin, uint64_t end)
+{
+	pending.begin = begin;
+	pending.end = end;
+	note_bounds();
 }
 
 bool vb_conversion_may_overlap(uint64_t address, uint64_t length)
@@ -139,23 +152,6 @@ static void forget(struct vb_conversion *conversion)
 
 /* --- there --- */
 
-/* Moves memory into the file. Other threads of the program are held off meanwhile. */
-static uint64_t move_in(int fd, uint64_t address, uint64_t length)
-{
-	struct vb_hold hold;
-	uint64_t moved = 0;
-
-	if (vb_conversion_is_alone())
-		return vb_conversion_move_in(fd, address, length, false);
-	if (!vb_hold_begin(&hold, address, address + length))
-		return 0;
-	/* System calls that begin from here on wait as well. */
-	if (vb_hold_is_possible())
-		moved = vb_conversion_move_in(fd, address, length, true);
-	vb_hold_end(&hold);
-	return moved;
-}
-
 static struct vb_conversion *convert(uint64_t address, uint64_t length)
 {
 	struct vb_conversion *conversion = vb_heap_alloc(1, sizeof(*conversion));
@@ -165,7 +161,8 @@ static struct vb_conversion *convert(uint64_t address, uint64_t length)
 		return NULL;
 	conversion->fd = vb_sealed_open("verbatim-memory", length);
 	if (conversion->fd >= 0 && !fstat(conversion->fd, &status))
-		conversion->length = move_in(conversion->fd, address, length);
+		conversion->length = vb_conversion_move_in(conversion->fd, address, length,
+							   vb_conversion_is_alone());
 	if (!conversion->length) {
 		vb_fd_close(conversion->fd);
 		vb_heap_free(conversion);
@@ -235,11 +232,8 @@ static bool undo_part(int fd, struct vb_mapping *part, bool may_replace, enum wa
 		       part->begin);
 		return false;
 	}
-	if (way == UNDO_BRIEFLY)
-		return false;
-	if (fd >= 0)
-		vb_conversion_leave_file(fd, part);
-	return may_replace && vb_hold_is_possible() && vb_conversion_move_out_held(fd, part);
+	return way != UNDO_BRIEFLY && fd >= 0 && vb_conversion_leave_file(fd, part) &&
+	       may_replace && vb_conversion_move_out_held(fd, part);
 }
 
 /*
@@ -355,9 +349,11 @@ struct vb_conversion *vb_conversion_make(uint64_t address, uint64_t length)
 	mask = block_signals();
 	if (refusal_count < REFUSALS_MAX && has_room(end - begin) &&
 	    !is_registered(begin, end - begin)) {
+		set_pending(begin, end);
 		if (vb_conversion_is_permitted(begin, end))
 			conversion = convert(begin, end - begin);
 		refusal_count = conversion ? 0 : refusal_count + 1;
+		set_pending(UINT64_MAX, 0);
 	}
 	restore_signals(mask);
 	pthread_mutex_unlock(&lock);
@@ -459,6 +455,7 @@ bool vb_conversion_hook_in(vb_conversion_hook *hook)
 {
 	vb_conversion_hook **place = dlsym(RTLD_DEFAULT, "vb_shim_conversion_hook");
 
+	vb_conversion_find_special();
 	if (place)
 		__atomic_store_n(place, hook, __ATOMIC_RELEASE);
 	return place;

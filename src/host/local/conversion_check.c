@@ -294,9 +294,16 @@ static bool are_mappings_ordinary(uint64_t begin, uint64_t end, bool with_flags,
  * The kernel looks at each page before it reports flags. Only programs that have ever asked for
  * special memory have any, and the preloaded library knows whether this one has.
  */
+static _Atomic(const bool *) special;
+
+void vb_conversion_find_special(void)
+{
+	atomic_store(&special, (const bool *)dlsym(RTLD_DEFAULT, "vb_shim_has_special_memory"));
+}
+
 static bool are_flags_ordinary(uint64_t begin, uint64_t end, bool is_alone)
 {
-	const bool *has_special = dlsym(RTLD_DEFAULT, "vb_shim_has_special_memory");
+	const bool *has_special = atomic_load(&special);
 	char text[STATUS_SIZE];
 
 	if (has_special && !__atomic_load_n(has_special, __ATOMIC_ACQUIRE))
@@ -315,4 +322,9 @@ bool vb_conversion_is_permitted(uint64_t begin, uint64_t end)
 	       is_process_ordinary(end - begin) && !has_library_variables(begin, end) &&
 	       are_mappings_ordinary(begin, end, false, is_alone) &&
 	       are_flags_ordinary(begin, end, is_alone);
+}
+
+bool vb_conversion_is_still_permitted(uint64_t begin, uint64_t end)
+{
+	return is_process_ordinary(end - begin) && are_mappings_ordinary(begin, end, false, false);
 }

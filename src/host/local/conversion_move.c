@@ -114,21 +114,45 @@ static bool copy_chunk(const struct target *to, uint64_t address, uint64_t lengt
 	return true;
 }
 
-uint64_t vb_conversion_move_in(int fd, uint64_t address, uint64_t length, bool is_held)
+static bool move_chunk_in(const struct target *to, uint64_t address, uint64_t length,
+			  uint64_t offset)
+{
+	return copy_chunk(to, address, length, offset) &&
+	       map(address, length, PROT_READ | PROT_WRITE, MAP_SHARED, to->fd, offset);
+}
+
+/* What is asked for comes after the beginning: system calls that begin later wait. */
+static bool move_chunk_in_held(const struct target *to, uint64_t address, uint64_t length,
+			       uint64_t offset)
+{
+	struct vb_hold hold;
+	bool is_done;
+
+	if (!vb_hold_begin(&hold, address, address + length))
+		return false;
+	is_done = vb_hold_is_possible() &&
+		  vb_conversion_is_still_permitted(address, address + length) &&
+		  copy_chunk(to, address, length, offset) && vb_hold_close(&hold) &&
+		  map(address, length, PROT_READ | PROT_WRITE, MAP_SHARED, to->fd, offset);
+	vb_hold_end(&hold);
+	return is_done;
+}
+
+uint64_t vb_conversion_move_in(int fd, uint64_t address, uint64_t length, bool is_alone)
 {
 	struct target to = {
 		.fd = fd,
 		.pagemap = vb_sys_result(
 			syscall(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC)),
-		.is_held = is_held,
+		.is_held = !is_alone,
 	};
 	uint64_t done = 0;
 
 	while (done < length) {
 		uint64_t chunk = least(length - done, CHUNK);
 
-		if (!copy_chunk(&to, address + done, chunk, done) ||
-		    !map(address + done, chunk, PROT_READ | PROT_WRITE, MAP_SHARED, fd, done))
+		if (!(is_alone ? move_chunk_in : move_chunk_in_held)(&to, address + done, chunk,
+								     done))
 			break;
 		done += chunk;
 	}
@@ -263,57 +287,66 @@ bool vb_conversion_move_out(int fd, struct vb_mapping *part)
 }
 
 /*
- * Makes a copy, and puts it into the place of the chunk in one step. Threads that are held off see
- * the copy when they go on.
+ * Makes a copy of a chunk in `place`, and puts that where the chunk is, in one step. Threads that
+ * are held off see the copy when they go on.
  */
-static bool replace_chunk(const struct vb_mapping *chunk)
+static bool replace_chunk(const struct vb_mapping *chunk, uint64_t place)
 {
 	uint64_t length = chunk->end - chunk->begin, size = vb_conversion_page_size();
 	const uint8_t *original = (const uint8_t *)(uintptr_t)chunk->begin;
-	long place = syscall(SYS_mmap, 0l, length, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1l, 0l);
-	uint8_t *copy = (uint8_t *)place;
+	uint8_t *copy = (uint8_t *)(uintptr_t)place;
+	struct vb_hold hold;
+	bool is_done;
 
-	if (place == -1)
+	if (!vb_hold_begin(&hold, chunk->begin, chunk->end))
 		return false;
-	for (uint64_t at = 0; at < length; at += size)
+	is_done = vb_hold_is_possible();
+	for (uint64_t at = 0; is_done && at < length; at += size)
 		if (!is_zero(original + at, size))
 			memcpy(copy + at, original + at, size);
-	if (!syscall(SYS_mprotect, place, length, protection_of(chunk)) &&
-	    syscall(SYS_mremap, place, length, length, MREMAP_MAYMOVE | MREMAP_FIXED,
-		    chunk->begin) == (long)chunk->begin)
-		return true;
-	syscall(SYS_munmap, place, length);
-	return false;
+	is_done = is_done && !syscall(SYS_mprotect, place, length, protection_of(chunk)) &&
+		  vb_hold_close(&hold) &&
+		  syscall(SYS_mremap, place, length, length, MREMAP_MAYMOVE | MREMAP_FIXED,
+			  chunk->begin) == (long)chunk->begin;
+	vb_hold_end(&hold);
+	return is_done;
 }
 
 bool vb_conversion_move_out_held(int fd, struct vb_mapping *part)
 {
-	while (part->begin < part->end) {
+	/* The copies lie side by side, so that the kernel can join their mappings again. */
+	uint64_t length = part->end - part->begin;
+	long place = syscall(SYS_mmap, 0l, length, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1l, 0l);
+	uint64_t next = (uint64_t)place;
+	bool is_done = place != -1;
+
+	while (is_done && part->begin < part->end) {
 		struct vb_mapping chunk = *part;
-		struct vb_hold hold;
-		bool is_done;
+		uint64_t offset_end;
 
 		chunk.end = least(part->end, part->begin + CHUNK);
-		if (!vb_hold_begin(&hold, chunk.begin, chunk.end))
-			return false;
-		is_done = replace_chunk(&chunk);
-		vb_hold_end(&hold);
-		if (!is_done)
-			return false;
-		part->offset += chunk.end - chunk.begin;
-		part->begin = chunk.end;
+		offset_end = chunk.offset + (chunk.end - chunk.begin);
+		is_done = replace_chunk(&chunk, next);
+		/* Protection puts pages of zeros into the file. */
 		if (fd >= 0)
-			give_back(fd, chunk.offset, part->offset);
+			give_back(fd, chunk.offset, offset_end);
+		if (is_done) {
+			next += chunk.end - chunk.begin;
+			part->begin = chunk.end;
+			part->offset = offset_end;
+		}
 	}
-	return true;
+	if (place != -1 && next < (uint64_t)place + length)
+		syscall(SYS_munmap, next, (uint64_t)place + length - next);
+	return is_done;
 }
 
 /*
  * The kernel copies each page of the file that is mapped here, as if something had been stored to
  * it.
  */
-void vb_conversion_leave_file(int fd, const struct vb_mapping *part)
+bool vb_conversion_leave_file(int fd, const struct vb_mapping *part)
 {
 	uint64_t end = part->offset + (part->end - part->begin);
 	uint64_t at = part->offset, stop;
@@ -322,7 +355,8 @@ void vb_conversion_leave_file(int fd, const struct vb_mapping *part)
 		stop = least(stop, at + CHUNK);
 		if (syscall(SYS_madvise, part->begin + (at - part->offset), stop - at,
 			    MADV_POPULATE_WRITE))
-			return;
+			return false;
 		give_back(fd, at, stop);
 	}
+	return true;
 }

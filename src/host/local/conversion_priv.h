@@ -25,10 +25,19 @@ bool vb_conversion_is_permitted(uint64_t begin, uint64_t end);
  */
 bool vb_conversion_is_in_use(uint64_t begin, uint64_t end);
 
+/* The part of vb_conversion_is_permitted() that other threads may have changed since. */
+bool vb_conversion_is_still_permitted(uint64_t begin, uint64_t end);
+
 /* True if the mapping belongs to requests that the kernel or a device may execute by itself. */
 bool vb_conversion_is_request_queue(const struct vb_mapping *mapping);
 
 uint64_t vb_conversion_page_size(void);
+
+/*
+ * Finds the variable of the preloaded library that says whether the program has asked for special
+ * memory. Looking for it takes a lock that other threads hold while they load libraries.
+ */
+void vb_conversion_find_special(void);
 
 /* For a forked child. */
 void vb_conversion_forget_helpers(void);
@@ -47,15 +56,21 @@ bool vb_hold_is_possible(void);
  * itself. False if the kernel or its administrator does not permit that.
  */
 bool vb_hold_begin(struct vb_hold *hold, uint64_t begin, uint64_t end);
+/*
+ * From now on, each access to pages that vanish waits as well, so the caller must not touch them
+ * any more. False if some have vanished already: something may have been stored.
+ */
+bool vb_hold_close(const struct vb_hold *hold);
 void vb_hold_end(struct vb_hold *hold);
 
 /* --- conversion_move.c --- */
 
 /*
  * Returns how many bytes, from the beginning on, are converted. A child that does not run our
- * handler has none of them. `is_held`: other threads are held off.
+ * handler has none of them. Unless the caller is the program's only thread, others are held off,
+ * for a chunk at a time.
  */
-uint64_t vb_conversion_move_in(int fd, uint64_t address, uint64_t length, bool is_held);
+uint64_t vb_conversion_move_in(int fd, uint64_t address, uint64_t length, bool is_alone);
 
 /*
  * Makes a mapping of the file anonymous, with the same contents. The caller is the program's only
@@ -64,8 +79,8 @@ uint64_t vb_conversion_move_in(int fd, uint64_t address, uint64_t length, bool i
  */
 bool vb_conversion_move_out(int fd, struct vb_mapping *part);
 /*
- * The same for a private mapping beside other threads, which are held off meanwhile, for a chunk at
- * a time.
+ * The same for a private mapping that has left the file, beside other threads, which are held off
+ * meanwhile, for a chunk at a time.
  */
 bool vb_conversion_move_out_held(int fd, struct vb_mapping *part);
 
@@ -76,9 +91,9 @@ bool vb_conversion_move_out_held(int fd, struct vb_mapping *part);
 bool vb_conversion_make_private(int fd, const struct vb_mapping *part);
 /*
  * Gives a private mapping pages of its own with the same contents, and gives back their room in the
- * file. Some kernels cannot do that.
+ * file. False: it still needs the file, because the kernel cannot do that.
  */
-void vb_conversion_leave_file(int fd, const struct vb_mapping *part);
+bool vb_conversion_leave_file(int fd, const struct vb_mapping *part);
 
 /* Makes pages look as if they had never been touched. */
 bool vb_conversion_empty(uint64_t begin, uint64_t end);

@@ -100,7 +100,13 @@ struct vb_udp_inbox {
 	uint32_t count; /* messages present … */
 	uint32_t next; /* … the first that is not completely split … */
 	bool is_begun; /* … which has been examined … */
-	struct vb_udp_datagram datagram; /* … its next datagram, … */
+	struct vb_udp_datagram datagram; /* … its first datagram, … */
+	/*
+	 * … how far it is split (beside the datagram: a copy right after a narrow store waits for
+	 * it), …
+	 */
+	uint32_t offset;
+	uint16_t segment_index;
 	uint32_t length_left; /* … its remaining bytes … */
 	uint32_t segment_length; /* … and its segment length */
 	uint32_t overflow_count; /* the kernel's count, which wraps */

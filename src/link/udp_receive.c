@@ -215,6 +215,8 @@ static bool begin_message(struct vb_udp *udp)
 	struct mmsghdr *message = &box->headers[box->next];
 
 	begin_datagram(udp);
+	box->offset = 0;
+	box->segment_index = box->datagram.segment_index;
 	box->length_left = message->msg_len;
 	box->segment_length = 0;
 	load_control(udp, &message->msg_hdr);
@@ -235,22 +237,23 @@ static bool begin_message(struct vb_udp *udp)
 }
 
 /* Takes the next datagram of a message that was begun; it may be empty if it is the only one. */
-static struct vb_udp_datagram take_datagram(struct vb_udp *udp)
+static void take_datagram(struct vb_udp *udp, struct vb_udp_datagram *out)
 {
 	struct vb_udp_inbox *box = &udp->inbox;
-	struct vb_udp_datagram taken = box->datagram;
+	uint32_t length = min32(box->segment_length, box->length_left);
 
-	taken.length = min32(box->segment_length, box->length_left);
-	box->datagram.data += taken.length;
-	box->datagram.segment_index++;
-	box->length_left -= taken.length;
+	*out = box->datagram;
+	out->data += box->offset;
+	out->length = length;
+	out->segment_index = box->segment_index++;
+	box->offset += length;
+	box->length_left -= length;
 	if (!box->length_left) {
 		box->is_begun = false;
 		box->next++;
 	}
 	udp->counters[VB_UDP_RX_DATAGRAMS]++;
-	udp->counters[VB_UDP_RX_BYTES] += taken.length;
-	return taken;
+	udp->counters[VB_UDP_RX_BYTES] += length;
 }
 
 uint32_t vb_udp_receive(struct vb_udp *udp, struct vb_udp_datagram *out, uint32_t capacity)
@@ -266,7 +269,7 @@ uint32_t vb_udp_receive(struct vb_udp *udp, struct vb_udp_datagram *out, uint32_
 			continue;
 		}
 		box->is_begun = true;
-		out[count++] = take_datagram(udp);
+		take_datagram(udp, &out[count++]);
 	}
 	return count;
 }

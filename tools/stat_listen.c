@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * `verbatim stat --listen`: a server for Prometheus. It answers one request after the other, and no
- * client keeps it for more than a few seconds. Whoever reaches the address may read the totals.
+ * client keeps it for more than a few seconds. Any program that reaches the address may read the
+ * totals.
  */
 #include "stat.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The state of the engine's objects for an observer, who has the engine while it looks. Queues that
+ * The state of the engine's objects for an observer that owns the engine meanwhile. Queues that
  * other threads use meanwhile may be a moment ahead.
  */
 #ifndef VB_NIC_INSPECT_H

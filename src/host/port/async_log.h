@@ -24,7 +24,7 @@ struct vb_async_log {
 	struct vb_async_entry entries[VB_ASYNC_LOG_LENGTH];
 };
 
-/* Also for a forked child, which begins anew. */
+/* Also for a forked child, which begins with an empty log. */
 void vb_async_log_init(struct vb_async_log *log);
 void vb_async_log_add(struct vb_async_log *log, const char *name, uint32_t qpn);
 /* One event of the last minute, the oldest first: *place is 0 at first. False at the end. */

@@ -19,6 +19,12 @@
 static struct vb_list_node channels = { &channels,
 					&channels }; /* channels that are not destroyed */
 
+/*
+ * The channel in which this thread last waited for events, NULL if this thread has destroyed it.
+ * For comparison only: another thread may have destroyed the channel.
+ */
+static _Thread_local const struct vb_cma_channel *last_waited_in;
+
 static struct vb_cma_channel *channel_of(struct rdma_event_channel *channel)
 {
 	return VB_CONTAINER(channel, struct vb_cma_channel, channel);
@@ -78,6 +84,8 @@ VB_CMA_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel
 	struct vb_cma_channel *own = channel_of(channel);
 	bool is_waited_on;
 
+	if (last_waited_in == own)
+		last_waited_in = NULL;
 	vb_cma_lock();
 	vb_list_remove(&own->node);
 	own->is_abandoned = true;
@@ -372,8 +380,16 @@ VB_CMA_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
 	/* If the takeover fails, identifiers of this process may still use the channel. */
 	if (is_inherited(own))
 		(void)vb_cma_machine_inherit();
-	if (!enter(own))
+	if (!enter(own)) {
+		/*
+		 * Another thread destroyed the channel since this one last waited. Had this thread
+		 * been a little faster, it would be waiting there.
+		 */
+		if (last_waited_in == own)
+			wait_for_ever();
 		return vb_cma_return(EBADF);
+	}
+	last_waited_in = is_nonblocking(channel->fd) ? NULL : own;
 	pthread_cleanup_push(leave, own);
 	error = get_event(own, event);
 	pthread_cleanup_pop(true);

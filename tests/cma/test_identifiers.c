@@ -30,7 +30,7 @@ static void await_readable(struct rdma_event_channel *channel)
 	EXPECT_EQ(poll(&look, 1, -1), 1);
 }
 
-/* Programs destroy their channel while one of their threads is about to ask for the next event. */
+/* The thread never waited there, so no race with the destruction can excuse its call. */
 TEST(a_channel_that_was_destroyed_has_no_events)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -228,6 +228,64 @@ TEST(a_thread_that_waits_for_an_event_waits_on_when_the_channel_is_destroyed)
 	pair_connect(&pair);
 	destroy_under_a_wait(make_channel());
 	pair_destroy(&pair);
+}
+
+static atomic_bool has_event, is_destroyed;
+
+/* Takes one event. Comes back for the next when the channel has been destroyed. */
+static void *come_back_late(void *channel)
+{
+	EXPECT_EQ(pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED), 0);
+	has_event = true;
+	while (!is_destroyed)
+		usleep(1000);
+	return wait_for_ever(channel);
+}
+
+/*
+ * rping's thread asks for the next event while its main thread ends: an error would end the process
+ * with that error. Had the thread been a little faster, it would wait, and goes on to do so.
+ */
+TEST(a_thread_that_comes_back_to_a_channel_destroyed_meanwhile_waits)
+{
+	struct rdma_event_channel *channel = make_channel();
+	union address address = address_of("127.0.0.1", PORT);
+	struct timespec until;
+	struct rdma_cm_id *id;
+	pthread_t thread;
+	void *result;
+
+	enter_network();
+	id = make_id(channel, RDMA_PS_TCP);
+	EXPECT_EQ(pthread_create(&thread, NULL, come_back_late, channel), 0);
+	EXPECT_EQ(rdma_resolve_addr(id, NULL, &address.any, 1000), 0);
+	while (!has_event)
+		usleep(1000);
+	destroy(id);
+	rdma_destroy_event_channel(channel);
+	is_destroyed = true;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	EXPECT_EQ(pthread_timedjoin_np(thread, NULL, &until), ETIMEDOUT);
+	EXPECT_EQ(pthread_cancel(thread), 0);
+	EXPECT_EQ(pthread_join(thread, &result), 0);
+	EXPECT(result == PTHREAD_CANCELED);
+}
+
+TEST(a_thread_that_destroyed_a_channel_gets_an_error_from_it)
+{
+	struct rdma_event_channel *channel = make_channel();
+	union address address = address_of("127.0.0.1", PORT);
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+
+	enter_network();
+	id = make_id(channel, RDMA_PS_TCP);
+	EXPECT_EQ(rdma_resolve_addr(id, NULL, &address.any, 1000), 0);
+	EXPECT_EQ(pass_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED), 0);
+	destroy(id);
+	rdma_destroy_event_channel(channel);
+	EXPECT_ERRNO(rdma_get_cm_event(channel, &event), EBADF);
 }
 
 TEST(without_a_channel_calls_wait_for_what_comes_of_them)

@@ -34,7 +34,7 @@ clients:
 	@scripts/build release --quiet verbatim ibverbs rdmacm verbatim-preload
 	@tests/clients/run
 	@VB_BUILD_RELEASE=build tests/clients/languages.sh
-	@status=0; for client in diags fio rpma dapl gloo iser ceph migration; do \
+	@status=0; for client in diags pipeline fio rpma dapl gloo iser ceph migration; do \
 		VB_CLIENTS=1 VB_BUILD_RELEASE=build tests/clients/$$client.sh || [ $$? = 77 ] || status=1; \
 	done; exit $$status
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A carrier moves frames between this adapter and others: UDP sockets do it, and shared memory. A
- * port has several and knows them only by this type. To add one, write a file that fills in a
- * struct vb_carrier_type, and a row in tests/live/test_carriers.c, which states what every carrier
- * must do. Only the engine's owner calls a carrier.
+ * port has one for the wire and one for links, and knows them only by this type. To add one, write
+ * a file that fills in a struct vb_carrier_type, and a row in tests/live/test_carriers.c, which
+ * states what every carrier must do. Only the engine's owner calls a carrier.
  *
  * Frames of one link (vb_path.link) keep their order. Frames may be lost; then the carrier
  * counts them itself.

@@ -236,6 +236,13 @@ static void update_path(struct vb_adapter *adapter, struct vb_qp *qp, int mask)
 		vb_adapter_await_local_peers(adapter);
 }
 
+/* In these states a QP answers nothing. */
+static bool ends_qp(const struct ibv_qp_attr *attr, int mask)
+{
+	return mask & IBV_QP_STATE &&
+	       (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_RESET);
+}
+
 int vb_abi_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct vb_abi_qp *own = vb_abi_qp_of(qp);
@@ -251,7 +258,10 @@ int vb_abi_qp_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask
 	if (mask & IBV_QP_AV && mask & IBV_QP_DEST_QPN)
 		vb_adapter_prepare_path(adapter, &engine_attr.address.destination,
 					engine_attr.destination);
-	vb_adapter_enter(adapter);
+	if (ends_qp(attr, mask))
+		vb_adapter_enter_to_end(adapter);
+	else
+		vb_adapter_enter(adapter);
 	error = vb_abi_refuse_modify(own, &engine_attr, (uint32_t)mask);
 	lock_queues(own);
 	if (!error)
@@ -344,7 +354,7 @@ int vb_abi_qp_destroy(struct ibv_qp *qp, struct vb_abi_reported *reported_out)
 
 	if (!vb_adapter_ensure_usable(context->adapter))
 		return EIO;
-	vb_adapter_enter(context->adapter);
+	vb_adapter_enter_to_end(context->adapter);
 	lock_queues(own);
 	err = vb_qp_destroy(own->qp);
 	unlock_queues(own);

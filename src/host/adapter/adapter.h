@@ -76,6 +76,8 @@ void vb_adapter_enable_ip_fields(struct vb_adapter *adapter);
  * recursive.
  */
 void vb_adapter_enter(struct vb_adapter *adapter);
+/* The same, for a call that ends a QP: processes and answers first what has arrived. */
+void vb_adapter_enter_to_end(struct vb_adapter *adapter);
 void vb_adapter_leave(struct vb_adapter *adapter);
 
 /*

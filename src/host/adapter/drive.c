@@ -263,6 +263,18 @@ void vb_adapter_enter(struct vb_adapter *adapter)
 	vb_adapter_send_deferred_acks(adapter);
 }
 
+/*
+ * Packets that wait in a socket have reached the adapter. Hardware would have answered them
+ * already, so their sender must not repeat them to a QP that is gone.
+ */
+void vb_adapter_enter_to_end(struct vb_adapter *adapter)
+{
+	bool has_more;
+
+	vb_lock_take(&adapter->owner);
+	note_moves(adapter, take_turns(adapter, false, &has_more));
+}
+
 /* Releases the engine. A thread that could not get it meanwhile has rung. */
 static void release_engine(struct vb_adapter *adapter, uint64_t deadline_ns)
 {

@@ -324,6 +324,58 @@ TEST(a_QP_with_a_shm_link_takes_no_SEND_from_the_wire)
 	expect_completions(p, B, "wr=1 SUCCESS RECV len=8");
 }
 
+/* The first SEND takes the long path, which establishes the QP; the next one takes the short path. */
+TEST(an_established_QP_with_a_shm_link_takes_no_SEND_from_the_wire)
+{
+	struct pair *p = connect_by_shm_link(VB_QP_RC);
+	struct vb_slot slot;
+
+	post_recv(p, B, 1, 100);
+	post_recv(p, B, 3, 100);
+	post_send(p, A, 2, 8);
+	take_from(p, A, &slot);
+	bring(p, B, &slot, SHM_LINK);
+	expect_completions(p, B, "wr=1 SUCCESS RECV len=8");
+	take_from(p, B, &slot);
+	bring(p, A, &slot, SHM_LINK);
+	post_send(p, A, 4, 8);
+	take_from(p, A, &slot);
+	expect_only_by_shm_link(p, B, &slot);
+	expect_completions(p, B, "wr=3 SUCCESS RECV len=8");
+}
+
+/*
+ * B sends its request again, and comes to a local operation behind it, which waits for its next
+ * turn. Then the ACK arrives after all, on a request of A.
+ */
+TEST(what_rides_passes_a_local_operation_that_a_repetition_has_come_to)
+{
+	struct pair *p = connect_by_shm_link(VB_QP_RC);
+	struct vb_mw *mw = make_mw(p, B, VB_MW_TYPE_2);
+	struct vb_nic *nic = node_of(p, B)->nic;
+	struct vb_slot slot, repeated, slots[4];
+
+	post(p, B, bind_request(p, B, 1, mw, TARGET, 64, VB_ACCESS_REMOTE_READ));
+	EXPECT_EQ(vb_nic_transmit(nic, p->now_ns, &slot, 1), 0);
+	expect_completions(p, B, "wr=1 SUCCESS BIND_MW");
+	post_recv(p, A, 2, 100);
+	post_recv(p, B, 3, 100);
+	post_send(p, B, 4, 8);
+	post(p, B, invalidate_request(5, vb_mw_key(mw)));
+	take_from(p, B, &slot);
+	EXPECT_EQ(vb_nic_transmit(nic, p->now_ns, &repeated, 1), 0);
+	p->now_ns = vb_nic_deadline(nic) + 1;
+	vb_nic_fire_timers(nic, p->now_ns);
+	take_from(p, B, &repeated);
+	bring(p, A, &slot, SHM_LINK);
+	expect_completions(p, A, "wr=2 SUCCESS RECV len=8");
+	post_send(p, A, 6, 8);
+	take_slot(p, slots);
+	bring(p, B, slots, SHM_LINK);
+	expect_completions(p, B, "wr=4 SUCCESS SEND", "wr=5 SUCCESS LOCAL_INV",
+			   "wr=3 SUCCESS RECV len=8");
+}
+
 /* The peer has chosen the link, and announced it, before anything was sent. */
 TEST(the_first_packet_of_a_peer_that_has_chosen_a_shm_link_comes_by_shared_memory)
 {

@@ -690,7 +690,7 @@ FAULTS = [
     Fault('expected-ack-forgets-local-operations', 'nic/rc_response.c',
           'vb_queue_wqe(&qp->sq, requester->send_index)->progress == VB_WQE_NOT_STARTED);',
           'true);',
-          'conversation/test_rc_timeout'),
+          'conversation/test_shm_link'),
     Fault('expected-send-without-rights', 'nic/rc_responder.c',
           '.rights = VB_ACCESS_LOCAL_WRITE,',
           '.rights = 0,',

@@ -324,7 +324,7 @@ TEST(a_QP_with_a_shm_link_takes_no_SEND_from_the_wire)
 	expect_completions(p, B, "wr=1 SUCCESS RECV len=8");
 }
 
-/* The first SEND takes the long path, which establishes the QP; the next one takes the short path. */
+/* The first SEND takes the long path and establishes the QP. The next one takes the short path. */
 TEST(an_established_QP_with_a_shm_link_takes_no_SEND_from_the_wire)
 {
 	struct pair *p = connect_by_shm_link(VB_QP_RC);

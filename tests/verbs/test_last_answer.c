@@ -53,6 +53,18 @@ TEST(the_sender_hears_of_a_message_whose_receiver_puts_its_qp_into_error)
 }
 
 /*
+ * If the helper has the engine, a post only rings the doorbell. A control verb waits for the
+ * engine, and leaves nothing unsent.
+ */
+static void await_departure(const struct node *node)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	EXPECT_EQ(ibv_query_qp(node->qp, &attr, IBV_QP_STATE, &init), 0);
+}
+
+/*
  * B's program polls, so B's helper leaves driving to it. Then a message reaches B's adapter, and
  * B's program ends its QP before it polls again. Hardware has acknowledged the message by then.
  */
@@ -72,6 +84,7 @@ static void end_before_looking(int (*end)(struct ibv_qp *qp))
 		for (int polls = 0; polls < 10000; polls++)
 			EXPECT_EQ(ibv_poll_cq(nodes[B].empty_cq, 1, &wc), 0);
 		post_send(&nodes[A], make_request(IBV_WR_SEND, &out, NULL));
+		await_departure(&nodes[A]);
 		EXPECT_EQ(end(nodes[B].qp), 0);
 		EXPECT_EQ(await_status(nodes, A, false), IBV_WC_SUCCESS);
 		while (ibv_poll_cq(nodes[B].cq, 1, &wc))

@@ -48,6 +48,9 @@ FORWARD(struct ibv_comp_channel *, ibv_create_comp_channel, (struct ibv_context 
 FORWARD(int, ibv_destroy_comp_channel, (struct ibv_comp_channel *channel), (channel))
 FORWARD(struct ibv_qp *, ibv_create_qp, (struct ibv_pd *pd, struct ibv_qp_init_attr *init), (pd, init))
 FORWARD(int, ibv_modify_qp, (struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask), (qp, attr, mask))
+FORWARD(int, ibv_query_qp,
+	(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init),
+	(qp, attr, mask, init))
 FORWARD(struct ibv_ah *, ibv_create_ah, (struct ibv_pd *pd, struct ibv_ah_attr *path), (pd, path))
 FORWARD(int, ibv_destroy_qp, (struct ibv_qp *qp), (qp))
 FORWARD(const char *, ibv_wc_status_str, (enum ibv_wc_status status), (status))

@@ -21,9 +21,11 @@ static struct vb_list_node channels = { &channels,
 
 /*
  * The channel in which this thread last waited for events, NULL if this thread has destroyed it.
- * For comparison only: another thread may have destroyed the channel.
+ * For comparison only: another thread may have destroyed the channel. Of the model that needs no
+ * function of the dynamic loader, because the library is to need only libc and libibverbs.
  */
-static _Thread_local const struct vb_cma_channel *last_waited_in;
+static _Thread_local __attribute__((tls_model("initial-exec")))
+const struct vb_cma_channel *last_waited_in;
 
 static struct vb_cma_channel *channel_of(struct rdma_event_channel *channel)
 {

@@ -43,9 +43,11 @@ make_hosts() {
 			echo "this user may not make network namespaces"
 			exit 77
 		}
-		VB_IN_NAMESPACE=1 exec unshare -rn "$0" "$@"
+		# Of the processes too: some programs leave children behind when they are killed.
+		VB_IN_NAMESPACE=1 exec unshare -rn --pid --fork --kill-child --mount-proc "$0" "$@"
 	fi
 	output=$(mktemp -d)
+	cd "$output" || exit 1	# where programs leave files
 	trap end_hosts EXIT
 	trap 'exit 1' INT TERM HUP
 	unshare -n sleep infinity &

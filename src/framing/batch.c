@@ -86,7 +86,7 @@ void vb_framing_join_batch(struct vb_framing *framing, struct vb_slot *slot)
 	    batch->last->length == batch->segment_length && slot->length <= batch->segment_length &&
 	    batch->total_length + slot->length <= BATCH_LENGTH_MAX &&
 	    has_same_route(framing, batch->last, slot) &&
-	    !memcmp(&batch->last->path.ip, &slot->path.ip, sizeof(slot->path.ip))) {
+	    vb_path_equal(&batch->last->path, &slot->path)) {
 		slot->ip_id = (uint16_t)(batch->last->ip_id + 1);
 		slot->is_numbered = batch->last->is_numbered;
 		slot->number_index = batch->last->number_index;

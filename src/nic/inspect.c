@@ -70,6 +70,7 @@ static struct vb_queue_view inspect_queue(const struct vb_queue *queue)
 void vb_qp_inspect(const struct vb_qp *qp, uint64_t now_ns, struct vb_qp_view *view_out)
 {
 	*view_out = (struct vb_qp_view){
+		.path = qp->path,
 		.sq = inspect_queue(&qp->sq),
 		.rq = inspect_queue(&qp->rq),
 		.srqn = qp->srq ? qp->srq->number : 0,

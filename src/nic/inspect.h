@@ -6,6 +6,7 @@
 #ifndef VB_NIC_INSPECT_H
 #define VB_NIC_INSPECT_H
 
+#include "framing/path.h"
 #include "nic/tables.h"
 #include "wire/number.h"
 
@@ -46,6 +47,7 @@ struct vb_queue_view {
 };
 
 struct vb_qp_view {
+	struct vb_path path; /* of its packets to its peer; all 0 if it has none */
 	struct vb_queue_view sq;
 	struct vb_queue_view rq; /* all 0 if it has an SRQ */
 	uint32_t srqn; /* 0: it has no SRQ */

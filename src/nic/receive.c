@@ -54,13 +54,10 @@ bool vb_nic_is_pkey_right(const struct vb_nic *nic, uint32_t index, uint16_t pke
  */
 static bool is_from_peer(const struct vb_qp *qp, const struct vb_frame *frame)
 {
-	const struct vb_flow *flow = &frame->path.ip;
-
-	if (frame->path.link)
+	if (frame->path.link && frame->path.kind == VB_PATH_IP && qp->path.kind == VB_PATH_IP)
 		return frame->flow_mark ==
 		       vb_gid_mark(&qp->path.ip.destination, &qp->path.ip.source);
-	return vb_gid_equal(&flow->source, &qp->path.ip.destination) &&
-	       vb_gid_equal(&flow->destination, &qp->path.ip.source);
+	return vb_path_is_from(&frame->path, &qp->path);
 }
 
 static bool is_service_right(const struct vb_qp *qp, const struct vb_packet *packet)

@@ -82,7 +82,7 @@ struct content {
 static bool finish(struct vb_framing *by, struct vb_slot *slot, const struct vb_flow *flow,
 		   struct content content)
 {
-	struct vb_path path = { *flow, content.link };
+	struct vb_path path = { .ip = *flow, .link = content.link };
 	struct vb_packet packet = {
 		.bth = { .opcode = VB_OPCODE(VB_SERVICE_RC, VB_OP_SEND_ONLY),
 			 .pkey = 0xffff,

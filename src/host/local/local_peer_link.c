@@ -103,6 +103,7 @@ static uint32_t receive_from(struct vb_local_peer *peer, uint16_t shm_link, stru
 			continue;
 		length -= RECORD_OVERHEAD;
 		frame->path.link = shm_link;
+		frame->path.kind = VB_PATH_IP;
 		frame->ip_id = 0;
 		frame->train.packet_count = 0;
 		is_train = load_head(bytes, frame);

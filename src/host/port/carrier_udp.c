@@ -30,6 +30,7 @@ static void fill_frame(struct vb_frame *frame, const struct vb_udp_datagram *dat
 	flow->traffic_class = datagram->traffic_class;
 	flow->hop_limit = datagram->hop_limit;
 	frame->path.link = 0;
+	frame->path.kind = VB_PATH_IP;
 	frame->late_flow = NULL;
 	frame->flow_mark = 0;
 	frame->piggyback_ack.is_there = false;

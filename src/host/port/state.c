@@ -13,7 +13,6 @@
 #include "nic/peer_memory.h"
 #include "nic/qp.h"
 
-#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -98,15 +97,17 @@ static void add_holds(struct text *text, const struct vb_qp *qp, uint64_t now_ns
 static void add_qp(struct text *text, const struct vb_state_source *source, const struct vb_qp *qp)
 {
 	const char *path = vb_state_path(source->nic, source->peers, qp);
-	char address[INET6_ADDRSTRLEN];
+	char peer[VB_PATH_TEXT_MAX];
+	struct vb_qp_view view;
 	struct vb_qp_attr attr;
 
 	add(text, "QP 0x%06x %s %s", vb_qp_number(qp).v, vb_qp_type_describe(vb_qp_type(qp)),
 	    vb_qp_state_describe(vb_qp_state(qp)));
 	if (path) {
 		vb_qp_query(qp, &attr);
-		inet_ntop(AF_INET6, attr.address.destination.raw, address, sizeof(address));
-		add(text, " to %s QP 0x%06x: %s", address, attr.destination.v, path);
+		vb_qp_inspect(qp, source->now_ns, &view);
+		vb_path_describe(&view.path, peer);
+		add(text, " to %s QP 0x%06x: %s", peer, attr.destination.v, path);
 	}
 	add(text, "\n");
 	add_holds(text, qp, source->now_ns);

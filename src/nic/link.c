@@ -12,6 +12,8 @@ bool vb_nic_has_moved_enough(const struct vb_nic *nic)
 void vb_qp_set_link(struct vb_qp *qp, uint32_t link, struct vb_peer_memory *peer_memory)
 {
 	VB_CHECK(link < VB_LINK_COUNT);
+	if (qp->path.kind != VB_PATH_IP)
+		vb_qp_fill_path(qp);
 	if (vb_list_is_linked(&qp->active)) { /* perhaps among those that wait for room */
 		vb_list_remove(&qp->active);
 		vb_qp_schedule(qp);
@@ -28,6 +30,14 @@ void vb_qp_set_link(struct vb_qp *qp, uint32_t link, struct vb_peer_memory *peer
 		.initiator_gid = &qp->path.ip.source,
 	};
 	qp->requester.direct_offset = 0; /* a request that was begun starts again */
+	vb_qp_publish_row(qp);
+}
+
+void vb_qp_set_stream(struct vb_qp *qp, uint32_t link)
+{
+	VB_CHECK(link && qp->type == VB_QP_RC);
+	vb_qp_set_link(qp, link, NULL);
+	qp->path = (struct vb_path){ .kind = VB_PATH_STREAM, .link = (uint16_t)link };
 	vb_qp_publish_row(qp);
 }
 

@@ -179,6 +179,11 @@ bool vb_nic_has_moved_enough(const struct vb_nic *nic);
  * for as long as the QP has it.
  */
 void vb_qp_set_link(struct vb_qp *qp, uint32_t link, struct vb_peer_memory *peer_memory);
+/*
+ * From now on the packets of an RC QP take a stream, which has the link to itself. They are not
+ * checked for addresses, because no other peer can write to the stream.
+ */
+void vb_qp_set_stream(struct vb_qp *qp, uint32_t link);
 /* The QP's packets take the wire, but its local peer may have chosen that link. */
 void vb_qp_expect_link(struct vb_qp *qp, uint32_t link);
 uint32_t vb_qp_link(const struct vb_qp *qp);

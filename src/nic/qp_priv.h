@@ -275,6 +275,8 @@ static inline void vb_qp_note_hold(struct vb_qp *qp, enum vb_hold hold)
 /* qp.c */
 struct vb_qp *vb_qp_find(const struct vb_nic *nic, vb_qpn number);
 void vb_qp_schedule(struct vb_qp *qp); /* the QP may have something to send */
+/* The path becomes the IP flow to the peer's address; the link stays. */
+void vb_qp_fill_path(struct vb_qp *qp);
 void vb_qp_on_timer(struct vb_qp *qp);
 /*
  * Builds one packet, if there is one to send. `is_last_of_turn`: the QP may send no other in this

@@ -293,13 +293,21 @@ static void apply(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask
 		vb_flight_enter(qp);
 }
 
+void vb_qp_fill_path(struct vb_qp *qp)
+{
+	qp->path.kind = VB_PATH_IP;
+	vb_nic_fill_flow(qp->nic, &qp->attr.address, &qp->path.ip);
+	qp->path.ip.source_port =
+		vb_nic_source_port(qp->nic, qp->attr.address.flow_label, qp->number, qp->peer);
+}
+
 static void enter(struct vb_qp *qp, enum vb_qp_state to)
 {
 	switch (to) {
 	case VB_STATE_RESET:
 		vb_qp_reset(qp);
 		qp->attr = (struct vb_qp_attr){ 0 };
-		qp->path.ip = (struct vb_flow){ 0 };
+		qp->path = (struct vb_path){ 0 };
 		qp->peer.v = 0;
 		vb_qp_publish_row(qp);
 		break;

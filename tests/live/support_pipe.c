@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A frame becomes a record: its length, its flow, its piggybacked ACK, its bytes. A sender keeps
- * the rest of a record that the pipe has not taken, and tells the engine that the link has no room
- * meanwhile. A receiver collects bytes until a record is complete.
+ * A frame becomes a record: its length, its piggybacked ACK, its bytes. A stream has no addresses.
+ * A sender keeps the rest of a record that the pipe has not taken, and tells the engine that the
+ * link has no room meanwhile. A receiver collects bytes until a record is complete.
  */
 #include "support_pipe.h"
 
@@ -24,7 +24,6 @@ enum {
 
 struct record_head {
 	uint32_t length;
-	struct vb_flow flow;
 	struct vb_piggyback_ack piggyback_ack;
 };
 
@@ -85,7 +84,7 @@ static void push(struct pipes_end *end, uint32_t link)
 
 static void start_record(struct way *way, const struct vb_slot *slot)
 {
-	struct record_head head = { slot->length, slot->path.ip, slot->piggyback_ack };
+	struct record_head head = { slot->length, slot->piggyback_ack };
 
 	memcpy(way->unsent, &head, sizeof(head));
 	EXPECT(vb_slot_gather(slot, way->unsent + sizeof(head)));
@@ -145,10 +144,8 @@ static struct vb_frame frame_of(const struct way *way, uint32_t link)
 
 	memcpy(&head, way->collected, sizeof(head));
 	return (struct vb_frame){
-		.path.ip = head.flow,
-		.flow_mark = vb_flow_mark(&head.flow),
+		.path = { .kind = VB_PATH_STREAM, .link = (uint16_t)link },
 		.piggyback_ack = head.piggyback_ack,
-		.path.link = (uint16_t)link,
 		.head = { way->collected + sizeof(head), head.length },
 	};
 }

@@ -179,7 +179,7 @@ static void attach_pipes(struct carrier_ends *ends)
 	for (uint32_t k = 0; k < CARRIER_QPS; k++) {
 		pipes_open(pipes, 1 + k);
 		for (uint32_t i = 0; i < 2; i++)
-			vb_qp_set_link(ends->end[i].qps[k], 1 + k, NULL);
+			vb_qp_set_stream(ends->end[i].qps[k], 1 + k);
 	}
 }
 

@@ -151,6 +151,8 @@ bool vb_qp_start_now(struct vb_qp *qp, uint64_t now_ns, struct vb_slot slots[2],
  * a clock: the peer need not wait for that.
  */
 bool vb_qp_write_now(struct vb_qp *qp, const struct vb_send_request *request);
+/* To be called before it, as soon as the caller owns the engine: a hint for the CPU. */
+void vb_qp_expect_write(const struct vb_qp *qp, const struct vb_send_request *request);
 void vb_qp_conclude_write(struct vb_qp *qp, const struct vb_send_request *request, uint64_t now_ns);
 
 /*

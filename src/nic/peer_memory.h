@@ -45,6 +45,12 @@ struct vb_peer_memory_initiator {
 	const struct vb_gid *target_gid;
 	const struct vb_gid *initiator_gid;
 	struct vb_peer_memory_memo memo;
+	/*
+	 * From addresses of requests to those of this process, in the last WRITE to memory that
+	 * this process has, too; 0: there was none. vb_dma_peer_write() sets it, for
+	 * vb_dma_peer_expect_write().
+	 */
+	uint64_t shift;
 };
 
 /* One WRITE, READ or atomic, and the part of it to execute now. */
@@ -87,6 +93,11 @@ const struct vb_key_row *vb_peer_memory_check(const struct vb_peer_memory_tables
  */
 uint32_t vb_dma_peer_write(struct vb_peer_memory *peer_memory,
 			   const struct vb_peer_memory_request *requests, uint32_t count);
+/*
+ * The initiator is about to write to that address of the target. A hint for the CPU, which fetches
+ * the cache line while the request is checked: no memory is accessed, and the guess may be wrong.
+ */
+void vb_dma_peer_expect_write(const struct vb_peer_memory_initiator *initiator, uint64_t address);
 /* True: the part is executed. False: nothing or some of it is done. */
 bool vb_dma_peer_read(struct vb_peer_memory *peer_memory,
 		      const struct vb_peer_memory_request *request);

@@ -7,6 +7,7 @@
  */
 #include "nic/ack_policy_priv.h"
 #include "nic/direct_priv.h"
+#include "nic/peer_memory.h"
 #include "nic/quiet_priv.h"
 
 bool vb_qp_may_write_now(const struct vb_qp *qp, const struct vb_send_request *request)
@@ -127,6 +128,11 @@ bool vb_qp_start_now(struct vb_qp *qp, uint64_t now_ns, struct vb_slot slots[2],
 }
 
 /* --- a WRITE that is not posted yet --- */
+
+VB_INLINE void vb_qp_expect_write(const struct vb_qp *qp, const struct vb_send_request *request)
+{
+	vb_dma_peer_expect_write(&qp->initiator, request->remote_address);
+}
 
 VB_INLINE bool vb_qp_write_now(struct vb_qp *qp, const struct vb_send_request *request)
 {

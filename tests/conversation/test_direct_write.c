@@ -26,7 +26,10 @@ static bool write_at_once(struct pair *p, struct vb_send_request request)
 {
 	struct vb_qp *qp = node_of(p, A)->qp;
 
-	if (!vb_qp_may_write_now(qp, &request) || !vb_qp_write_now(qp, &request))
+	if (!vb_qp_may_write_now(qp, &request))
+		return false;
+	vb_qp_expect_write(qp, &request);
+	if (!vb_qp_write_now(qp, &request))
 		return false;
 	vb_qp_conclude_write(qp, &request, p->now_ns);
 	return true;
@@ -545,4 +548,24 @@ TEST(memory_that_cannot_be_reached_is_written_by_packets)
 	expect_no_completion(p, A);
 	post_write(p, A, 1, 10);
 	expect_sent(p, A, "WRITE_ONLY psn=0 len=10 ack");
+}
+
+/* --- the hint before it --- */
+
+/* The peer may have unmapped the memory since then, and a program may give any address. */
+TEST(expecting_a_write_touches_no_memory)
+{
+	struct pair *p = connect_idle();
+	struct vb_peer_memory_initiator initiator = { .shift = 1 };
+	struct vb_send_request request = write_request(p, A, 1, 8);
+
+	for (uint32_t bit = 0; bit < 64; bit++)
+		vb_dma_peer_expect_write(&initiator, 1ull << bit);
+	vb_dma_peer_expect_write(&initiator, UINT64_MAX); /* address 0 */
+	vb_qp_expect_write(node_of(p, A)->qp, &request);
+	EXPECT(write_at_once(p, request));
+	expect_completions(p, A, "wr=1 SUCCESS WRITE");
+	request.remote_address = UINT64_MAX;
+	EXPECT(!write_at_once(p, request));
+	expect_no_completion(p, A);
 }

@@ -360,6 +360,7 @@ bool vb_adapter_write_now(struct vb_adapter *adapter, struct vb_qp *qp,
 	if (!vb_qp_may_write_now(qp, request) || vb_drive_policy_may_post_wait(&adapter->policy) ||
 	    !vb_lock_try(&adapter->owner))
 		return false;
+	vb_qp_expect_write(qp, request);
 	vb_dma_begin(vb_dma_needs_exact_time() ? vb_clock_glance(&adapter->clock)
 					       : vb_clock_tick());
 	is_done = !needs_whole_turn(adapter) && vb_qp_write_now(qp, request);

@@ -7,6 +7,7 @@
 #include "host/local/dma_peer.h"
 
 #include "base/dma.h"
+#include "base/err.h"
 #include "host/memory/dma.h"
 #include "host/registry/totals.h"
 
@@ -314,11 +315,29 @@ static uint32_t write_some(struct vb_peer_memory *peer_memory,
 	uint32_t i = 0;
 
 	while (i < count && resolve(peer_memory, &requests[i], &place) && place.is_here &&
-	       write_here(place.address, &requests[i]))
+	       write_here(place.address, &requests[i])) {
+		requests[i].initiator->shift = place.address - requests[i].address;
 		i++;
+	}
 	if (i || peer_memory->method != VB_PEER_MEMORY_PROCESS)
 		return i;
 	return write_by_process(peer_memory, requests, count);
+}
+
+/* A program that waits for the word has the line in its CPU's cache. */
+VB_INLINE void vb_dma_peer_expect_write(const struct vb_peer_memory_initiator *initiator,
+					uint64_t address)
+{
+	const uint8_t *line = (const uint8_t *)(uintptr_t)(address + initiator->shift);
+
+	if (!initiator->shift)
+		return;
+#ifdef __x86_64__
+	/* The compiler's own prefetch asks for a line to read, unless it knows the CPU. */
+	__asm__ volatile("prefetchw\t%0" : : "m"(*line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
 }
 
 uint32_t vb_dma_peer_write(struct vb_peer_memory *peer_memory,

@@ -28,8 +28,9 @@ bool vb_dma_read(void *to, vb_dma_addr from, size_t length);
  */
 bool vb_dma_write(vb_dma_addr to, const void *from, size_t length);
 
-/* Continues a CRC (see base/crc.h) over application memory. */
+/* Continue a CRC (see base/crc.h) over application memory. */
 bool vb_dma_crc32(uint32_t *crc, vb_dma_addr from, size_t length);
+bool vb_dma_crc32c(uint32_t *crc, vb_dma_addr from, size_t length);
 
 /*
  * One CPU atomic on an aligned 64-bit word in the CPU's own byte order. *old is the previous value.

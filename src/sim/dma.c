@@ -44,6 +44,15 @@ bool vb_dma_crc32(uint32_t *crc, vb_dma_addr from, size_t length)
 	return at;
 }
 
+bool vb_dma_crc32c(uint32_t *crc, vb_dma_addr from, size_t length)
+{
+	const uint8_t *at = peer_memory(from, length);
+
+	if (at)
+		*crc = vb_crc32c(*crc, at, length);
+	return at;
+}
+
 bool vb_dma_compare_swap(vb_dma_addr address, uint64_t compare, uint64_t swap, uint64_t *old)
 {
 	uint8_t *at = address % 8 == 0 ? peer_memory(address, 8) : NULL;

@@ -88,6 +88,10 @@ bool try_access(enum access access, const void *target)
 		return vb_dma_crc32(&crc, at, 8) || crc != 7;
 	case CRC_LONG:
 		return vb_dma_crc32(&crc, at, LONG_LENGTH) || crc != 7;
+	case CRC32C_8:
+		return vb_dma_crc32c(&crc, at, 8) || crc != 7;
+	case CRC32C_LONG:
+		return vb_dma_crc32c(&crc, at, LONG_LENGTH) || crc != 7;
 	case WRITE_1:
 		return vb_dma_write(at, ours, 1);
 	case WRITE_8:

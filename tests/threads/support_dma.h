@@ -43,6 +43,8 @@ enum access {
 	READ_LONG,
 	CRC_8,
 	CRC_LONG,
+	CRC32C_8,
+	CRC32C_LONG,
 	WRITE_1, /* from here on the accesses write */
 	WRITE_8,
 	WRITE_LONG,

@@ -89,6 +89,9 @@ TEST(atomics_and_crc_of_present_memory_are_right)
 	EXPECT_EQ(*at, 9);
 	EXPECT(vb_dma_crc32(&crc, dma_address(at), 100));
 	EXPECT_EQ(crc, vb_crc32(5, at, 100));
+	crc = 5;
+	EXPECT(vb_dma_crc32c(&crc, dma_address(at), 100));
+	EXPECT_EQ(crc, vb_crc32c(5, at, 100));
 }
 
 TEST(access_to_unmapped_memory_fails)
@@ -143,6 +146,9 @@ TEST(a_copy_fails_exactly_when_one_of_its_bytes_is_missing)
 		EXPECT(!vb_dma_write(last + 1, ours, length));
 		EXPECT(!vb_dma_crc32(&crc, first - 1, length));
 		EXPECT(!vb_dma_crc32(&crc, last + 1, length));
+		EXPECT(vb_dma_crc32c(&crc, first, length) && vb_dma_crc32c(&crc, last, length));
+		EXPECT(!vb_dma_crc32c(&crc, first - 1, length));
+		EXPECT(!vb_dma_crc32c(&crc, last + 1, length));
 	}
 }
 

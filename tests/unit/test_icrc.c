@@ -156,6 +156,8 @@ TEST(a_crc_leaves_the_upper_halves_of_vector_registers_clear)
 
 	EXPECT(vb_crc32(0, bytes, sizeof(bytes)) != 0);
 	EXPECT_EQ(state_in_use() & AVX_STATE, before & AVX_STATE);
+	EXPECT(vb_crc32c(0, bytes, sizeof(bytes)) != 0);
+	EXPECT_EQ(state_in_use() & AVX_STATE, before & AVX_STATE);
 }
 #endif
 

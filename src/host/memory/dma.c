@@ -94,6 +94,20 @@ bool vb_dma_crc32(uint32_t *crc, vb_dma_addr from, size_t length)
 	return true;
 }
 
+bool vb_dma_crc32c(uint32_t *crc, vb_dma_addr from, size_t length)
+{
+	struct vb_guard guard;
+	uint32_t result;
+
+	if (VB_GUARD_MARK(&guard))
+		return false;
+	vb_guard_open(&guard, from, length);
+	result = vb_crc32c(*crc, pointer(from), length);
+	vb_guard_close(&guard);
+	*crc = result;
+	return true;
+}
+
 bool vb_dma_compare_swap(vb_dma_addr at, uint64_t compare, uint64_t swap, uint64_t *old)
 {
 	struct vb_guard guard;

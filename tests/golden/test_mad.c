@@ -9,37 +9,15 @@
 #include "base/crc.h"
 #include "harness.h"
 #include "support_golden.h"
-#include "wire/capture.h"
+#include "support_meant.h"
 #include "wire/icrc.h"
 #include "wire/mad.h"
 #include "wire/service.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define FIELDS_MAX 72
-#define COLUMNS_MAX 160
-#define MESSAGES_MAX 16
-#define LINE_SIZE 16384
 #define IP_MAX (VB_IPV6_SIZE + VB_UDP_SIZE)
 #define UDP_MAX (VB_BTH_SIZE + VB_DETH_SIZE + VB_MAD_SIZE + VB_ICRC_SIZE)
-
-struct meant {
-	const char *field; /* the name in tshark */
-	const char *value; /* a number in any notation, or a text */
-};
-
-struct message {
-	struct meant fields[FIELDS_MAX];
-	uint32_t count;
-	uint8_t ip[IP_MAX + UDP_MAX];
-	uint32_t length;
-};
-
-static struct message messages[MESSAGES_MAX];
-static uint32_t message_count;
 
 static struct vb_flow flow_over(bool is_ipv4)
 {
@@ -58,124 +36,33 @@ static struct vb_flow flow_over(bool is_ipv4)
 }
 
 /* Adds a message from QP 1 to QP 1, with all headers around it. */
-static struct message *add(const struct vb_mad *mad, bool is_ipv4)
+static struct meant_packet *add(const struct vb_mad *mad, bool is_ipv4)
 {
 	struct vb_flow flow = flow_over(is_ipv4);
-	struct message *message = &messages[message_count++];
 	struct vb_bth bth = {
 		.opcode = 0x64, .migrated = true, .pkey = 0xffff, .destination = VB_MAD_QPN
 	};
 	struct vb_deth deth = { .qkey = VB_MAD_QKEY, .source = VB_MAD_QPN };
 	uint32_t length = UDP_MAX - VB_ICRC_SIZE;
-	uint8_t *udp;
+	uint8_t ip[IP_MAX + UDP_MAX];
+	uint32_t ip_length = vb_flow_store_ip_udp(ip, &flow, UDP_MAX, 0);
+	uint8_t *udp = ip + ip_length;
 	uint32_t crc;
 
-	message->length = vb_flow_store_ip_udp(message->ip, &flow, UDP_MAX, 0);
-	udp = message->ip + message->length;
 	vb_bth_store(udp, &bth);
 	vb_deth_store(udp + VB_BTH_SIZE, &deth);
 	vb_mad_store(udp + VB_BTH_SIZE + VB_DETH_SIZE, mad);
 	crc = vb_icrc_begin(&flow, UDP_MAX, 0, udp);
 	crc = vb_crc32(crc, udp + VB_BTH_SIZE, length - VB_BTH_SIZE);
 	vb_icrc_store(udp + length, crc);
-	message->length += UDP_MAX;
-	return message;
-}
-
-static void mean(struct message *message, const char *field, const char *value)
-{
-	message->fields[message->count++] = (struct meant){ field, value };
-}
-
-static void write_capture(const char *path)
-{
-	FILE *file = fopen(path, "w");
-	uint8_t block[IP_MAX + UDP_MAX + VB_CAPTURE_BLOCK_OVERHEAD];
-
-	EXPECT(file);
-	fwrite(block, 1, vb_capture_store_header(block), file);
-	for (uint32_t i = 0; i < message_count; i++)
-		fwrite(block, 1,
-		       vb_capture_store_packet(block, i * 1000, messages[i].ip, messages[i].length),
-		       file);
-	fclose(file);
-}
-
-/* --- tshark ----------------------------------------------------------------------------------- */
-
-static const char *columns[COLUMNS_MAX];
-static uint32_t column_count;
-
-static uint32_t column_of(const char *field)
-{
-	uint32_t i = 0;
-
-	while (i < column_count && strcmp(columns[i], field) != 0)
-		i++;
-	if (i == column_count)
-		columns[column_count++] = field;
-	return i;
-}
-
-static bool is_same(const char *shown, const char *value)
-{
-	char *shown_end, *value_end;
-	unsigned long long a = strtoull(shown, &shown_end, 0);
-	unsigned long long b = strtoull(value, &value_end, 0);
-
-	if (*shown && *value && !*shown_end && !*value_end)
-		return a == b;
-	return strcmp(shown, value) == 0;
-}
-
-static void compare_row(uint32_t index, char *line)
-{
-	const struct message *message = &messages[index];
-	const char *row[COLUMNS_MAX] = { 0 };
-
-	line[strcspn(line, "\n")] = 0;
-	for (uint32_t i = 0; i < column_count; i++)
-		row[i] = strsep(&line, "\t");
-	for (uint32_t i = 0; i < message->count; i++) {
-		const struct meant *meant = &message->fields[i];
-		const char *shown = row[column_of(meant->field)];
-
-		if (!shown || !is_same(shown, meant->value))
-			FAIL("message %u: %s is \"%s\", not \"%s\"", index + 1, meant->field,
-			     shown ? shown : "", meant->value);
-	}
-}
-
-static void expect_tshark_agrees(void)
-{
-	char path[] = "/tmp/verbatim-golden-XXXXXX";
-	static char line[LINE_SIZE];
-	uint32_t row_count = 0;
-	FILE *output;
-
-	EXPECT(mkstemp(path) >= 0);
-	write_capture(path);
-	for (uint32_t i = 0; i < message_count; i++)
-		for (uint32_t j = 0; j < messages[i].count; j++)
-			column_of(messages[i].fields[j].field);
-	snprintf(line, sizeof(line), "HOME=/nonexistent tshark -n -Q -r %s -T fields", path);
-	for (uint32_t i = 0; i < column_count; i++)
-		sprintf(line + strlen(line), " -e %s", columns[i]);
-	strcat(line, " 2>/dev/null");
-	output = popen(line, "r");
-	EXPECT(output);
-	for (; fgets(line, sizeof(line), output); row_count++)
-		compare_row(row_count, line);
-	EXPECT_EQ(pclose(output), 0);
-	EXPECT_EQ(row_count, message_count);
-	unlink(path);
+	return meant_add(ip, ip_length + UDP_MAX);
 }
 
 /* --- messages --------------------------------------------------------------------------------- */
 
-static struct message *add_named(const struct vb_mad *mad, bool is_ipv4, const char *name)
+static struct meant_packet *add_named(const struct vb_mad *mad, bool is_ipv4, const char *name)
 {
-	struct message *message = add(mad, is_ipv4);
+	struct meant_packet *message = add(mad, is_ipv4);
 
 	mean(message, "_ws.col.Info", name);
 	mean(message, "infiniband.bth.opcode", "100");
@@ -258,7 +145,12 @@ static struct vb_mad req_over(bool is_ipv4)
 	return mad;
 }
 
-static const struct meant req_fields[] = {
+struct field_value {
+	const char *field; /* the name in tshark */
+	const char *value;
+};
+
+static const struct field_value req_fields[] = {
 	{ "infiniband.cm.req", "0xa1b2c3d4" },
 	{ "infiniband.cm.req.serviceid.protocol", "6" },
 	{ "infiniband.cm.req.serviceid.dport", "7471" },
@@ -301,10 +193,10 @@ static const struct meant req_fields[] = {
 	{ "infiniband.cm.req.ip_cm.sport", "50000" },
 };
 
-static struct message *add_req(bool is_ipv4)
+static struct meant_packet *add_req(bool is_ipv4)
 {
 	struct vb_mad mad = req_over(is_ipv4);
-	struct message *message = add_named(&mad, is_ipv4, "CM: ConnectRequest");
+	struct meant_packet *message = add_named(&mad, is_ipv4, "CM: ConnectRequest");
 
 	for (uint32_t i = 0; i < sizeof(req_fields) / sizeof(req_fields[0]); i++)
 		mean(message, req_fields[i].field, req_fields[i].value);
@@ -319,7 +211,7 @@ static void begin(void)
 
 TEST(tshark_reads_a_connect_request_over_ipv4)
 {
-	struct message *message;
+	struct meant_packet *message;
 
 	begin();
 	message = add_req(true);
@@ -328,12 +220,12 @@ TEST(tshark_reads_a_connect_request_over_ipv4)
 	mean(message, "infiniband.cm.req.prim_remotegid_ipv4", "192.168.1.2");
 	mean(message, "infiniband.cm.req.ip_cm.sip4", "192.168.1.1");
 	mean(message, "infiniband.cm.req.ip_cm.dip4", "192.168.1.2");
-	expect_tshark_agrees();
+	meant_expect_tshark_agrees("");
 }
 
 TEST(tshark_reads_a_connect_request_over_ipv6)
 {
-	struct message *message;
+	struct meant_packet *message;
 
 	begin();
 	message = add_req(false);
@@ -342,7 +234,7 @@ TEST(tshark_reads_a_connect_request_over_ipv6)
 	mean(message, "infiniband.cm.req.prim_remotegid", "2001:db8::2");
 	mean(message, "infiniband.cm.req.ip_cm.sip6", "2001:db8::1");
 	mean(message, "infiniband.cm.req.ip_cm.dip6", "2001:db8::2");
-	expect_tshark_agrees();
+	meant_expect_tshark_agrees("");
 }
 
 static void add_rep(void)
@@ -365,7 +257,7 @@ static void add_rep(void)
 			.ca_guid = 0x0002030405060708,
 		},
 	};
-	struct message *message = add_named(&mad, true, "CM: ConnectReply");
+	struct meant_packet *message = add_named(&mad, true, "CM: ConnectReply");
 
 	mean(message, "infiniband.cm.rep", "0xa1b2c3d4");
 	mean(message, "infiniband.cm.rep.remotecommid", "0x01020304");
@@ -392,7 +284,7 @@ static void add_rej(void)
 			 .info_length = 8,
 			 .reason = VB_MAD_STALE_CONNECTION },
 	};
-	struct message *message = add_named(&mad, true, "CM: ConnectReject");
+	struct meant_packet *message = add_named(&mad, true, "CM: ConnectReject");
 
 	mean(message, "infiniband.cm.rej.localcommid", "0xa1b2c3d4");
 	mean(message, "infiniband.cm.rej.remotecommid", "0x01020304");
@@ -404,7 +296,7 @@ static void add_rej(void)
 static void add_pair(enum vb_mad_kind kind, const char *name, const char *local, const char *remote)
 {
 	struct vb_mad mad = { .kind = kind, COMMON };
-	struct message *message = add_named(&mad, true, name);
+	struct meant_packet *message = add_named(&mad, true, name);
 
 	mean(message, local, "0xa1b2c3d4");
 	mean(message, remote, "0x01020304");
@@ -413,7 +305,7 @@ static void add_pair(enum vb_mad_kind kind, const char *name, const char *local,
 static void add_dreq(void)
 {
 	struct vb_mad mad = { .kind = VB_MAD_DREQ, COMMON, .dreq.remote_qpn = { 0x123456 } };
-	struct message *message = add_named(&mad, true, "CM: DisconnectRequest");
+	struct meant_packet *message = add_named(&mad, true, "CM: DisconnectRequest");
 
 	mean(message, "infiniband.cm.dreq.localcommid", "0xa1b2c3d4");
 	mean(message, "infiniband.cm.dreq.remotecommid", "0x01020304");
@@ -437,7 +329,7 @@ TEST(tshark_reads_the_answers_and_the_end)
 	add_dreq();
 	add_pair(VB_MAD_DREP, "CM: DisconnectReply", "infiniband.cm.drsp.localcommid",
 		 "infiniband.cm.drsp.remotecommid");
-	expect_tshark_agrees();
+	meant_expect_tshark_agrees("");
 }
 
 TEST(tshark_knows_the_other_messages_by_name)
@@ -448,5 +340,5 @@ TEST(tshark_knows_the_other_messages_by_name)
 	add_only_named(VB_MAD_SIDR_REP, "CM: ServiceIDResReqResp");
 	add_only_named(VB_MAD_LAP, "CM: LoadAlternatePath");
 	add_only_named(VB_MAD_APR, "CM: AlternatePathResponse");
-	expect_tshark_agrees();
+	meant_expect_tshark_agrees("");
 }

@@ -437,11 +437,65 @@ def tag_seeds():
         yield f'{depth}-bytes', begin + tag_add(1, mask=0) + bytes([6, 0x80, 40, TMH_EAGER]) + bytes(39) + T_SETTLE
 
 
+# --- fuzz_mpa_frame and fuzz_rdmap ---------------------------------------------------------------
+
+MPA_REQUEST, MPA_REPLY = b'MPA ID Req Frame', b'MPA ID Rep Frame'
+M, C, R, S = 0x80, 0x40, 0x20, 0x10
+
+
+def mpa_frame(key=MPA_REQUEST, flags=S, revision=2, words=b'\0\x10\0\x10', data=b'', length=None):
+    private = (words if flags & S else b'') + data
+    return key + struct.pack('>BBH', flags, revision, len(private) if length is None else length) + private
+
+
+def mpa_frame_seeds():
+    for key in MPA_REQUEST, MPA_REPLY:
+        kind = key == MPA_REPLY
+        for flags in 0, M, C, R, S, S | C, 0x0f, 0xff:
+            yield f'{kind}-{flags:02x}', bytes([80, kind]) + mpa_frame(key, flags, data=b'private')
+        for words in b'\xc0\x01\xc0\x01', b'\x80\0\x40\0', b'\x3f\xff\x3f\xff':
+            yield f'{kind}-{words.hex()}', bytes([200, kind]) + mpa_frame(key, words=words)
+        yield f'{kind}-plain', bytes([80, kind]) + mpa_frame(key, 0, 1)
+        yield f'{kind}-long', bytes([10, kind]) + mpa_frame(key, data=bytes(508))
+        yield f'{kind}-too-long', bytes([10, kind]) + mpa_frame(key, data=bytes(509))
+        yield f'{kind}-short', bytes([10, kind]) + mpa_frame(key, length=3)
+        yield f'{kind}-revision', bytes([10, kind]) + mpa_frame(key, revision=3)
+        yield f'{kind}-behind', bytes([0, kind | 2]) + mpa_frame(key) + bytes(40)
+        yield f'{kind}-cut', bytes([0, kind]) + mpa_frame(key)[:17]
+        yield f'{kind}-key', bytes([0, not kind]) + mpa_frame(key)
+
+
+def tagged(opcode, last=0x40, stag=0x12345678, to=0x1000, data=bytes(8)):
+    return struct.pack('>BBIQ', 0x81 | last, 0x40 | opcode, stag, to) + data
+
+
+def untagged(opcode, queue, msn=1, mo=0, last=0x40, inv=0, data=b''):
+    return struct.pack('>BBIIII', 1 | last, 0x40 | opcode, inv, queue, msn, mo) + data
+
+
+def rdmap_seeds():
+    read = struct.pack('>IQIIQ', 1, 2, 3, 4, 5)
+    send = untagged(3, 0)
+    ulpdus = {'write': tagged(0), 'response': tagged(2, 0), 'read': untagged(1, 1, data=read),
+              'read-cut': untagged(1, 1, data=read[:20]), 'read-long': untagged(1, 1, data=read + b'x'),
+              'queue': untagged(3, 3), 'opcode': untagged(8, 0), 'short': send[:9], 'model': tagged(3)}
+    for opcode in range(3, 7):
+        ulpdus[f'send-{opcode}'] = untagged(opcode, 0, 7, 1442, inv=9, data=b'data')
+    for control, headers in (('1202c000', struct.pack('>H', 18) + send), ('0101e000', struct.pack('>H', 46) + send + read),
+                             ('20020000', b''), ('21020300', struct.pack('>H', 18) + send), ('1100c000', b'\0\x0e' + tagged(0)),
+                             ('10010700', struct.pack('>H', 46) + send + read), ('1202c000', send[:7]), ('00002000', read)):
+        ulpdus[f'terminate-{control}-{len(headers)}'] = untagged(7, 2, data=bytes.fromhex(control) + headers)
+    for name, ulpdu in ulpdus.items():
+        yield name, bytes([200, 0]) + ulpdu
+        yield f'{name}-right', bytes([20, 1]) + ulpdu
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     for target, seeds in (('codec', codec_seeds), ('receive', receive_seeds), ('rings', rings_seeds),
-                          ('mad', mad_seeds), ('cm', cm_seeds), ('shm_link', line_seeds), ('tags', tag_seeds)):
+                          ('mad', mad_seeds), ('cm', cm_seeds), ('shm_link', line_seeds), ('tags', tag_seeds),
+                          ('mpa_frame', mpa_frame_seeds), ('rdmap', rdmap_seeds)):
         directory = pathlib.Path(sys.argv[1]) / target
         directory.mkdir(parents=True, exist_ok=True)
         for name, data in seeds():

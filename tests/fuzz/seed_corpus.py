@@ -437,7 +437,7 @@ def tag_seeds():
         yield f'{depth}-bytes', begin + tag_add(1, mask=0) + bytes([6, 0x80, 40, TMH_EAGER]) + bytes(39) + T_SETTLE
 
 
-# --- fuzz_mpa_frame and fuzz_rdmap ---------------------------------------------------------------
+# --- fuzz_mpa_frame ------------------------------------------------------------------------------
 
 MPA_REQUEST, MPA_REPLY = b'MPA ID Req Frame', b'MPA ID Rep Frame'
 M, C, R, S = 0x80, 0x40, 0x20, 0x10
@@ -464,6 +464,49 @@ def mpa_frame_seeds():
         yield f'{kind}-cut', bytes([0, kind]) + mpa_frame(key)[:17]
         yield f'{kind}-key', bytes([0, not kind]) + mpa_frame(key)
 
+
+# --- fuzz_mpa ------------------------------------------------------------------------------------
+
+U_CONNECTED, U_ENDED, U_FPDU = bytes([3]), bytes([6]), bytes([11])
+
+
+def u_offer(kind, ird=4, ord=6, private=2):
+    return bytes([kind]) + struct.pack('>HHB', ird, ord, private)
+
+
+def u_carry(end, step=255):
+    return bytes([12, end, step] + [14, 1 - end, step]) * (3 if step == 255 else 250 // step)
+
+
+def u_frame(to, flags, words=0x00040006, private=0):
+    return bytes([8, to]) + struct.pack('>HIB', flags, words, private) + bytes([14, to, 255, 14, to, 255])
+
+
+def startup_seeds():
+    asked = u_offer(0) + U_CONNECTED + u_carry(0)
+    for config in 0x0a, 0x1a, 0x05, 0x0f, 0x00:
+        begin = bytes([config, 0x0a])
+        yield f'{config:02x}-up', begin + asked + u_offer(1) + u_carry(1) + U_FPDU + b'\1' + U_ENDED + b'\0' + U_ENDED + b'\1'
+        yield f'{config:02x}-slow', begin + u_offer(0) + U_CONNECTED + u_carry(0, 5) + u_offer(1) + u_carry(1, 5)
+        yield f'{config:02x}-reject', begin + asked + u_offer(2) + u_carry(1) + bytes([10, 3]) * 2
+        yield f'{config:02x}-second', begin + asked + U_ENDED + b'\0' + U_CONNECTED + u_carry(0) + u_offer(1) + u_carry(1)
+        yield f'{config:02x}-refused', begin + u_offer(0) + bytes([4, 1])
+        yield f'{config:02x}-gone', begin + u_offer(0) + bytes([4, 0])
+        yield f'{config:02x}-waits', begin + u_offer(0) + bytes([10, 2]) + U_CONNECTED
+        for end in 0, 1:
+            yield f'{config:02x}-time-{end}', begin + asked + bytes([10, 2 | end]) + u_offer(1) + bytes([10, 2 | end]) * 2
+            yield f'{config:02x}-abandon-{end}', begin + asked + bytes([5, end]) + u_carry(1) + bytes([10, 2 | end])
+            yield f'{config:02x}-ends-{end}', begin + asked + u_offer(1) + U_ENDED + bytes([end]) + u_carry(1)
+            yield f'{config:02x}-meddle-{end}', begin + u_offer(0) + U_CONNECTED + bytes([12, 0, 255, 7, 1, 0x80, 3]) + u_carry(0)
+            yield f'{config:02x}-bytes-{end}', begin + u_offer(0) + U_CONNECTED + bytes([9, end, 8]) + b'MPA ID R' + bytes([14, end, 255])
+        for flags in 0x00c1, 0x00d1, 0x00e1, 0x00c0, 0x0041, 0x0001, 0x0021, 0x03c1, 0x05c1, 0x09c1, 0x01c1:
+            for words in 0x00040006, 0x3fff3fff, 0x00810081:
+                first = begin + u_offer(0) + U_CONNECTED
+                yield f'{config:02x}-{flags:04x}-{words:08x}-request', first + u_frame(1, flags, words) + u_offer(1) + u_carry(1) + U_FPDU + b'\1'
+                yield f'{config:02x}-{flags:04x}-{words:08x}-reply', first + u_frame(0, flags, words) + u_carry(0) + U_CONNECTED + u_frame(0, 1)
+
+
+# --- fuzz_rdmap ----------------------------------------------------------------------------------
 
 def tagged(opcode, last=0x40, stag=0x12345678, to=0x1000, data=bytes(8)):
     return struct.pack('>BBIQ', 0x81 | last, 0x40 | opcode, stag, to) + data
@@ -495,7 +538,7 @@ def main():
         sys.exit(__doc__)
     for target, seeds in (('codec', codec_seeds), ('receive', receive_seeds), ('rings', rings_seeds),
                           ('mad', mad_seeds), ('cm', cm_seeds), ('shm_link', line_seeds), ('tags', tag_seeds),
-                          ('mpa_frame', mpa_frame_seeds), ('rdmap', rdmap_seeds)):
+                          ('mpa_frame', mpa_frame_seeds), ('mpa', startup_seeds), ('rdmap', rdmap_seeds)):
         directory = pathlib.Path(sys.argv[1]) / target
         directory.mkdir(parents=True, exist_ok=True)
         for name, data in seeds():

@@ -533,12 +533,48 @@ def rdmap_seeds():
         yield f'{name}-right', bytes([20, 1]) + ulpdu
 
 
+# --- fuzz_arrivals -------------------------------------------------------------------------------
+
+def a_data(step, length, stag=7, to=9):
+    return bytes([step, stag, to]) + struct.pack('>H', length)
+
+
+def a_response(length):
+    return bytes([3, 5]) + struct.pack('>QH', 0x1000, length)
+
+
+def a_deliver(length=0xffff, short=False):
+    return bytes([9 + 12 * 11 if short else 9]) + struct.pack('>H', length)
+
+
+def a_ulpdu(ulpdu, framed=True):
+    return bytes([4 if framed else 5, len(ulpdu)]) + ulpdu
+
+
+def arrivals_seeds():
+    read = bytes([2]) + struct.pack('>H', 40)
+    for style in 0x1f, 0x9e, 0x80, 0x1b:
+        begin = bytes([style])
+        for step in 0, 1, 12 + 4, 24, 36:
+            for length in 0, 1, 100, 3000:
+                yield f'{style:02x}-{step}-{length}', begin + a_data(step, length) * 2 + a_deliver()
+        yield f'{style:02x}-reads', begin + read * 3 + a_deliver() + bytes([7]) + read + a_deliver()
+        yield f'{style:02x}-responses', begin + a_response(0) + a_response(200) + a_deliver() + a_response(3000) + a_deliver()
+        yield f'{style:02x}-cut', begin + a_data(0, 50) + a_deliver(30, True) * 6 + a_data(1, 5) + a_deliver(7, True) * 9
+        yield f'{style:02x}-damage', begin + a_data(0, 50) * 3 + bytes([6, 0x20, 0, 0, 90]) + a_deliver()
+        yield f'{style:02x}-smaller', begin + a_data(0, 500) + bytes([8, 1, 0]) + a_data(0, 500) + a_deliver()
+        for name, seed in rdmap_seeds():
+            yield f'{style:02x}-ulpdu-{name}', begin + a_data(0, 5) + a_ulpdu(seed[2:]) + a_data(0, 5) + a_deliver()
+        yield f'{style:02x}-bytes', begin + a_ulpdu(b'\xff\xff rubbish', False) + a_deliver()
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     for target, seeds in (('codec', codec_seeds), ('receive', receive_seeds), ('rings', rings_seeds),
                           ('mad', mad_seeds), ('cm', cm_seeds), ('shm_link', line_seeds), ('tags', tag_seeds),
-                          ('mpa_frame', mpa_frame_seeds), ('mpa', startup_seeds), ('rdmap', rdmap_seeds)):
+                          ('mpa_frame', mpa_frame_seeds), ('mpa', startup_seeds), ('rdmap', rdmap_seeds),
+                          ('arrivals', arrivals_seeds)):
         directory = pathlib.Path(sys.argv[1]) / target
         directory.mkdir(parents=True, exist_ok=True)
         for name, data in seeds():

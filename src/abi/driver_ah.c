@@ -45,8 +45,8 @@ int vb_abi_ah_create(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct i
 	vb_adapter_leave(adapter);
 	if (err) {
 		vb_heap_free(ah);
-		return vb_abi_refuse(
-			vb_abi_errno(err),
+		return vb_abi_refuse_at(
+			vb_abi_errno(err), pd->context,
 			"ibv_create_ah: %s: there is no GID %u, or the destination's is zero "
 			"or of the other IP version",
 			vb_abi_device_name(pd->context), attr->grh.sgid_index);

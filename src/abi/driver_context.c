@@ -147,10 +147,12 @@ static void close_shared(struct vb_abi_opened *opened)
 	}
 	pthread_mutex_unlock(&all_lock);
 	if (left)
-		vb_log(VB_LOG_WARN,
-		       "ibv_close_device: %s is closed with %" PRIu32
-		       " PDs, CQs, XRC domains or device memories that were not destroyed",
-		       opened->device.name, left);
+		vb_log_about(VB_LOG_WARN,
+			     VB_LOG_ABOUT(.phase = "ibv_close_device",
+					  .device = opened->device.name),
+			     "ibv_close_device: %s is closed with %" PRIu32
+			     " PDs, CQs, XRC domains or device memories that were not destroyed",
+			     opened->device.name, left);
 }
 
 /* The device that was opened with this file, with its context count increased, or NULL. */

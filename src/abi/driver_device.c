@@ -142,9 +142,10 @@ int vb_abi_device_list(struct ibv_device ***list_out, int *count_out)
 		return error;
 	}
 	if (!count)
-		vb_log(VB_LOG_WARN,
-		       "there are no devices: no network interface is up, has an address and is among devices = %s",
-		       *vb_abi_config()->devices ? vb_abi_config()->devices : "all");
+		vb_log_about(
+			VB_LOG_WARN, VB_LOG_ABOUT(.phase = "devices"),
+			"there are no devices: no network interface is up, has an address and is among devices = %s",
+			*vb_abi_config()->devices ? vb_abi_config()->devices : "all");
 	*list_out = list;
 	*count_out = (int)count;
 	return 0;
@@ -259,8 +260,8 @@ static enum ibv_mtu mtu_code(uint32_t bytes)
 
 static int refuse_port(const struct ibv_context *context, uint32_t port)
 {
-	return vb_abi_refuse(EINVAL, "%s has no port %" PRIu32 ", only port 1",
-			     vb_abi_device_name(context), port);
+	return vb_abi_refuse_at(EINVAL, context, "%s has no port %" PRIu32 ", only port 1",
+				vb_abi_device_name(context), port);
 }
 
 int vb_abi_query_port(struct ibv_context *context, uint32_t port, struct ibv_port_attr *attr_out)
@@ -319,8 +320,8 @@ int vb_abi_query_gid(struct ibv_context *context, uint32_t port, uint32_t index,
 	if (port != 1)
 		return refuse_port(context, port);
 	if (index >= VB_GID_COUNT)
-		return vb_abi_refuse(EINVAL, "%s has no GID %" PRIu32 ", at most %u",
-				     vb_abi_device_name(context), index, VB_GID_COUNT - 1);
+		return vb_abi_refuse_at(EINVAL, context, "%s has no GID %" PRIu32 ", at most %u",
+					vb_abi_device_name(context), index, VB_GID_COUNT - 1);
 	vb_adapter_device(own->adapter, &device);
 	if (vb_device_gid_is_empty(&device.gids[index]))
 		return ENODATA;
@@ -349,8 +350,8 @@ int vb_abi_query_pkey(struct ibv_context *context, uint32_t port, uint32_t index
 	if (port != 1)
 		return refuse_port(context, port);
 	if (index)
-		return vb_abi_refuse(EINVAL, "%s has no P_Key %" PRIu32 ", only 0",
-				     vb_abi_device_name(context), index);
+		return vb_abi_refuse_at(EINVAL, context, "%s has no P_Key %" PRIu32 ", only 0",
+					vb_abi_device_name(context), index);
 	*pkey_out = htobe16(VB_PKEY_DEFAULT);
 	return 0;
 }
@@ -360,8 +361,9 @@ int vb_abi_query_clock(struct ibv_context *context, struct ibv_values_ex *values
 	struct timespec now;
 
 	if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
-		return vb_abi_refuse(
-			EOPNOTSUPP, "ibv_query_rt_values_ex: %s: comp_mask 0x%x: bits outside 0x%x",
+		return vb_abi_refuse_at(
+			EOPNOTSUPP, context,
+			"ibv_query_rt_values_ex: %s: comp_mask 0x%x: bits outside 0x%x",
 			vb_abi_device_name(context), values->comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
 	if (!values->comp_mask)
 		return 0;

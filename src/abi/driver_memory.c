@@ -28,8 +28,10 @@ static int check_reachable(const char *verb, const struct vb_abi_range *range)
 	if (range->access & IBV_ACCESS_ON_DEMAND ||
 	    vb_dma_is_mapped((vb_dma_addr)(uintptr_t)range->address, range->length, for_writing))
 		return 0;
-	return vb_abi_refuse(EFAULT, "%s: not all of the %zu bytes at %p can be %s", verb,
-			     range->length, range->address, for_writing ? "written" : "read");
+	vb_log_about(VB_LOG_WARN, VB_LOG_ABOUT(.phase = verb, .error = EFAULT),
+		     "%s: not all of the %zu bytes at %p can be %s", verb, range->length,
+		     range->address, for_writing ? "written" : "read");
+	return EFAULT;
 }
 
 /* Called under the adapter's ownership, and releases it. */
@@ -264,11 +266,11 @@ void vb_abi_dm_init(struct ibv_dm *dm)
 
 static int refuse_dm(struct ibv_context *context, const struct ibv_alloc_dm_attr *attr, vb_err err)
 {
-	return vb_abi_refuse(vb_abi_errno(err),
-			     "ibv_alloc_dm: %s: %zu bytes aligned to 2^%" PRIu32 ": 1 to %" PRIu64
-			     " bytes in all, 2^20 at most",
-			     vb_abi_device_name(context), attr->length, attr->log_align_req,
-			     vb_adapter_device_memory(vb_abi_context_of(context)->adapter));
+	return vb_abi_refuse_at(vb_abi_errno(err), context,
+				"ibv_alloc_dm: %s: %zu bytes aligned to 2^%" PRIu32
+				": 1 to %" PRIu64 " bytes in all, 2^20 at most",
+				vb_abi_device_name(context), attr->length, attr->log_align_req,
+				vb_adapter_device_memory(vb_abi_context_of(context)->adapter));
 }
 
 int vb_abi_dm_alloc(struct ibv_context *context, const struct ibv_alloc_dm_attr *attr,

@@ -154,17 +154,17 @@ int vb_abi_mr_register_dmabuf(struct ibv_pd *pd, int fd, const struct vb_abi_ran
 {
 	(void)range;
 	(void)mr_out;
-	return vb_abi_refuse(EOPNOTSUPP,
-			     "ibv_reg_dmabuf_mr: %s does not reach dma-bufs (descriptor %d)",
-			     vb_abi_device_name(pd->context), fd);
+	return vb_abi_refuse_at(EOPNOTSUPP, pd->context,
+				"ibv_reg_dmabuf_mr: %s does not reach dma-bufs (descriptor %d)",
+				vb_abi_device_name(pd->context), fd);
 }
 
 int vb_abi_qp_open(struct ibv_context *context, const struct ibv_qp_open_attr *attr,
 		   struct ibv_qp **qp_out)
 {
 	(void)qp_out;
-	return vb_abi_refuse(EOPNOTSUPP, "ibv_open_qp: %s does not share QPs (0x%06x)",
-			     vb_abi_device_name(context), attr->qp_num);
+	return vb_abi_refuse_at(EOPNOTSUPP, context, "ibv_open_qp: %s does not share QPs (0x%06x)",
+				vb_abi_device_name(context), attr->qp_num);
 }
 
 int vb_abi_ah_resolve(struct ibv_context *context, const struct ibv_ah_attr *attr,
@@ -173,7 +173,7 @@ int vb_abi_ah_resolve(struct ibv_context *context, const struct ibv_ah_attr *att
 	(void)attr;
 	(void)mac_out;
 	(void)vlan_out;
-	return vb_abi_refuse(EOPNOTSUPP,
-			     "ibv_resolve_eth_l2_from_gid: %s leaves that to the kernel",
-			     vb_abi_device_name(context));
+	return vb_abi_refuse_at(EOPNOTSUPP, context,
+				"ibv_resolve_eth_l2_from_gid: %s leaves that to the kernel",
+				vb_abi_device_name(context));
 }

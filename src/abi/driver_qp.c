@@ -363,9 +363,9 @@ int vb_abi_qp_destroy(struct ibv_qp *qp, struct vb_abi_reported *reported_out)
 	vb_adapter_await_local_peers(context->adapter);
 	vb_adapter_leave(context->adapter);
 	if (err)
-		return vb_abi_refuse(EBUSY,
-				     "ibv_destroy_qp: QP 0x%06x is still in a multicast group",
-				     qp->qp_num);
+		return vb_abi_refuse_qp(EBUSY, NULL, qp,
+					"ibv_destroy_qp: QP 0x%06x is still in a multicast group",
+					qp->qp_num);
 	*reported_out = (struct vb_abi_reported){ .async_events = own->async_taken };
 	return 0;
 }
@@ -390,9 +390,10 @@ static int change_group(struct ibv_qp *qp, const union ibv_gid *group,
 	err = change(adapter, vb_abi_qp_of(qp)->qp, &gid);
 	vb_adapter_leave(adapter);
 	if (err)
-		return vb_abi_refuse(vb_abi_errno(err), "QP 0x%06x: %s", qp->qp_num,
-				     err == VB_EINVAL ? "it is not in that group"
-						      : "there is no room for one more in a group");
+		return vb_abi_refuse_qp(vb_abi_errno(err), NULL, qp, "QP 0x%06x: %s", qp->qp_num,
+					err == VB_EINVAL
+						? "it is not in that group"
+						: "there is no room for one more in a group");
 	return 0;
 }
 

@@ -34,17 +34,17 @@ static int refuse_srq(struct ibv_context *context, const struct vb_srq_init *ini
 		vb_nic_limits(vb_adapter_nic(vb_abi_context_of(context)->adapter));
 
 	if (init->tag_count > limits.tags || init->tag_depth > limits.tag_depth)
-		return vb_abi_refuse(vb_abi_errno(err),
-				     "ibv_create_srq_ex: %s: %" PRIu32 " tags, at most %" PRIu32
-				     "; %" PRIu32 " operations, at most %" PRIu32,
-				     vb_abi_device_name(context), init->tag_count, limits.tags,
-				     init->tag_depth, limits.tag_depth);
-	return vb_abi_refuse(vb_abi_errno(err),
-			     "ibv_create_srq: %s: %" PRIu32 " receives, 1 to %" PRIu32 "; %" PRIu32
-			     " SGEs, at most %" PRIu32 "; limit %" PRIu32
-			     ", at most as many as receives",
-			     vb_abi_device_name(context), init->depth, limits.srq_depth,
-			     init->sge_max, limits.sge, init->limit);
+		return vb_abi_refuse_at(vb_abi_errno(err), context,
+					"ibv_create_srq_ex: %s: %" PRIu32 " tags, at most %" PRIu32
+					"; %" PRIu32 " operations, at most %" PRIu32,
+					vb_abi_device_name(context), init->tag_count, limits.tags,
+					init->tag_depth, limits.tag_depth);
+	return vb_abi_refuse_at(vb_abi_errno(err), context,
+				"ibv_create_srq: %s: %" PRIu32 " receives, 1 to %" PRIu32
+				"; %" PRIu32 " SGEs, at most %" PRIu32 "; limit %" PRIu32
+				", at most as many as receives",
+				vb_abi_device_name(context), init->depth, limits.srq_depth,
+				init->sge_max, limits.sge, init->limit);
 }
 
 int vb_abi_srq_create(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr,

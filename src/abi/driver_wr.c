@@ -193,9 +193,9 @@ static void wr_set_sge_list(struct ibv_qp_ex *qp, size_t count, const struct ibv
 	struct vb_abi_qp *own = abi_qp_of(qp);
 
 	if (count > VB_SGE_MAX) {
-		fail(own,
-		     vb_abi_refuse(EINVAL, "ibv_wr_set_sge_list: QP 0x%06x: %zu SGEs, at most %u",
-				   own->verbs.qp_num, count, VB_SGE_MAX));
+		fail(own, vb_abi_refuse_qp(EINVAL, NULL, &own->verbs,
+					   "ibv_wr_set_sge_list: QP 0x%06x: %zu SGEs, at most %u",
+					   own->verbs.qp_num, count, VB_SGE_MAX));
 		return;
 	}
 	memcpy(own->sges, sges, count * sizeof(*sges));
@@ -216,10 +216,10 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t count,
 
 	for (size_t i = 0; i < count; i++) {
 		if (buffers[i].length > sizeof(own->inline_data) - length) {
-			fail(own,
-			     vb_abi_refuse(ENOMEM,
-					   "ibv_wr_set_inline_data: QP 0x%06x: more than %zu bytes",
-					   own->verbs.qp_num, sizeof(own->inline_data)));
+			fail(own, vb_abi_refuse_qp(
+					  ENOMEM, NULL, &own->verbs,
+					  "ibv_wr_set_inline_data: QP 0x%06x: more than %zu bytes",
+					  own->verbs.qp_num, sizeof(own->inline_data)));
 			return;
 		}
 		memcpy(own->inline_data + length, buffers[i].addr, buffers[i].length);

@@ -10,8 +10,23 @@
 #include "abi/objects_priv.h"
 #include "host/sys/log.h"
 
-/* The value is `error`: return vb_abi_refuse(EINVAL, "ibv_create_cq: …", …); */
-#define vb_abi_refuse(error, ...) (vb_log(VB_LOG_WARN, __VA_ARGS__), (error))
+/* The value is `code`, an errno: return vb_abi_refuse(EINVAL, "ibv_create_cq: …", …); */
+#define vb_abi_refuse(code, ...) \
+	(vb_log_about(VB_LOG_WARN, VB_LOG_ABOUT(.error = (code)), __VA_ARGS__), (code))
+/* The same for a device; `opened` is its struct ibv_context *. */
+#define vb_abi_refuse_at(code, opened, ...)                                                \
+	(vb_log_about(VB_LOG_WARN,                                                         \
+		      VB_LOG_ABOUT(.device = vb_abi_device_name(opened), .error = (code)), \
+		      __VA_ARGS__),                                                        \
+	 (code))
+/* The same for a struct ibv_qp *. `verb` is NULL if the format begins with it. */
+#define vb_abi_refuse_qp(code, verb, verbs_qp, ...)                                   \
+	(vb_log_about(VB_LOG_WARN,                                                    \
+		      VB_LOG_ABOUT(.phase = (verb),                                   \
+				   .device = vb_abi_device_name((verbs_qp)->context), \
+				   .qpn = (verbs_qp)->qp_num, .error = (code)),       \
+		      __VA_ARGS__),                                                   \
+	 (code))
 
 /* "vb_eth0" */
 const char *vb_abi_device_name(const struct ibv_context *context);

@@ -137,9 +137,9 @@ static int find_sgid(struct ibv_context *context, uint8_t port, int table_length
 			return 0;
 		}
 	}
-	return vb_abi_refuse(ENOENT,
-			     "ibv_init_ah_from_wc: the datagram was sent to none of %s's GIDs",
-			     vb_abi_device_name(context));
+	return vb_abi_refuse_at(ENOENT, context,
+				"ibv_init_ah_from_wc: the datagram was sent to none of %s's GIDs",
+				vb_abi_device_name(context));
 }
 
 VB_ABI_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,

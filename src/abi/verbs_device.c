@@ -88,12 +88,14 @@ int vb_abi_op_query_device_ex(struct ibv_context *context,
 	int error;
 
 	if (input && input->comp_mask)
-		return vb_abi_return_errno(vb_abi_refuse(
-			EINVAL, "ibv_query_device_ex: %s: comp_mask 0x%x: no bit is supported",
+		return vb_abi_return_errno(vb_abi_refuse_at(
+			EINVAL, context,
+			"ibv_query_device_ex: %s: comp_mask 0x%x: no bit is supported",
 			vb_abi_device_name(context), input->comp_mask));
 	if (attr_size < sizeof(attr.orig_attr))
-		return vb_abi_return_errno(vb_abi_refuse(
-			EINVAL, "ibv_query_device_ex: %s: %zu bytes for attributes, at least %zu",
+		return vb_abi_return_errno(vb_abi_refuse_at(
+			EINVAL, context,
+			"ibv_query_device_ex: %s: %zu bytes for attributes, at least %zu",
 			vb_abi_device_name(context), attr_size, sizeof(attr.orig_attr)));
 	error = vb_abi_query_device(context, &attr);
 	if (error)

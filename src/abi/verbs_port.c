@@ -78,12 +78,14 @@ VB_ABI_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_n
 	int error;
 
 	if (flags)
-		return vb_abi_return_errno(vb_abi_refuse(
-			EOPNOTSUPP, "ibv_query_gid_ex: %s: flags 0x%x: no flag is supported",
-			vb_abi_device_name(context), flags));
+		return vb_abi_return_errno(
+			vb_abi_refuse_at(EOPNOTSUPP, context,
+					 "ibv_query_gid_ex: %s: flags 0x%x: no flag is supported",
+					 vb_abi_device_name(context), flags));
 	if (entry_size < sizeof(found))
-		return vb_abi_return_errno(vb_abi_refuse(
-			EINVAL, "ibv_query_gid_ex: %s: %zu bytes for an entry, at least %zu",
+		return vb_abi_return_errno(vb_abi_refuse_at(
+			EINVAL, context,
+			"ibv_query_gid_ex: %s: %zu bytes for an entry, at least %zu",
 			vb_abi_device_name(context), entry_size, sizeof(found)));
 	error = vb_abi_query_gid(context, port_num, gid_index, &found);
 	if (error)
@@ -101,8 +103,9 @@ static ssize_t add_port_entries(struct ibv_context *context, uint32_t port, void
 	int error = vb_abi_query_gids(context, port, found, &found_count);
 
 	if (!error && found_count > capacity - count)
-		error = vb_abi_refuse(
-			EINVAL, "ibv_query_gid_table: %s: room for %zu entries, there are more",
+		error = vb_abi_refuse_at(
+			EINVAL, context,
+			"ibv_query_gid_table: %s: room for %zu entries, there are more",
 			vb_abi_device_name(context), capacity);
 	for (uint32_t i = 0; !error && i < found_count; i++)
 		store_entry((char *)entries + count++ * entry_size, &found[i], entry_size);
@@ -118,12 +121,13 @@ VB_ABI_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
 	int error;
 
 	if (flags)
-		return -vb_abi_refuse(EOPNOTSUPP,
-				      "ibv_query_gid_table: %s: flags 0x%x: no flag is supported",
-				      vb_abi_device_name(context), flags);
+		return -vb_abi_refuse_at(
+			EOPNOTSUPP, context,
+			"ibv_query_gid_table: %s: flags 0x%x: no flag is supported",
+			vb_abi_device_name(context), flags);
 	if (!max_entries || entry_size < sizeof(*entries))
-		return -vb_abi_refuse(
-			EINVAL,
+		return -vb_abi_refuse_at(
+			EINVAL, context,
 			"ibv_query_gid_table: %s: room for %zu entries of %zu bytes, at least 1 of %zu",
 			vb_abi_device_name(context), max_entries, entry_size, sizeof(*entries));
 	error = vb_abi_query_device(context, &device);
@@ -157,7 +161,8 @@ VB_ABI_EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_n
 			return index;
 	}
 	if (!error)
-		error = vb_abi_refuse(ENOENT, "ibv_get_pkey_index: %s has no P_Key 0x%04x",
-				      vb_abi_device_name(context), be16toh(pkey));
+		error = vb_abi_refuse_at(ENOENT, context,
+					 "ibv_get_pkey_index: %s has no P_Key 0x%04x",
+					 vb_abi_device_name(context), be16toh(pkey));
 	return vb_abi_return_minus_one(error);
 }

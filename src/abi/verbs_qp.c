@@ -145,8 +145,8 @@ static int check_mask(const char *verb, const struct ibv_qp *qp, int mask)
 {
 	if (!(mask & ~KNOWN_ATTR))
 		return 0;
-	return vb_abi_refuse(EOPNOTSUPP, "%s: QP 0x%06x: mask 0x%x: bits outside 0x%x", verb,
-			     qp->qp_num, mask, KNOWN_ATTR);
+	return vb_abi_refuse_qp(EOPNOTSUPP, verb, qp, "%s: QP 0x%06x: mask 0x%x: bits outside 0x%x",
+				verb, qp->qp_num, mask, KNOWN_ATTR);
 }
 
 VB_ABI_VERSION(ibv_modify_qp, "ibv_modify_qp@@@IBVERBS_1.1");
@@ -203,14 +203,15 @@ VB_ABI_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 static int check_group(const char *verb, const struct ibv_qp *qp, const union ibv_gid *gid)
 {
 	if (qp->qp_type != IBV_QPT_UD)
-		return vb_abi_refuse(EINVAL, "%s: QP 0x%06x: only UD has groups", verb, qp->qp_num);
+		return vb_abi_refuse_qp(EINVAL, verb, qp, "%s: QP 0x%06x: only UD has groups", verb,
+					qp->qp_num);
 	if (gid->raw[0] == 0xff)
 		return 0;
 	if (memcmp(gid, &(union ibv_gid){ .raw = { [10] = 0xff, [11] = 0xff } }, 12) == 0 &&
 	    gid->raw[12] >> 4 == 0xe)
 		return 0;
-	return vb_abi_refuse(
-		EINVAL,
+	return vb_abi_refuse_qp(
+		EINVAL, verb, qp,
 		"%s: QP 0x%06x: a GID that begins with 0x%02x, not 0xff, and is no IPv4 group",
 		verb, qp->qp_num, gid->raw[0]);
 }
@@ -239,12 +240,12 @@ VB_ABI_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)ece;
 	return vb_abi_return_errno(
-		vb_abi_refuse(EOPNOTSUPP, "QP 0x%06x: there is no ECE", qp->qp_num));
+		vb_abi_refuse_qp(EOPNOTSUPP, NULL, qp, "QP 0x%06x: there is no ECE", qp->qp_num));
 }
 
 VB_ABI_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)ece;
 	return vb_abi_return_errno(
-		vb_abi_refuse(EOPNOTSUPP, "QP 0x%06x: there is no ECE", qp->qp_num));
+		vb_abi_refuse_qp(EOPNOTSUPP, NULL, qp, "QP 0x%06x: there is no ECE", qp->qp_num));
 }

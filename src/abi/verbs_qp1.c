@@ -145,9 +145,10 @@ VB_ABI_EXPORT int vb_abi_qp1_wait(struct ibv_context *home, int fd)
 	return vb_abi_wait(adapter_of(home), fd);
 }
 
-VB_ABI_EXPORT void vb_abi_log_line(enum vb_log_level level, const char *line)
+VB_ABI_EXPORT void vb_abi_log_line(enum vb_log_level level, const struct vb_log_about *about,
+				   const char *line)
 {
-	vb_log(level, "%s", line);
+	vb_log_about(level, about, "%s", line);
 }
 
 VB_ABI_EXPORT void *vb_abi_heap_alloc(size_t count, size_t size)

@@ -23,11 +23,12 @@
 
 #define VB_CMA_EXPORT __attribute__((visibility("default")))
 
-__attribute__((format(printf, 2, 3))) void vb_cma_log(enum vb_log_level level, const char *format,
-						      ...);
+/* `error` is an errno, or 0. */
+__attribute__((format(printf, 3, 4))) void vb_cma_log(enum vb_log_level level, int error,
+						      const char *format, ...);
 
 /* The value is `error`. The log line names the call, the object and the problem. */
-#define vb_cma_refuse(error, ...) (vb_cma_log(VB_LOG_WARN, __VA_ARGS__), (error))
+#define vb_cma_refuse(error, ...) (vb_cma_log(VB_LOG_WARN, (error), __VA_ARGS__), (error))
 
 /* Turns an errno into the return value of an exported function. */
 static inline int vb_cma_return(int error)

@@ -49,7 +49,7 @@ static bool complete_request(struct vb_cma_event *event)
 		error = vb_cma_id_migrate(child, NULL);
 	if (error) {
 		vb_cma_log(
-			VB_LOG_WARN,
+			VB_LOG_WARN, error,
 			"a request for a connection is refused: no device, or no memory (errno %d)",
 			error);
 		vb_cma_lock();
@@ -86,7 +86,8 @@ static void refuse_answer(struct vb_cma_id *id)
 
 	vb_cma_lock();
 	if (vb_cm_reject(id->connection, &rejection, vb_clock_now()) != VB_OK)
-		vb_cma_log(VB_LOG_DEBUG, "an answer that nobody can use was withdrawn meanwhile");
+		vb_cma_log(VB_LOG_DEBUG, 0,
+			   "an answer that nobody can use was withdrawn meanwhile");
 	vb_cma_unlock();
 	vb_cma_machine_kick();
 }
@@ -113,7 +114,8 @@ static bool complete_response(struct vb_cma_event *event)
 	if (error && !is_answered(id))
 		return drop(event); /* the next event reports the withdrawal */
 	if (error) {
-		vb_cma_log(VB_LOG_WARN, "rdma_connect: QP 0x%06x cannot be connected (errno %d)",
+		vb_cma_log(VB_LOG_WARN, error,
+			   "rdma_connect: QP 0x%06x cannot be connected (errno %d)",
 			   id->id.qp->qp_num, error);
 		refuse_answer(id);
 		vb_cma_qp_fail(id);

@@ -203,7 +203,7 @@ static void on_other(const struct vb_cm_event *from)
 	struct vb_cma_event *event = vb_cma_event_make(from->owner, type_for(from->kind), 0);
 
 	if (!event) {
-		vb_cma_log(VB_LOG_ERROR, "connections: no memory to tell of an event: %s",
+		vb_cma_log(VB_LOG_ERROR, ENOMEM, "connections: no memory to tell of an event: %s",
 			   vb_cm_event_describe(from->kind));
 		return;
 	}

@@ -48,7 +48,7 @@ static int listen_on(struct vb_cma_id *id, int backlog)
 	if (!error)
 		error = begin(id, backlog_of(backlog));
 	if (error)
-		vb_cma_log(VB_LOG_WARN, "rdma_listen: %s: errno %d",
+		vb_cma_log(VB_LOG_WARN, error, "rdma_listen: %s: errno %d",
 			   vb_cma_address_describe(&id->id.route.addr.src_addr, text), error);
 	return error;
 }

@@ -8,13 +8,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void vb_cma_log(enum vb_log_level level, const char *format, ...)
+void vb_cma_log(enum vb_log_level level, int error, const char *format, ...)
 {
-	char line[VB_LOG_LINE_MAX];
+	char line[VB_LOG_MESSAGE_MAX];
 	va_list arguments;
 
 	va_start(arguments, format);
 	vsnprintf(line, sizeof(line), format, arguments);
 	va_end(arguments);
-	vb_abi_log_line(level, line);
+	vb_abi_log_line(level, VB_LOG_ABOUT(.phase = "connect", .error = error), line);
 }

@@ -294,7 +294,7 @@ static int take_over(void)
 	vb_abi_qp1_kick(inherited.home);
 	__atomic_store_n(&home, inherited.home, __ATOMIC_RELEASE);
 	inherited.home = NULL;
-	vb_cma_log(VB_LOG_INFO, "connections: taken over from the parent process");
+	vb_cma_log(VB_LOG_INFO, 0, "connections: taken over from the parent process");
 	return 0;
 }
 

@@ -139,7 +139,7 @@ int vb_cma_port_claim(struct vb_cma_id *id, bool is_server)
 			vb_cma_address_describe(source_of(id), text), PRIVILEGED_COUNT);
 	error = port ? claim(id, is_server) : claim_any(id, is_server);
 	if (error)
-		vb_cma_log(VB_LOG_WARN,
+		vb_cma_log(VB_LOG_WARN, error,
 			   "rdma_bind_addr: %s: port space 0x%04x: it is taken (errno %d)",
 			   vb_cma_address_describe(source_of(id), text), id->id.ps, error);
 	return error;

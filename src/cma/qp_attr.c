@@ -177,7 +177,7 @@ VB_CMA_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *q
 		error = vb_cma_qp_attr(vb_cma_id_of(id), qp_attr, qp_attr_mask);
 	if (error == EINVAL)
 		vb_cma_log(
-			VB_LOG_WARN,
+			VB_LOG_WARN, error,
 			"rdma_init_qp_attr: no device, no connection yet, or another state than INIT, RTR and RTS");
 	return vb_cma_return(error);
 }

@@ -19,6 +19,7 @@
 #include "link/fd.h"
 #include "link/udp.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/random.h>
@@ -159,12 +160,13 @@ static void warn_of_held_port(const struct vb_adapter *adapter)
 		return;
 	vb_port_holders_find(VB_ROCE_PORT, &holders);
 	vb_port_holders_describe(&holders, text, sizeof(text));
-	vb_log(VB_LOG_WARN,
-	       "%s: UDP port %d is %s%s: this program reaches only programs of its user on this host",
-	       adapter->device.name, VB_ROCE_PORT, text,
-	       vb_port_holders_are_in_the_way(&holders)
-		       ? ""
-		       : " now, but was not when the first of this user's programs that run came");
+	vb_log_about(
+		VB_LOG_WARN, VB_LOG_ABOUT(.phase = "open", .device = adapter->device.name),
+		"%s: UDP port %d is %s%s: this program reaches only programs of its user on this host",
+		adapter->device.name, VB_ROCE_PORT, text,
+		vb_port_holders_are_in_the_way(&holders)
+			? ""
+			: " now, but was not when the first of this user's programs that run came");
 }
 
 /* From here on no change is missed. The list that the device comes from may be out of date. */
@@ -190,8 +192,11 @@ static vb_err report(const struct vb_adapter *adapter, vb_err err, const char *w
 	if (err && vb_fd_was_refused())
 		err = VB_EMFILE;
 	if (err)
-		vb_log(VB_LOG_ERROR, "%s cannot be opened: %s", adapter->device.name,
-		       err == VB_EMFILE ? "no descriptor is left" : what_is_missing);
+		vb_log_about(VB_LOG_ERROR,
+			     VB_LOG_ABOUT(.phase = "open", .device = adapter->device.name,
+					  .error = err == VB_EMFILE ? EMFILE : 0),
+			     "%s cannot be opened: %s", adapter->device.name,
+			     err == VB_EMFILE ? "no descriptor is left" : what_is_missing);
 	return err;
 }
 
@@ -206,9 +211,10 @@ void vb_adapter_plug_in_local_peers(struct vb_adapter *adapter)
 	vb_local_peers_count_in(adapter->peers, adapter->row);
 	err = vb_local_peers_plug_in(adapter->peers, adapter->member);
 	if (err)
-		vb_log(VB_LOG_WARN,
-		       "%s: no shared memory to be had%s: peers on this host are reached by packets",
-		       adapter->device.name, vb_limit_describe(err, limits));
+		vb_log_about(
+			VB_LOG_WARN, VB_LOG_ABOUT(.phase = "open", .device = adapter->device.name),
+			"%s: no shared memory to be had%s: peers on this host are reached by packets",
+			adapter->device.name, vb_limit_describe(err, limits));
 	else
 		vb_port_member_set_taker(adapter->member, vb_local_peers_take_member_mail,
 					 adapter->peers);
@@ -332,10 +338,11 @@ static void log_shm_links(const struct vb_adapter *adapter)
 {
 	const struct vb_local_peer_counts *counts = vb_local_peer_counts(adapter->peers);
 
-	vb_log(VB_LOG_DEBUG,
-	       "%s: by shared memory sent %" PRIu64 " received %" PRIu64 " lost %" PRIu64
-	       " wakes %" PRIu64,
-	       adapter->device.name, counts->sent, counts->received, counts->lost, counts->wakes);
+	vb_log_about(VB_LOG_DEBUG, VB_LOG_ABOUT(.phase = "close", .device = adapter->device.name),
+		     "%s: by shared memory sent %" PRIu64 " received %" PRIu64 " lost %" PRIu64
+		     " wakes %" PRIu64,
+		     adapter->device.name, counts->sent, counts->received, counts->lost,
+		     counts->wakes);
 }
 
 /* Logs the facts that help to find the cause of a problem. */
@@ -349,22 +356,25 @@ static void log_counters(const struct vb_adapter *adapter)
 	vb_nic_counted(adapter->nic, &counters);
 	for (uint32_t i = 0; i < VB_COUNTER_COUNT; i++)
 		if (counters.counts[i])
-			vb_log(VB_LOG_DEBUG, "%s: %s %" PRIu64, name, vb_counter_name(i),
-			       counters.counts[i]);
+			vb_log_about(VB_LOG_DEBUG, VB_LOG_ABOUT(.phase = "close", .device = name),
+				     "%s: %s %" PRIu64, name, vb_counter_name(i),
+				     counters.counts[i]);
 	for (uint32_t i = 0; i < VB_DROP_COUNT; i++)
 		if (counters.drops[i])
-			vb_log(VB_LOG_DEBUG, "%s: dropped %s %" PRIu64, name, vb_drop_name(i),
-			       counters.drops[i]);
+			vb_log_about(VB_LOG_DEBUG, VB_LOG_ABOUT(.phase = "close", .device = name),
+				     "%s: dropped %s %" PRIu64, name, vb_drop_name(i),
+				     counters.drops[i]);
 	for (uint32_t i = 0; i < VB_UDP_COUNTER_COUNT; i++)
 		if (udp[i] != adapter->udp_before[i])
-			vb_log(VB_LOG_DEBUG, "%s: %s %" PRIu64, name, vb_udp_counter_name(i),
-			       udp[i] - adapter->udp_before[i]);
+			vb_log_about(VB_LOG_DEBUG, VB_LOG_ABOUT(.phase = "close", .device = name),
+				     "%s: %s %" PRIu64, name, vb_udp_counter_name(i),
+				     udp[i] - adapter->udp_before[i]);
 	if (adapter->peers)
 		log_shm_links(adapter);
-	vb_log(VB_LOG_DEBUG,
-	       "%s: member %u handed_over %" PRIu64 " taken %" PRIu64 " lost %" PRIu64, name,
-	       vb_port_member_number(adapter->member), member->handed_over, member->taken,
-	       member->lost);
+	vb_log_about(VB_LOG_DEBUG, VB_LOG_ABOUT(.phase = "close", .device = name),
+		     "%s: member %u handed_over %" PRIu64 " taken %" PRIu64 " lost %" PRIu64, name,
+		     vb_port_member_number(adapter->member), member->handed_over, member->taken,
+		     member->lost);
 }
 
 void vb_adapter_close(struct vb_adapter *adapter)

@@ -51,9 +51,10 @@ static void log_changes(struct vb_adapter *adapter, uint32_t what)
 static void report_changes(struct vb_adapter *adapter, const struct vb_device *device,
 			   uint32_t what)
 {
-	vb_log(VB_LOG_INFO, "%s: interface %s has changed: port %s, MTU %" PRIu32 "%s",
-	       device->name, device->ifname, vb_device_is_active(device) ? "active" : "down",
-	       device->path_mtu, what & VB_DEVICE_GID_CHANGE ? ", other GIDs" : "");
+	vb_log_about(VB_LOG_INFO, VB_LOG_ABOUT(.phase = "run", .device = adapter->device.name),
+		     "%s: interface %s has changed: port %s, MTU %" PRIu32 "%s", device->name,
+		     device->ifname, vb_device_is_active(device) ? "active" : "down",
+		     device->path_mtu, what & VB_DEVICE_GID_CHANGE ? ", other GIDs" : "");
 	log_changes(adapter, what);
 	if (adapter->init.on_change)
 		adapter->init.on_change(adapter->init.owner, what);

@@ -203,7 +203,8 @@ VB_COLD static bool take_over(struct vb_adapter *adapter)
 		return false;
 	}
 	vb_adapter_open_watch(adapter);
-	vb_log(VB_LOG_INFO, "%s: taken over from the parent process", adapter->device.name);
+	vb_log_about(VB_LOG_INFO, VB_LOG_ABOUT(.phase = "fork", .device = adapter->device.name),
+		     "%s: taken over from the parent process", adapter->device.name);
 	return true;
 }
 
@@ -217,8 +218,10 @@ bool vb_adapter_ensure_usable(struct vb_adapter *adapter)
 	is_usable = !adapter->is_inherited || take_over(adapter);
 	pthread_mutex_unlock(&all_lock);
 	if (!is_usable)
-		vb_log(VB_LOG_WARN, "%s: belongs to the parent process, which still uses it",
-		       adapter->device.name);
+		vb_log_about(VB_LOG_WARN,
+			     VB_LOG_ABOUT(.phase = "fork", .device = adapter->device.name),
+			     "%s: belongs to the parent process, which still uses it",
+			     adapter->device.name);
 	return is_usable;
 }
 

@@ -36,13 +36,15 @@ static vb_err join(struct vb_adapter *adapter, const struct vb_gid *gid)
 	 * Without IPv6, programs of this host still reach each other by the GID that is no address.
 	 */
 	if (err == VB_EOPNOTSUPP) {
-		vb_log(VB_LOG_WARN,
-		       "multicast group %s: this machine has no IPv6; only this host reaches it",
-		       text);
+		vb_log_about(
+			VB_LOG_WARN, VB_LOG_ABOUT(.phase = "join_group"),
+			"multicast group %s: this machine has no IPv6; only this host reaches it",
+			text);
 		return VB_OK;
 	}
-	vb_log(VB_LOG_WARN, "multicast group %s: cannot be joined (%s)", text,
-	       err == VB_ENOSPC ? "too many groups" : "the kernel refuses");
+	vb_log_about(VB_LOG_WARN, VB_LOG_ABOUT(.phase = "join_group"),
+		     "multicast group %s: cannot be joined (%s)", text,
+		     err == VB_ENOSPC ? "too many groups" : "the kernel refuses");
 	return err;
 }
 

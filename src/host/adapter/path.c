@@ -74,11 +74,17 @@ void vb_adapter_choose_path(struct vb_adapter *adapter, struct vb_qp *qp)
 	if (!vb_qp_link(qp)) /* the peer may still meet us, and choose after that */
 		vb_qp_expect_link(qp, vb_local_peer_shm_link(number));
 	if (vb_local_peer_has_no_process(adapter->peers, number))
-		vb_log(VB_LOG_WARN,
-		       "%s: QP 0x%06x is connected to QP 0x%06x of this host, which no program of this user has: the peer belongs to another user or is gone",
-		       adapter->device.name, vb_qp_number(qp).v, attr.destination.v);
-	vb_log(VB_LOG_DEBUG, "%s: QP 0x%06x path: %s", adapter->device.name, vb_qp_number(qp).v,
-	       vb_local_peer_describe(adapter->peers, number));
+		vb_log_about(
+			VB_LOG_WARN,
+			VB_LOG_ABOUT(.phase = "connect", .device = adapter->device.name,
+				     .qpn = vb_qp_number(qp).v),
+			"%s: QP 0x%06x is connected to QP 0x%06x of this host, which no program of this user has: the peer belongs to another user or is gone",
+			adapter->device.name, vb_qp_number(qp).v, attr.destination.v);
+	vb_log_about(VB_LOG_DEBUG,
+		     VB_LOG_ABOUT(.phase = "connect", .device = adapter->device.name,
+				  .qpn = vb_qp_number(qp).v),
+		     "%s: QP 0x%06x path: %s", adapter->device.name, vb_qp_number(qp).v,
+		     vb_local_peer_describe(adapter->peers, number));
 }
 
 void vb_adapter_await_local_peers(struct vb_adapter *adapter)

@@ -21,6 +21,7 @@
 #include "link/udp.h"
 #include "nic/qp.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
@@ -47,7 +48,9 @@ static void join_groups(struct vb_adapter *adapter)
 		memcpy(gid.raw, adapter->groups[i].ip, sizeof(gid.raw));
 		if (vb_nic_has_group(adapter->nic, &gid) &&
 		    vb_udp_join(adapter->udp, &adapter->groups[i]))
-			vb_log(VB_LOG_WARN, "%s: a multicast group is lost", adapter->device.name);
+			vb_log_about(VB_LOG_WARN,
+				     VB_LOG_ABOUT(.phase = "run", .device = adapter->device.name),
+				     "%s: a multicast group is lost", adapter->device.name);
 	}
 }
 
@@ -187,9 +190,11 @@ static void repair_plug(struct vb_adapter *adapter)
 	if (!is_intact(adapter)) {
 		vb_adapter_unplug(adapter);
 		if (!vb_adapter_replug(adapter))
-			vb_log(VB_LOG_WARN,
-			       "%s: the program has closed descriptors of the adapter; it has new ones",
-			       adapter->device.name);
+			vb_log_about(
+				VB_LOG_WARN,
+				VB_LOG_ABOUT(.phase = "run", .device = adapter->device.name),
+				"%s: the program has closed descriptors of the adapter; it has new ones",
+				adapter->device.name);
 	}
 	vb_lock_give(&adapter->owner);
 }
@@ -199,8 +204,11 @@ void vb_adapter_repair(struct vb_adapter *adapter)
 	int wake_fd = atomic_load_explicit(&adapter->wake_fd, memory_order_relaxed);
 
 	if (!vb_fd_is_ours(wake_fd) && vb_adapter_open_wake_fd(adapter))
-		vb_log(VB_LOG_ERROR, "%s: no descriptor to wake the helper thread with",
-		       adapter->device.name);
+		vb_log_about(VB_LOG_ERROR,
+			     VB_LOG_ABOUT(.phase = "run", .device = adapter->device.name,
+					  .error = EMFILE),
+			     "%s: no descriptor to wake the helper thread with",
+			     adapter->device.name);
 	vb_alarm_repair(&adapter->alarm);
 	if (adapter->watch_fd >= 0 && !vb_fd_is_ours(adapter->watch_fd))
 		vb_adapter_follow(adapter);

@@ -171,8 +171,9 @@ static bool is_device(const struct vb_interfaces *interfaces, const struct vb_in
 		return false;
 	if (vb_device_path_mtu(interface->mtu, config->mtu))
 		return true;
-	vb_log(VB_LOG_INFO, "%s: is no device: a packet does not fit its MTU of %u",
-	       interface->name, interface->mtu);
+	vb_log_about(VB_LOG_INFO, VB_LOG_ABOUT(.phase = "devices"),
+		     "%s: is no device: a packet does not fit its MTU of %u", interface->name,
+		     interface->mtu);
 	return false;
 }
 
@@ -195,8 +196,9 @@ static void follow(struct vb_device *device, const struct vb_interfaces *interfa
 	device->is_default_route = interfaces->default_ifindex == interface->ifindex;
 	left_out = vb_device_place_gids(device, interfaces);
 	if (left_out)
-		vb_log(VB_LOG_WARN, "%s: its GID table is full; addresses without an entry: %u",
-		       device->name, left_out);
+		vb_log_about(VB_LOG_WARN, VB_LOG_ABOUT(.phase = "devices", .device = device->name),
+			     "%s: its GID table is full; addresses without an entry: %u",
+			     device->name, left_out);
 }
 
 /* Two unusual names may have become the same. */

@@ -293,8 +293,9 @@ static vb_err inquiry_init(struct inquiry *inquiry, struct vb_interfaces *interf
 	inquiry->fd = vb_fd_own(vb_sys_socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
 	if (inquiry->fd < 0) {
 		err = inquiry->fd == -EMFILE ? VB_EMFILE : VB_EOPNOTSUPP;
-		vb_log(VB_LOG_ERROR, "cannot ask the kernel for network interfaces: %s",
-		       strerrordesc_np(-inquiry->fd));
+		vb_log_about(VB_LOG_ERROR, VB_LOG_ABOUT(.phase = "devices", .error = -inquiry->fd),
+			     "cannot ask the kernel for network interfaces: %s",
+			     strerrordesc_np(-inquiry->fd));
 		vb_heap_free(inquiry->buffer);
 		return err;
 	}
@@ -523,7 +524,8 @@ static vb_err read_interfaces(struct inquiry *inquiry)
 	struct vb_interfaces *interfaces = inquiry->interfaces;
 
 	if (!ask(inquiry, dump_links) || !ask(inquiry, dump_addresses)) {
-		vb_log(VB_LOG_ERROR, "the kernel does not tell the network interfaces");
+		vb_log_about(VB_LOG_ERROR, VB_LOG_ABOUT(.phase = "devices"),
+			     "the kernel does not tell the network interfaces");
 		return VB_EOPNOTSUPP;
 	}
 	if (!ask(inquiry, dump_default_route))

@@ -29,7 +29,8 @@ vb_err vb_device_watch_open(int *fd_out)
 		*fd_out = vb_fd_own((int)fd);
 		return VB_OK;
 	}
-	vb_log(VB_LOG_ERROR, "cannot watch the network interfaces: %s", strerrordesc_np(errno));
+	vb_log_about(VB_LOG_ERROR, VB_LOG_ABOUT(.phase = "devices", .error = errno),
+		     "cannot watch the network interfaces: %s", strerrordesc_np(errno));
 	if (fd >= 0)
 		syscall(SYS_close, fd);
 	return VB_EOPNOTSUPP;

@@ -227,9 +227,9 @@ static bool undo_part(int fd, struct vb_mapping *part, bool may_replace, enum wa
 	if (may_replace && vb_conversion_is_alone() && vb_conversion_move_out(fd, part))
 		return true;
 	if (!vb_conversion_make_private(fd, part)) {
-		vb_log(VB_LOG_ERROR,
-		       "the memory at 0x%" PRIx64 " stays shared: it cannot be mapped again",
-		       part->begin);
+		vb_log_about(VB_LOG_ERROR, VB_LOG_ABOUT(.phase = "deregister"),
+			     "the memory at 0x%" PRIx64 " stays shared: it cannot be mapped again",
+			     part->begin);
 		return false;
 	}
 	return way != UNDO_BRIEFLY && fd >= 0 && vb_conversion_leave_file(fd, part) &&

@@ -230,8 +230,9 @@ static bool start_with(int end)
 	pthread_detach(thread.id);
 	is_impossible = await_answer(&beginning.state) == FAILED;
 	if (is_impossible)
-		vb_log(VB_LOG_INFO,
-		       "no thread with descriptors of its own: files that programs map are not shared");
+		vb_log_about(
+			VB_LOG_INFO, VB_LOG_ABOUT(.phase = "open"),
+			"no thread with descriptors of its own: files that programs map are not shared");
 	return !is_impossible;
 }
 

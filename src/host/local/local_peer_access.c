@@ -100,9 +100,10 @@ bool vb_local_peers_find_access(struct vb_local_peers *peers,
 
 static void log_wait(struct vb_local_peer_access *access)
 {
-	vb_log(VB_LOG_WARN,
-	       "adapter %u was stopped in the middle of an access to this process's memory: waiting for it",
-	       access->number);
+	vb_log_about(
+		VB_LOG_WARN, VB_LOG_ABOUT(.phase = "destroy"),
+		"adapter %u was stopped in the middle of an access to this process's memory: waiting for it",
+		access->number);
 	access->is_logged = true;
 }
 

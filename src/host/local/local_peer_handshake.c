@@ -97,8 +97,9 @@ static void log_no_shared_memory(vb_err err)
 {
 	char limits[VB_LIMIT_TEXT_MAX];
 
-	vb_log(VB_LOG_WARN, "no shared memory with a peer on this host%s: it is reached by packets",
-	       vb_limit_describe(err, limits));
+	vb_log_about(VB_LOG_WARN, VB_LOG_ABOUT(.phase = "link"),
+		     "no shared memory with a peer on this host%s: it is reached by packets",
+		     vb_limit_describe(err, limits));
 }
 
 static bool make_ring(struct vb_local_peer *peer)
@@ -307,8 +308,9 @@ static void open_shm_link(struct vb_local_peers *peers, uint32_t number, pid_t p
 	peer->out_fd = -1;
 	init_peer_memory(peers, peer, pid);
 	vb_local_peer_update_room(peers, number);
-	vb_log(VB_LOG_DEBUG, "shared memory with adapter %u, process %d: %s", number, (int)pid,
-	       vb_local_peer_describe(peers, number));
+	vb_log_about(VB_LOG_DEBUG, VB_LOG_ABOUT(.phase = "link"),
+		     "shared memory with adapter %u, process %d: %s", number, (int)pid,
+		     vb_local_peer_describe(peers, number));
 }
 
 /*

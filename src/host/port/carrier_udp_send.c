@@ -148,9 +148,10 @@ static void log_drops(struct vb_carrier_udp *wire)
 	if (wire->has_logged_drops || !vb_udp_counters(wire->udp)[VB_UDP_TX_DROP_PORT_HELD])
 		return;
 	wire->has_logged_drops = true;
-	vb_log(VB_LOG_WARN,
-	       "packets to other hosts are dropped: UDP port %d was held by others when the first of this user's programs came",
-	       VB_ROCE_PORT);
+	vb_log_about(
+		VB_LOG_WARN, VB_LOG_ABOUT(.phase = "send"),
+		"packets to other hosts are dropped: UDP port %d was held by others when the first of this user's programs came",
+		VB_ROCE_PORT);
 }
 
 uint32_t vb_carrier_udp_send(struct vb_carrier *carrier, struct vb_slot *slots, uint32_t count)

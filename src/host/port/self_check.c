@@ -81,15 +81,16 @@ void vb_self_check_report(const struct vb_self_check *check, const struct vb_nic
 		if (counted == seen)
 			continue;
 		differing++;
-		vb_log(VB_LOG_ERROR,
-		       "%s: self check: the engine counted %s %" PRIu64 ", the port saw %" PRIu64,
-		       device, vb_counter_name(counter), counted, seen);
+		vb_log_about(VB_LOG_ERROR, VB_LOG_ABOUT(.phase = "close", .device = device),
+			     "%s: self check: the engine counted %s %" PRIu64
+			     ", the port saw %" PRIu64,
+			     device, vb_counter_name(counter), counted, seen);
 	}
 	if (!differing)
-		vb_log(VB_LOG_INFO,
-		       "%s: self check: %" PRIu64 " packets sent, %" PRIu64 " received and %" PRIu64
-		       " parts executed, all of them counted",
-		       device, check->seen.counts[VB_COUNTER_TX_PACKETS],
-		       check->seen.counts[VB_COUNTER_RX_PACKETS],
-		       check->seen.counts[VB_COUNTER_DIRECT_PARTS]);
+		vb_log_about(VB_LOG_INFO, VB_LOG_ABOUT(.phase = "close", .device = device),
+			     "%s: self check: %" PRIu64 " packets sent, %" PRIu64
+			     " received and %" PRIu64 " parts executed, all of them counted",
+			     device, check->seen.counts[VB_COUNTER_TX_PACKETS],
+			     check->seen.counts[VB_COUNTER_RX_PACKETS],
+			     check->seen.counts[VB_COUNTER_DIRECT_PARTS]);
 }

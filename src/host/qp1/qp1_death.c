@@ -96,8 +96,9 @@ static bool keep_rows_to_ourselves(struct vb_qp1_liveness *life)
 {
 	char limits[VB_LIMIT_TEXT_MAX];
 
-	vb_log(VB_LOG_WARN, "if this process is killed, peers of its connections are not told%s",
-	       vb_limit_describe(VB_EFBIG, limits));
+	vb_log_about(VB_LOG_WARN, VB_LOG_ABOUT(.phase = "connect"),
+		     "if this process is killed, peers of its connections are not told%s",
+		     vb_limit_describe(VB_EFBIG, limits));
 	return map_rows(life, -1);
 }
 
@@ -221,7 +222,8 @@ static void begin_farewell(struct vb_qp1 *qp1, uint64_t now_ns, struct vb_qp1_wa
 	vb_qp1_remove_source(qp1, &watch->source);
 	watch->is_dead = true;
 	qp1->farewell_ns = now_ns;
-	vb_log(VB_LOG_DEBUG, "a process has died: its connections are ended for it");
+	vb_log_about(VB_LOG_DEBUG, VB_LOG_ABOUT(.phase = "connect"),
+		     "a process has died: its connections are ended for it");
 }
 
 /* False if there is no message: another process has it, or the user has left. */

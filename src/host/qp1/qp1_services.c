@@ -223,10 +223,11 @@ void vb_qp1_open_names(struct vb_qp1 *qp1)
 		struct vb_qp1_name *name = VB_CONTAINER(node, struct vb_qp1_name, node);
 
 		if (qp1->is_attached && !open_name_sockets(qp1, name))
-			vb_log(VB_LOG_WARN,
-			       "service %" PRIx64
-			       " is lost: the program had closed its descriptor, and now another process listens on it",
-			       name->service);
+			vb_log_about(
+				VB_LOG_WARN, VB_LOG_ABOUT(.phase = "listen"),
+				"service %" PRIx64
+				" is lost: the program had closed its descriptor, and now another process listens on it",
+				name->service);
 	}
 }
 

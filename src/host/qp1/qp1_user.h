@@ -89,7 +89,7 @@ void vb_abi_qp1_unlisten(struct vb_abi_qp1_name *name);
 int vb_abi_qp1_wait(struct ibv_context *home, int fd);
 
 /* Writes a line to the log that the two libraries share. */
-void vb_abi_log_line(enum vb_log_level level, const char *line);
+void vb_abi_log_line(enum vb_log_level level, const struct vb_log_about *about, const char *line);
 
 /* Memory of libibverbs' heap, as in base/heap.h. */
 void *vb_abi_heap_alloc(size_t count, size_t size);

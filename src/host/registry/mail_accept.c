@@ -11,6 +11,7 @@
 #include "link/fd.h"
 #include "link/sys.h"
 
+#include <errno.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
@@ -98,7 +99,8 @@ void vb_mail_accept_some(struct vb_mail_box *box)
 	}
 	if (!strangers)
 		return;
-	vb_log(VB_LOG_WARN, "uid %u connects to %s: it is let go", peer.uid, box->name.text);
+	vb_log_about(VB_LOG_WARN, VB_LOG_ABOUT(.phase = "join", .error = EACCES),
+		     "uid %u connects to %s: it is let go", peer.uid, box->name.text);
 	if (!box->is_shut)
 		pause_listener(box, spent_ns);
 }

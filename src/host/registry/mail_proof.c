@@ -12,6 +12,7 @@
 #include "link/fd.h"
 #include "link/sys.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -23,7 +24,8 @@
 
 static void report_stranger(const char *text, uid_t uid)
 {
-	vb_log(VB_LOG_WARN, "uid %u holds the name %s: it is skipped", uid, text);
+	vb_log_about(VB_LOG_WARN, VB_LOG_ABOUT(.phase = "join", .error = EACCES),
+		     "uid %u holds the name %s: it is skipped", uid, text);
 }
 
 int vb_mail_connect_to(const struct vb_mail_box *box, const char *text, int *fd_out,

@@ -213,9 +213,9 @@ static bool claim_place(struct vb_port_member *member)
 
 	if (count && claim(member, count - 1))
 		return true;
-	vb_log(VB_LOG_INFO,
-	       "the %u. socket of the port is not the %u. process's: packets take a detour", count,
-	       count);
+	vb_log_about(VB_LOG_INFO, VB_LOG_ABOUT(.phase = "join"),
+		     "the %u. socket of the port is not the %u. process's: packets take a detour",
+		     count, count);
 	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++)
 		if (vb_receivers_fd(i) < 0 && claim(member, i))
 			return true;
@@ -240,9 +240,9 @@ static vb_err add_place(struct joining *joining, uint32_t receive_buffer_length)
 		return err;
 	if (!claim_place(member)) {
 		vb_udp_receiver_close(member->receiver);
-		vb_log(VB_LOG_ERROR,
-		       "%u adapters are open in this user's processes: there can be no more",
-		       VB_PORT_MEMBER_COUNT);
+		vb_log_about(VB_LOG_ERROR, VB_LOG_ABOUT(.phase = "join", .error = ENOSPC),
+			     "%u adapters are open in this user's processes: there can be no more",
+			     VB_PORT_MEMBER_COUNT);
 		return VB_ENOSPC;
 	}
 	return publish(member);
@@ -359,8 +359,9 @@ static vb_err learn_guid(struct joining *joining)
 	if (vb_guid())
 		return VB_OK;
 	if (count_others(joining))
-		vb_log(VB_LOG_WARN,
-		       "none of this user's programs on this host tells its GUID: this one makes another");
+		vb_log_about(
+			VB_LOG_WARN, VB_LOG_ABOUT(.phase = "join"),
+			"none of this user's programs on this host tells its GUID: this one makes another");
 	return vb_guid_make();
 }
 
@@ -435,9 +436,10 @@ vb_err vb_port_member_join(uint32_t receive_buffer_length, struct vb_port_member
 	struct vb_port_member *member = make();
 
 	if (member && member->user.is_overflow)
-		vb_log(VB_LOG_WARN,
-		       "this user has the overflow uid %u of a user namespace: nobody can be told from others, so peers on this host are reached by packets only",
-		       member->user.uid);
+		vb_log_about(
+			VB_LOG_WARN, VB_LOG_ABOUT(.phase = "join"),
+			"this user has the overflow uid %u of a user namespace: nobody can be told from others, so peers on this host are reached by packets only",
+			member->user.uid);
 	return member ? finish_joining(member, receive_buffer_length, false, member_out)
 		      : VB_ENOMEM;
 }

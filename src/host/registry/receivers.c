@@ -71,7 +71,8 @@ void vb_receivers_close(void)
 static void enable_ip_fields(int fd)
 {
 	if (vb_udp_receiver_enable_ip_fields(fd))
-		vb_log(VB_LOG_WARN, "traffic class and hop limit of packets will not be seen");
+		vb_log_about(VB_LOG_WARN, VB_LOG_ABOUT(.phase = "open"),
+			     "traffic class and hop limit of packets will not be seen");
 }
 
 void vb_receivers_enable_ip_fields(void)

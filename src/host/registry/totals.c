@@ -12,6 +12,7 @@
 #include "host/sys/sealed.h"
 #include "link/fd.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <string.h>
@@ -183,8 +184,9 @@ void vb_totals_ensure(void)
 	is_there = ensure();
 	pthread_mutex_unlock(&state.lock);
 	if (!is_there)
-		vb_log(VB_LOG_WARN,
-		       "no memory for the device's totals: counters of this process are not part of them");
+		vb_log_about(
+			VB_LOG_WARN, VB_LOG_ABOUT(.phase = "open", .error = ENOMEM),
+			"no memory for the device's totals: counters of this process are not part of them");
 }
 
 int vb_totals_fd(void)

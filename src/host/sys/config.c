@@ -28,6 +28,7 @@ enum kind {
 	CHOICE, /* a uint32_t or an enum */
 };
 
+#define SETTINGS VB_LOG_ABOUT(.phase = "settings", .error = EINVAL)
 #define AT(field) offsetof(struct vb_config, field)
 
 /* clang-format off */
@@ -52,6 +53,9 @@ static const struct setting {
 	    { "debug", VB_LOG_DEBUG } } },
 	{ "log_file", TEXT, AT(log_file), 0, 0, "",
 	  "file to which reports are added; stderr if empty", { { 0 } } },
+	{ "log_format", CHOICE, AT(log_format), 0, 0, "text",
+	  "how reports are written: lines that end in key=value, or objects of JSON",
+	  { { "text", VB_LOG_TEXT }, { "json", VB_LOG_JSON } } },
 	{ "icrc", CHOICE, AT(icrc), 0, 0, "solved",
 	  "check of received packets: for the IP ID they should have, for any IP ID, or none",
 	  { { "strict", VB_ICRC_STRICT }, { "solved", VB_ICRC_SOLVED }, { "off", VB_ICRC_OFF } } },
@@ -80,8 +84,9 @@ static const struct setting {
 #define SETTING_COUNT (sizeof(settings) / sizeof(settings[0]))
 
 /* Every kind of value other than TEXT is 32 bits wide, also the enums. */
-_Static_assert(sizeof(enum vb_log_level) == 4 && sizeof(enum vb_icrc_mode) == 4 &&
-		       sizeof(enum vb_path_choice) == 4 && sizeof(enum vb_share) == 4,
+_Static_assert(sizeof(enum vb_log_level) == 4 && sizeof(enum vb_log_format) == 4 &&
+		       sizeof(enum vb_icrc_mode) == 4 && sizeof(enum vb_path_choice) == 4 &&
+		       sizeof(enum vb_share) == 4,
 	       "choices are stored as uint32_t");
 
 static void store_number(struct vb_config *config, const struct setting *setting, uint32_t value)
@@ -211,8 +216,9 @@ static vb_err set_value(struct vb_config *config, const struct setting *setting,
 	set_default(config, setting);
 	if (!logs_nothing) {
 		describe_allowed(setting, allowed, sizeof(allowed));
-		vb_log(VB_LOG_ERROR, "%s: %s cannot be '%.100s'; it may be %s; taking '%s'", where,
-		       setting->key, value, allowed, setting->default_text);
+		vb_log_about(VB_LOG_ERROR, SETTINGS,
+			     "%s: %s cannot be '%.100s'; it may be %s; taking '%s'", where,
+			     setting->key, value, allowed, setting->default_text);
 	}
 	return VB_EINVAL;
 }
@@ -253,8 +259,8 @@ static void read_line(struct vb_config *config, char *line, const char *where, b
 	equals = strchr(key, '=');
 	if (!equals) {
 		if (!logs_nothing)
-			vb_log(VB_LOG_ERROR, "%s: '%.100s' is not of the form key = value", where,
-			       key);
+			vb_log_about(VB_LOG_ERROR, SETTINGS,
+				     "%s: '%.100s' is not of the form key = value", where, key);
 		return;
 	}
 	*equals = 0;
@@ -263,7 +269,8 @@ static void read_line(struct vb_config *config, char *line, const char *where, b
 	if (setting)
 		(void)!set_value(config, setting, trim(equals + 1), where, logs_nothing);
 	else if (!logs_nothing)
-		vb_log(VB_LOG_ERROR, "%s: there is no setting '%.100s'", where, key);
+		vb_log_about(VB_LOG_ERROR, SETTINGS, "%s: there is no setting '%.100s'", where,
+			     key);
 }
 
 static void read_lines(struct vb_config *config, const char *path, char *text, bool logs_nothing)
@@ -291,10 +298,11 @@ static bool read_file(struct vb_config *config, const char *path, bool is_named,
 	if (is_read)
 		read_lines(config, path, text, logs_nothing);
 	if (!logs_nothing && is_read && is_cut)
-		vb_log(VB_LOG_ERROR, "%s: only the first %d bytes are read", path, FILE_MAX - 1);
+		vb_log_about(VB_LOG_ERROR, SETTINGS, "%s: only the first %d bytes are read", path,
+			     FILE_MAX - 1);
 	if (!logs_nothing && !is_read && is_named)
-		vb_log(VB_LOG_ERROR, "VERBATIM_CONFIG: cannot read '%s': %s", path,
-		       strerrordesc_np(errno));
+		vb_log_about(VB_LOG_ERROR, VB_LOG_ABOUT(.phase = "settings", .error = errno),
+			     "VERBATIM_CONFIG: cannot read '%s': %s", path, strerrordesc_np(errno));
 	vb_heap_free(text);
 	return is_read;
 }
@@ -351,14 +359,20 @@ static void read_all(struct vb_config *config, bool logs_nothing)
 	read_environment(config, logs_nothing);
 }
 
+static void direct_log(const struct vb_config *config)
+{
+	vb_log_set_level(config->log);
+	vb_log_set_format(config->log_format);
+	vb_log_set_file(config->log_file);
+}
+
 /* Reads the settings twice: complaints must go where the final settings direct them. */
 void vb_config_load(struct vb_config *config)
 {
 	int errno_before = errno;
 
 	read_all(config, true);
-	vb_log_set_level(config->log);
-	vb_log_set_file(config->log_file);
+	direct_log(config);
 	read_all(config, false);
 	errno = errno_before;
 }
@@ -370,12 +384,12 @@ vb_err vb_config_set(struct vb_config *config, const char *key, const char *valu
 	vb_err err;
 
 	if (!setting) {
-		vb_log(VB_LOG_ERROR, "%s: there is no setting '%.100s'", where, key);
+		vb_log_about(VB_LOG_ERROR, SETTINGS, "%s: there is no setting '%.100s'", where,
+			     key);
 		return VB_EINVAL;
 	}
 	err = set_value(config, setting, value, where, false);
-	vb_log_set_level(config->log);
-	vb_log_set_file(config->log_file);
+	direct_log(config);
 	return err;
 }
 

@@ -39,6 +39,7 @@ struct vb_config {
 	uint32_t mtu; /* limit of the path MTU; 0: what fits the interface */
 	enum vb_log_level log;
 	char log_file[VB_CONFIG_TEXT_MAX]; /* "": stderr */
+	enum vb_log_format log_format;
 	enum vb_icrc_mode icrc;
 	enum vb_path_choice path;
 	enum vb_share share;
@@ -51,7 +52,7 @@ struct vb_config {
 	uint32_t reads;
 };
 
-/* Reads file and environment, and sets the log's level and file. */
+/* Reads file and environment, and sets the log's level, format and file. */
 void vb_config_load(struct vb_config *config);
 
 /*

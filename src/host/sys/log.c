@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The making and writing of log lines. The places that have logged are kept in a small table
- * without locks. When it is full, new places share the last row, and are rate-limited together.
+ * Which messages are written, and where to; log_line.c composes the lines. The places that have
+ * logged are kept in a small table without locks. When it is full, new places share the last row,
+ * and are rate-limited together.
  */
 #include "host/sys/log.h"
 
 #include "host/sys/clock.h"
+#include "host/sys/log_line_priv.h"
 #include "host/sys/quiet.h"
 
 #include <errno.h>
@@ -28,19 +30,18 @@ static struct place {
 } places[PLACE_COUNT];
 
 static _Atomic int level_now = VB_LOG_ERROR;
+static _Atomic int format_now = VB_LOG_TEXT;
 static _Atomic bool is_mute;
 static char path_now[PATH_MAX];
-
-static const char *const level_names[] = {
-	[VB_LOG_ERROR] = "error",
-	[VB_LOG_WARN] = "warn",
-	[VB_LOG_INFO] = "info",
-	[VB_LOG_DEBUG] = "debug",
-};
 
 void vb_log_set_level(enum vb_log_level level)
 {
 	atomic_store_explicit(&level_now, (int)level, memory_order_relaxed);
+}
+
+void vb_log_set_format(enum vb_log_format format)
+{
+	atomic_store_explicit(&format_now, (int)format, memory_order_relaxed);
 }
 
 bool vb_log_is_on(enum vb_log_level level)
@@ -93,41 +94,6 @@ static bool admit_line(struct place *place, uint32_t *left_out_out)
 }
 
 /*
- * Bytes from outside (names, paths, peers) must not move the cursor or begin a line of their own.
- */
-static void replace_control_characters(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
-			*text = '?';
-}
-
-/* Appends to the line and returns its new length, at most VB_LOG_LINE_MAX - 2. */
-__attribute__((format(printf, 3, 0))) static size_t append(char line[VB_LOG_LINE_MAX],
-							   size_t length, const char *format,
-							   va_list args)
-{
-	size_t room = VB_LOG_LINE_MAX - 1 - length;
-	int wanted = vsnprintf(line + length, room, format, args);
-
-	if (wanted < 0)
-		wanted = 0;
-	return length + ((size_t)wanted < room ? (size_t)wanted : room - 1);
-}
-
-__attribute__((format(printf, 3, 4))) static size_t append_words(char line[VB_LOG_LINE_MAX],
-								 size_t length, const char *format,
-								 ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	length = append(line, length, format, args);
-	va_end(args);
-	return length;
-}
-
-/*
  * A line may be written in parts only on a full pipe; then the rest is dropped without waiting. A
  * reader that has gone away, or a file that may not grow, must not end the program.
  */
@@ -157,25 +123,44 @@ static bool write_file(const char *line, size_t length)
 	return is_written;
 }
 
+/* Called with a message that may be written; errno is the caller's again. */
+__attribute__((format(printf, 4, 0))) static void write_message(enum vb_log_level level,
+								const struct vb_log_about *about,
+								uint32_t left_out,
+								const char *format, va_list args)
+{
+	struct vb_log_line line;
+	int errno_before = errno;
+
+	vb_log_line_compose(
+		&line, (enum vb_log_format)atomic_load_explicit(&format_now, memory_order_relaxed),
+		level, about, left_out, format, args);
+	if (!path_now[0] || !write_file(line.bytes, line.length))
+		(void)write_line(STDERR_FILENO, line.bytes, line.length);
+	errno = errno_before;
+}
+
 void vb_log(enum vb_log_level level, const char *format, ...)
 {
-	char line[VB_LOG_LINE_MAX];
-	int errno_before = errno;
 	uint32_t left_out;
-	size_t length;
 	va_list args;
 
 	if (!vb_log_is_on(level) || !admit_line(find_or_claim_place(format), &left_out))
 		return;
-	length = append_words(line, 0, "verbatim: %s: ", level_names[level]);
 	va_start(args, format);
-	length = append(line, length, format, args);
+	write_message(level, VB_LOG_ABOUT(0), left_out, format, args);
 	va_end(args);
-	if (left_out)
-		length = append_words(line, length, " (and %u like this before)", left_out);
-	replace_control_characters(line);
-	line[length] = '\n';
-	if (!path_now[0] || !write_file(line, length + 1))
-		(void)write_line(STDERR_FILENO, line, length + 1);
-	errno = errno_before;
+}
+
+void vb_log_about(enum vb_log_level level, const struct vb_log_about *about, const char *format,
+		  ...)
+{
+	uint32_t left_out;
+	va_list args;
+
+	if (!vb_log_is_on(level) || !admit_line(find_or_claim_place(format), &left_out))
+		return;
+	va_start(args, format);
+	write_message(level, about, left_out, format, args);
+	va_end(args);
 }

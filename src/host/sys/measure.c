@@ -42,11 +42,11 @@ static void measure(void)
 								: VB_CRC_INSTRUCTIONS;
 
 	vb_crc_choose(method);
-	vb_log(VB_LOG_DEBUG,
-	       "the CRC of %d bytes takes %" PRIu64 " ns by instructions, %" PRIu64
-	       " ns by tables: %s are used",
-	       LENGTH, instructions_ns, tables_ns,
-	       method == VB_CRC_TABLES ? "tables" : "instructions");
+	vb_log_about(VB_LOG_DEBUG, VB_LOG_ABOUT(.phase = "open"),
+		     "the CRC of %d bytes takes %" PRIu64 " ns by instructions, %" PRIu64
+		     " ns by tables: %s are used",
+		     LENGTH, instructions_ns, tables_ns,
+		     method == VB_CRC_TABLES ? "tables" : "instructions");
 }
 
 void vb_measure_crc(void)

@@ -124,9 +124,8 @@ static void advance(struct vb_qp *qp, const struct vb_peer_memory_request *reque
 	uint32_t length = request->part_length;
 
 	vb_nic_count(qp->nic, VB_COUNTER_DIRECT_PARTS);
-	if (qp->nic->executed.log)
-		vb_executed_add(qp, vb_queue_wqe(&qp->sq, qp->requester.send_index)->opcode,
-				length);
+	if (qp->nic->executed.log.parts)
+		vb_executed_add(qp, vb_queue_wqe(&qp->sq, qp->requester.send_index), request);
 	qp->nic->direct_left -= length;
 	qp->requester.direct_offset += length;
 	if (qp->requester.direct_offset != request->length)

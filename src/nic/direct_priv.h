@@ -41,7 +41,10 @@ enum vb_direct vb_qp_execute_alone(struct vb_qp *qp, const struct vb_wqe *wqe);
 /* vb_qp_write_now() for a caller that knows that the QP is quiet and has peer memory access. */
 bool vb_qp_write_directly(struct vb_qp *qp, const struct vb_send_request *request);
 
-/* Adds an entry to the log of nic/executed.h. */
-void vb_executed_add(const struct vb_qp *qp, uint32_t opcode, uint32_t length);
+struct vb_peer_memory_request;
+
+/* Adds the part of the request that was executed to the log of nic/executed.h. */
+void vb_executed_add(const struct vb_qp *qp, const struct vb_wqe *wqe,
+		     const struct vb_peer_memory_request *request);
 
 #endif

@@ -68,17 +68,17 @@ VB_INLINE void vb_qp_conclude_write(struct vb_qp *qp, const struct vb_send_reque
 	atomic_store_explicit(&qp->sq.published, index + 1, memory_order_relaxed);
 	qp->requester.send_index = qp->requester.done_index = index + 1;
 	vb_nic_count(qp->nic, VB_COUNTER_DIRECT_PARTS);
-	if (qp->nic->executed.log)
-		vb_executed_add(qp, VB_WR_WRITE, length);
 	if (qp->signal_all || request->flags & VB_SEND_SIGNALED)
 		vb_qp_complete_write(qp, index, request->wr_id, length);
 	vb_nic_fail_overruns(qp->nic);
 }
 
+/* An observer sees requests that were posted: they have all that it wants to know. */
 bool vb_qp_write_directly(struct vb_qp *qp, const struct vb_send_request *request)
 {
 	struct vb_span span;
 
 	return qp->type == VB_QP_RC && !qp->requester.direct_refusals && is_next(qp) &&
-	       find_data(qp, request, &span) && execute(qp, request, &span);
+	       !qp->nic->executed.log.parts && find_data(qp, request, &span) &&
+	       execute(qp, request, &span);
 }

@@ -9,6 +9,7 @@
 #include "base/list.h"
 #include "base/prng.h"
 #include "base/timer.h"
+#include "nic/executed.h"
 #include "nic/flight_priv.h"
 #include "nic/nic.h"
 #include "nic/pd.h"
@@ -33,10 +34,10 @@ struct vb_event_source {
 };
 
 /* See nic/executed.h. */
-struct vb_executed_log {
-	struct vb_executed *log; /* NULL: nothing is logged */
-	uint32_t capacity;
-	uint32_t count; /* since the last look, also those beyond the capacity */
+struct vb_executed_state {
+	struct vb_executed_log log;
+	uint32_t count; /* parts since the last look, also those beyond the capacity */
+	uint32_t byte_count;
 };
 
 struct vb_nic {
@@ -86,7 +87,7 @@ struct vb_nic {
 	struct vb_counters *counters; /* these, or the caller's … */
 	struct vb_counters own_counters;
 	struct vb_counters counters_before; /* … less what this engine has counted there */
-	struct vb_executed_log executed;
+	struct vb_executed_state executed;
 };
 
 struct vb_pd {

@@ -72,7 +72,8 @@ static void on_received(void *owner, uint64_t now_ns, const struct vb_frame *fra
 	}
 }
 
-static void on_executed(void *owner, const struct vb_executed *parts, uint32_t count)
+static void on_executed(void *owner, const struct vb_executed *parts, uint32_t count,
+			const uint8_t *bytes)
 {
 	struct seen *to = owner;
 
@@ -80,7 +81,9 @@ static void on_executed(void *owner, const struct vb_executed *parts, uint32_t c
 	for (uint32_t i = 0; i < count && i < VB_TAP_EXECUTED_MAX; i++)
 		to->writes += parts[i].opcode == VB_WR_WRITE && parts[i].length == LENGTH &&
 			      parts[i].initiator.v == vb_qp_number(qp).v &&
-			      parts[i].target.v == vb_qp_number(target).v;
+			      parts[i].target.v == vb_qp_number(target).v &&
+			      parts[i].data_length == LENGTH &&
+			      !memcmp(bytes + parts[i].data_offset, memory, LENGTH);
 }
 
 static bool loses_sent(void *owner, const struct vb_slot *slot)
@@ -151,7 +154,7 @@ static void begin(bool is_by_shared_memory, const struct vb_fault_point *fault_p
 	memset(memory, 0, sizeof(memory));
 	adapter_begin(on_event, &adapter, &pd);
 	vb_adapter_enter(adapter);
-	vb_port_set_tap(adapter->port, &tap);
+	MUST(vb_port_add_tap(adapter->port, &tap));
 	vb_port_set_fault_point(adapter->port, fault_point);
 	MUST(vb_cq_create(vb_adapter_nic(adapter), 2 * WRITES, NULL, &cq));
 	init.send_cq = init.recv_cq = cq;
@@ -275,7 +278,7 @@ TEST(without_a_tap_nothing_is_logged)
 {
 	begin(true, NULL);
 	vb_adapter_enter(adapter);
-	vb_port_set_tap(adapter->port, NULL);
+	vb_port_remove_tap(adapter->port, &tap);
 	vb_adapter_leave(adapter);
 	write_all();
 	EXPECT_EQ(seen.executed, 0);

@@ -369,8 +369,6 @@ bool vb_adapter_write_now(struct vb_adapter *adapter, struct vb_qp *qp,
 		uint64_t now_ns = vb_clock_glance(&adapter->clock);
 
 		vb_qp_conclude_write(qp, request, now_ns);
-		if (adapter->port)
-			vb_port_report_executed(adapter->port);
 		vb_drive_policy_on_drive(&adapter->policy, now_ns);
 		vb_drive_policy_on_post(&adapter->policy);
 		vb_drive_policy_on_post_driven(&adapter->policy, now_ns);

@@ -87,7 +87,7 @@ vb_err vb_adapter_make_port(struct vb_adapter *adapter)
 	err = vb_port_create(&parts, &adapter->port);
 	if (!err && adapter->init.config->self_check) {
 		vb_self_check_init(&adapter->self_check, adapter->nic);
-		vb_port_set_tap(adapter->port, &adapter->self_check.tap);
+		err = vb_port_add_tap(adapter->port, &adapter->self_check.tap);
 	}
 	return err;
 }

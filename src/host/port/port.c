@@ -42,37 +42,86 @@ vb_err vb_port_create(const struct vb_port_parts *parts, struct vb_port **port_o
 
 void vb_port_destroy(struct vb_port *port)
 {
-	vb_nic_log_executed(port->nic, NULL, 0);
+	vb_nic_log_executed(port->nic, NULL);
+	vb_heap_free(port->executed);
 	vb_heap_free(port);
 }
 
-void vb_port_set_tap(struct vb_port *port, const struct vb_tap *tap)
+static void note_observers(struct vb_port *port)
 {
-	port->tap = tap;
-	port->is_observed = tap || port->fault_point;
-	vb_nic_log_executed(port->nic, tap ? port->executed : NULL, VB_TAP_EXECUTED_MAX);
+	port->is_observed = port->tap_count || port->fault_point;
+}
+
+static vb_err log_executed(struct vb_port *port)
+{
+	struct vb_port_executed *executed = vb_heap_alloc(1, sizeof(*executed));
+	struct vb_executed_log log;
+
+	if (!executed)
+		return VB_ENOMEM;
+	log = (struct vb_executed_log){
+		.parts = executed->parts,
+		.capacity = VB_TAP_EXECUTED_MAX,
+		.bytes = executed->bytes,
+		.byte_capacity = VB_TAP_EXECUTED_BYTES,
+	};
+	vb_nic_log_executed(port->nic, &log);
+	port->executed = executed;
+	return VB_OK;
+}
+
+vb_err vb_port_add_tap(struct vb_port *port, const struct vb_tap *tap)
+{
+	vb_err err = VB_OK;
+
+	if (port->tap_count == VB_PORT_TAPS_MAX)
+		return VB_ENOSPC;
+	if (!port->executed)
+		err = log_executed(port);
+	if (err)
+		return err;
+	port->taps[port->tap_count++] = tap;
+	note_observers(port);
+	return VB_OK;
+}
+
+void vb_port_remove_tap(struct vb_port *port, const struct vb_tap *tap)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < port->tap_count; i++)
+		if (port->taps[i] != tap)
+			port->taps[kept++] = port->taps[i];
+	port->tap_count = kept;
+	note_observers(port);
+	if (kept)
+		return;
+	vb_nic_log_executed(port->nic, NULL);
+	vb_heap_free(port->executed);
+	port->executed = NULL;
 }
 
 void vb_port_set_fault_point(struct vb_port *port, const struct vb_fault_point *fault_point)
 {
 	port->fault_point = fault_point;
-	port->is_observed = port->tap || fault_point;
+	note_observers(port);
 	if (fault_point)
 		vb_framing_stop_batching(vb_nic_framing(port->nic));
 }
 
-VB_COLD static void report_executed(struct vb_port *port)
+VB_COLD static void show_executed(struct vb_port *port)
 {
 	uint32_t count = vb_nic_take_executed(port->nic);
 
-	if (count)
-		port->tap->on_executed(port->tap->owner, port->executed, count);
+	for (uint32_t i = 0; count && i < port->tap_count; i++)
+		port->taps[i]->on_executed(port->taps[i]->owner, port->executed->parts, count,
+					   port->executed->bytes);
 }
 
-void vb_port_report_executed(struct vb_port *port)
+static void report_executed(struct vb_port *port)
 {
-	if (port->tap)
-		report_executed(port);
+	if (port->is_observed)
+		show_executed(port);
 }
 
 /* --- sending --- */
@@ -109,7 +158,7 @@ static bool transmit(struct vb_port *port, uint64_t now_ns)
 	look_for_room(port);
 	if (vb_nic_has_work(port->nic))
 		slot_count = vb_nic_transmit(port->nic, now_ns, port->slots, VB_PORT_BATCH);
-	vb_port_report_executed(port);
+	report_executed(port);
 	if (!slot_count)
 		return note_direct_parts(port);
 	vb_port_send_slots(port, now_ns, slot_count);
@@ -121,7 +170,7 @@ bool vb_port_start_now(struct vb_port *port, struct vb_qp *qp, uint64_t now_ns)
 	uint32_t slot_count;
 	bool is_all = vb_qp_start_now(qp, now_ns, port->slots, &slot_count);
 
-	vb_port_report_executed(port);
+	report_executed(port);
 	if (slot_count)
 		vb_port_send_slots(port, now_ns, slot_count);
 	return is_all;

@@ -89,14 +89,16 @@ void vb_port_on_wake(struct vb_port *port, const struct pollfd fds[VB_PORT_FDS_M
  */
 uint64_t vb_port_deadline(const struct vb_port *port);
 
+#define VB_PORT_TAPS_MAX 2u
+
 /*
- * To be called as the engine's owner. Both are borrowed; NULL: none. With a fault point the engine
- * builds no batches any more, because each packet of a batch counts on those before it.
+ * To be called as the engine's owner, but not by a tap. All are borrowed. VB_ENOSPC: there are
+ * VB_PORT_TAPS_MAX taps. With a fault point, which may be NULL, the engine builds no batches any
+ * more, because each packet of a batch counts on those before it.
  */
-void vb_port_set_tap(struct vb_port *port, const struct vb_tap *tap);
+VB_MUST_USE vb_err vb_port_add_tap(struct vb_port *port, const struct vb_tap *tap);
+void vb_port_remove_tap(struct vb_port *port, const struct vb_tap *tap);
 void vb_port_set_fault_point(struct vb_port *port, const struct vb_fault_point *fault_point);
-/* To be called after the engine was made to execute requests other than by the port. */
-void vb_port_report_executed(struct vb_port *port);
 
 /* The descriptors to wait on for packets; returns their number. */
 uint32_t vb_port_fds(const struct vb_port *port, struct pollfd fds[VB_PORT_FDS_MAX]);

@@ -17,6 +17,12 @@ struct vb_port_late {
 	uint32_t number;
 };
 
+/* What the engine has executed itself since taps were last told. */
+struct vb_port_executed {
+	struct vb_executed parts[VB_TAP_EXECUTED_MAX];
+	uint8_t bytes[VB_TAP_EXECUTED_BYTES];
+};
+
 struct vb_port {
 	struct vb_nic *nic;
 	struct vb_carrier *wire;
@@ -47,9 +53,10 @@ struct vb_port {
 	struct vb_gid asked_address; /* the last address that a datagram went to … */
 	bool is_own_address; /* … and whether it is one of ours */
 	bool is_observed; /* it has a tap or a fault point */
-	const struct vb_tap *tap; /* or NULL */
+	const struct vb_tap *taps[VB_PORT_TAPS_MAX];
+	uint32_t tap_count;
 	const struct vb_fault_point *fault_point; /* or NULL */
-	struct vb_executed executed[VB_TAP_EXECUTED_MAX]; /* for the tap */
+	struct vb_port_executed *executed; /* for taps; NULL while there is none */
 	uint32_t glances_without_qp1; /* since we last looked for mail to QP 1 */
 };
 

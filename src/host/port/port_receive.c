@@ -19,8 +19,8 @@ VB_COLD static uint32_t observe(struct vb_port *port, uint64_t now_ns, struct vb
 	for (uint32_t i = 0; i < count; i++)
 		if (!faults || !faults->loses_received(faults->owner, &frames[i]))
 			frames[kept++] = frames[i];
-	if (port->tap && kept)
-		port->tap->on_received(port->tap->owner, now_ns, frames, kept);
+	for (uint32_t i = 0; kept && i < port->tap_count; i++)
+		port->taps[i]->on_received(port->taps[i]->owner, now_ns, frames, kept);
 	return kept;
 }
 

@@ -148,8 +148,8 @@ VB_COLD static uint32_t observe(struct vb_port *port, uint64_t now_ns, uint32_t 
 	const struct vb_fault_point *faults = port->fault_point;
 	uint32_t kept = 0;
 
-	if (port->tap)
-		port->tap->on_sent(port->tap->owner, now_ns, port->slots, slot_count);
+	for (uint32_t i = 0; i < port->tap_count; i++)
+		port->taps[i]->on_sent(port->taps[i]->owner, now_ns, port->slots, slot_count);
 	for (uint32_t i = 0; i < slot_count; i++) {
 		struct vb_slot *slot = &port->slots[i];
 

@@ -53,9 +53,10 @@ static void on_received(void *owner, uint64_t now_ns, const struct vb_frame *fra
 	}
 }
 
-static void on_executed(void *owner, const struct vb_executed *parts, uint32_t count)
+static void on_executed(void *owner, const struct vb_executed *parts, uint32_t count,
+			const uint8_t *bytes)
 {
-	(void)parts;
+	(void)parts, (void)bytes;
 	((struct vb_self_check *)owner)->seen.counts[VB_COUNTER_DIRECT_PARTS] += count;
 }
 

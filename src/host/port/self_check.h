@@ -12,7 +12,7 @@
 struct vb_nic;
 
 struct vb_self_check {
-	struct vb_tap tap; /* for vb_port_set_tap() */
+	struct vb_tap tap; /* for vb_port_add_tap() */
 	struct vb_counters before; /* the engine's at the beginning */
 	struct vb_counters seen; /* by the tap; only some of them are used */
 };

@@ -3,7 +3,8 @@
  * A tap sees everything that passes a port, in order: each frame on its way out and on its way in,
  * and each part of a request that the engine executed itself. A train (framing/frame.h) is one
  * frame that says for how many packets and bytes it stands. A fault point decides which frames are
- * lost. Both are for observers and tests; a port without them pays one comparison for a batch.
+ * lost. Both are for observers and tests; a port without them pays one comparison for a batch. While
+ * there is a tap, no request is executed before it is posted (nic/direct_write.c).
  */
 #ifndef VB_HOST_PORT_TAP_H
 #define VB_HOST_PORT_TAP_H
@@ -20,11 +21,17 @@ struct vb_tap {
 	void (*on_sent)(void *owner, uint64_t now_ns, const struct vb_slot *slots, uint32_t count);
 	void (*on_received)(void *owner, uint64_t now_ns, const struct vb_frame *frames,
 			    uint32_t count);
-	/* More than VB_TAP_EXECUTED_MAX: those beyond are not in the list. */
-	void (*on_executed)(void *owner, const struct vb_executed *parts, uint32_t count);
+	/*
+	 * `bytes` has the data of the parts (nic/executed.h). More than VB_TAP_EXECUTED_MAX: those
+	 * beyond are not in the list.
+	 */
+	void (*on_executed)(void *owner, const struct vb_executed *parts, uint32_t count,
+			    const uint8_t *bytes);
 };
 
-#define VB_TAP_EXECUTED_MAX 1024u
+/* A turn of the engine executes less: that many words of 8 bytes, or one part of 128 KB. */
+#define VB_TAP_EXECUTED_MAX 16384u
+#define VB_TAP_EXECUTED_BYTES (160u << 10)
 
 struct vb_fault_point {
 	void *owner;

@@ -2,6 +2,7 @@
 /* How requests end: the completion of a send request or a receive, and its content. */
 #include "nic/qp_priv.h"
 
+#include "base/probe.h"
 #include "nic/rc_priv.h"
 #include "nic/rendezvous_priv.h"
 #include "nic/tag_list_priv.h"
@@ -30,6 +31,7 @@ void vb_qp_complete_write(struct vb_qp *qp, uint32_t index, uint64_t wr_id, uint
 	fill_send(entry, qp, index, wr_id, length);
 	entry->status = VB_STATUS_SUCCESS;
 	entry->opcode = VB_COMPLETION_WRITE;
+	VB_PROBE4(complete, qp->number.v, wr_id, VB_STATUS_SUCCESS, length);
 	vb_cq_publish(qp->send_cq, false);
 }
 
@@ -57,6 +59,7 @@ void vb_qp_complete_send(struct vb_qp *qp, uint32_t index, enum vb_status status
 	fill_send(entry, qp, index, wqe->wr_id, wqe->length);
 	entry->status = (uint8_t)status;
 	entry->opcode = vb_wqe_operation(wqe)->completion;
+	VB_PROBE4(complete, qp->number.v, wqe->wr_id, status, wqe->length);
 	vb_cq_publish(qp->send_cq, failed);
 }
 
@@ -123,6 +126,7 @@ void vb_qp_complete_taken(struct vb_qp *qp, uint64_t wr_id, uint32_t byte_length
 	if (!entry)
 		return;
 	fill_receive(entry, qp, &receive, VB_STATUS_SUCCESS, byte_length);
+	VB_PROBE4(complete, qp->number.v, wr_id, VB_STATUS_SUCCESS, byte_length);
 	vb_cq_publish(qp->recv_cq, is_solicited);
 }
 
@@ -171,6 +175,7 @@ void vb_qp_complete_receive(struct vb_qp *qp, enum vb_status status, const struc
 		return;
 	}
 	fill_receive(entry, qp, receive, status, byte_length);
+	VB_PROBE4(complete, qp->number.v, receive->wr_id, status, byte_length);
 	receive->srq = NULL;
 	if (packet)
 		describe_message(entry, packet);

@@ -10,6 +10,7 @@
 #include "nic/rings.h"
 
 #include "base/bytes.h"
+#include "base/probe.h"
 
 #include <string.h>
 
@@ -225,6 +226,7 @@ void vb_cq_take(struct vb_cq *cq)
 		atomic_store_explicit(entry->is_receive ? &entry->qp->rq.freed
 							: &entry->qp->sq.freed,
 				      entry->slot_end, memory_order_release);
+	VB_PROBE4(poll, cq->number, entry->wr_id, entry->status, entry->qpn);
 	atomic_store_explicit(&cq->consumed, consumed + 1, memory_order_release);
 }
 

@@ -7,6 +7,7 @@
  */
 #include "nic/direct_priv.h"
 
+#include "base/probe.h"
 #include "nic/peer_memory.h"
 
 /* Whether the WRITE would be next in the queue, and the queue would take it. */
@@ -68,6 +69,7 @@ VB_INLINE void vb_qp_conclude_write(struct vb_qp *qp, const struct vb_send_reque
 	atomic_store_explicit(&qp->sq.published, index + 1, memory_order_relaxed);
 	qp->requester.send_index = qp->requester.done_index = index + 1;
 	vb_nic_count(qp->nic, VB_COUNTER_DIRECT_PARTS);
+	VB_PROBE4(post, qp->number.v, request->wr_id, request->opcode, length);
 	if (qp->signal_all || request->flags & VB_SEND_SIGNALED)
 		vb_qp_complete_write(qp, index, request->wr_id, length);
 	vb_nic_fail_overruns(qp->nic);

@@ -4,6 +4,7 @@
  * waits.
  */
 #include "base/heap.h"
+#include "base/probe.h"
 #include "nic/direct_priv.h"
 #include "nic/quiet_priv.h"
 #include "nic/rings.h"
@@ -275,6 +276,7 @@ uint16_t vb_nic_source_port(const struct vb_nic *nic, uint32_t flow_label, vb_qp
 
 VB_COLD void vb_nic_drop(struct vb_nic *nic, enum vb_drop drop)
 {
+	VB_PROBE1(drop, drop);
 	nic->counters->drops[drop]++;
 }
 
@@ -356,6 +358,8 @@ uint32_t vb_nic_transmit(struct vb_nic *nic, uint64_t now_ns, struct vb_slot *sl
 			continue;
 		}
 		while (count < turn_end && vb_qp_emit(qp, &slots[count], count + 1 == turn_end)) {
+			VB_PROBE3(transmit, qp->number.v, (const void *)slots[count].head,
+				  slots[count].length);
 			nic->counters->counts[VB_COUNTER_TX_BYTES] += slots[count].length;
 			count++;
 		}

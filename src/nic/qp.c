@@ -5,6 +5,7 @@
  */
 #include "nic/qp_priv.h"
 
+#include "base/probe.h"
 #include "base/heap.h"
 #include "nic/ack_policy_priv.h"
 #include "nic/rendezvous_priv.h"
@@ -347,6 +348,7 @@ void vb_qp_set_state(struct vb_qp *qp, enum vb_qp_state state)
 	 * Pairs with the fence in vb_qp_post_recv(): the flush after this sees every receive that
 	 * does not ring.
 	 */
+	VB_PROBE3(state, qp->number.v, vb_qp_state_now(qp), state);
 	atomic_store_explicit(&qp->state, (uint8_t)state, memory_order_seq_cst);
 	if (qp->type == VB_QP_RC || qp->type == VB_QP_XRC_SEND)
 		vb_qp_note_hold(qp, state == VB_STATE_RTS ? VB_HOLD_EMPTY : VB_HOLD_NONE);

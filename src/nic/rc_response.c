@@ -5,6 +5,7 @@
  * a gap, which counts as a NAK.
  */
 #include "nic/payload_priv.h"
+#include "base/probe.h"
 #include "nic/quiet_priv.h"
 #include "nic/rc_priv.h"
 #include "nic/train_priv.h"
@@ -212,6 +213,7 @@ static void on_rnr_nak(struct vb_qp *qp, const struct vb_packet *packet)
 	if (qp->attr.rnr_retry != 7) /* 7: without limit */
 		requester->rnr_retries_left--;
 	qp->repeat_count++;
+	VB_PROBE3(retry, qp->number.v, packet->bth.psn.v, requester->rnr_retries_left);
 	vb_rc_seek(qp, packet->bth.psn);
 	vb_rc_timers_on_rnr_nak(qp, vb_syndrome_code(packet->aeth.syndrome));
 }

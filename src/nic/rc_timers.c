@@ -7,6 +7,7 @@
  */
 #include "nic/rc_priv.h"
 
+#include "base/probe.h"
 #include "base/bytes.h"
 #include "wire/syndrome.h"
 
@@ -87,6 +88,7 @@ VB_COLD void vb_rc_repeat(struct vb_qp *qp, vb_psn psn)
 		return; /* goes back anyway when the wait is over */
 	vb_timer_stop(&qp->timer); /* starts with the first packet that is sent again */
 	qp->repeat_count++;
+	VB_PROBE3(retry, qp->number.v, psn.v, qp->requester.retries_left);
 	vb_rc_seek(qp, psn);
 }
 

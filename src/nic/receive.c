@@ -5,6 +5,7 @@
  * counted under one reason.
  */
 #include "nic/rc_priv.h"
+#include "base/probe.h"
 #include "nic/train_priv.h"
 #include "nic/unreliable_priv.h"
 
@@ -129,6 +130,7 @@ void vb_qp_on_packet(struct vb_qp *qp, const struct vb_frame *frame, const struc
 		vb_nic_drop(qp->nic, drop);
 		return;
 	}
+	VB_PROBE3(receive, qp->number.v, frame->head.data, frame->head.length);
 	switch ((enum vb_qp_type)qp->type) {
 	case VB_QP_RC:
 	case VB_QP_XRC_SEND:
@@ -193,8 +195,11 @@ static bool take_expected(struct vb_nic *nic, const struct vb_frame *frame)
 	if (bth.opcode != VB_OPCODE(VB_SERVICE_RC, VB_OP_SEND_ONLY))
 		return false;
 	qp = vb_qp_find(nic, bth.destination);
-	return qp && is_from_usual_peer(qp, frame, &bth) &&
-	       vb_rc_try_expected_send(qp, frame, &bth);
+	if (!qp || !is_from_usual_peer(qp, frame, &bth) ||
+	    !vb_rc_try_expected_send(qp, frame, &bth))
+		return false;
+	VB_PROBE3(receive, qp->number.v, frame->head.data, frame->head.length);
+	return true;
 }
 
 /* Takes a piggybacked ACK as if it had come as a packet before the one that carries it. */

@@ -13,6 +13,7 @@
 #include "nic/rendezvous_priv.h"
 
 #include "base/bytes.h"
+#include "base/probe.h"
 
 vb_err vb_queue_init(struct vb_queue *queue, uint32_t depth, uint32_t sge_max, uint32_t stride)
 {
@@ -199,6 +200,7 @@ VB_INLINE vb_err vb_qp_post_send(struct vb_qp *qp, const struct vb_send_request 
 	wqe->progress = VB_WQE_NOT_STARTED;
 	copy_operands(qp, wqe, request);
 	queue->staged++;
+	VB_PROBE4(post, qp->number.v, request->wr_id, request->opcode, length);
 	return VB_OK;
 }
 
@@ -304,6 +306,7 @@ vb_err vb_qp_post_recv(struct vb_qp *qp, const struct vb_recv_request *request)
 	err = post_recv(&qp->rq, request);
 	if (err)
 		return err;
+	VB_PROBE3(post_recv, qp->number.v, request->wr_id, request->sge_count);
 	/*
 	 * Pairs with vb_qp_set_state(): either the engine's flush saw this receive, or we see its
 	 * state. Also pairs with ack_syndrome(): either it announced this receive to the peer, or

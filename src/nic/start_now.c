@@ -6,6 +6,7 @@
  * (docs/adr/0007-what-goes-at-once.md). Whatever does not fit is left alone, for the long way.
  */
 #include "nic/ack_policy_priv.h"
+#include "base/probe.h"
 #include "nic/direct_priv.h"
 #include "nic/peer_memory.h"
 #include "nic/quiet_priv.h"
@@ -56,10 +57,14 @@ static bool execute_posted(struct vb_qp *qp)
 
 /* --- a posted SEND --- */
 
-static void count_packets(struct vb_nic *nic, const struct vb_slot *slots, uint32_t count)
+static void count_packets(const struct vb_qp *qp, const struct vb_slot *slots, uint32_t count)
 {
-	for (uint32_t i = 0; i < count; i++)
+	struct vb_nic *nic = qp->nic;
+
+	for (uint32_t i = 0; i < count; i++) {
+		VB_PROBE3(transmit, qp->number.v, (const void *)slots[i].head, slots[i].length);
 		nic->counters->counts[VB_COUNTER_TX_BYTES] += slots[i].length;
+	}
 	nic->counters->counts[VB_COUNTER_TX_PACKETS] += count;
 }
 
@@ -88,7 +93,7 @@ static uint32_t send_posted(struct vb_qp *qp, struct vb_slot slots[2])
 		return 0;
 	qp->has_replied = false;
 	nic->link_room[qp->path.link] -= qp->path.link ? 1 : 0;
-	count_packets(nic, slots, count);
+	count_packets(qp, slots, count);
 	return count;
 }
 

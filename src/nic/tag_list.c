@@ -6,6 +6,7 @@
  */
 #include "nic/tag_list_priv.h"
 
+#include "base/probe.h"
 #include "base/heap.h"
 #include "nic/payload_priv.h"
 #include "nic/rendezvous_priv.h"
@@ -66,6 +67,8 @@ static void complete(struct vb_srq *srq, const struct vb_qp *qp,
 	*entry = *completion;
 	entry->qp = NULL; /* it has no slot there that polling could free */
 	entry->frees_slot = false;
+	VB_PROBE4(complete, completion->qpn, completion->wr_id, completion->status,
+		  completion->byte_length);
 	vb_cq_publish(srq->cq, solicited || completion->status != VB_STATUS_SUCCESS);
 }
 

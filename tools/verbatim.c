@@ -19,6 +19,8 @@ static const struct command {
 	{ "devices", command_devices, "show the RDMA devices that programs will see" },
 	{ "run", command_run, "run a verbs program, such as ib_write_bw, on these devices" },
 	{ "stat", command_stat, "show the QPs of running programs, and which way each takes" },
+	{ "top", command_top,
+	  "watch the QPs of running programs: rates, latencies, reasons to wait" },
 	{ "sim", command_sim, "run simulated worlds with random faults and check every rule" },
 };
 

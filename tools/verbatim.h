@@ -10,5 +10,6 @@ int command_demo(int argc, char **argv);
 int command_devices(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_stat(int argc, char **argv);
+int command_top(int argc, char **argv);
 
 #endif

@@ -8,7 +8,8 @@
 
 #include "base/prng.h"
 #include "host/adapter/adapter_priv.h"
-#include "host/port/tap.h"
+#include "host/port/meter_priv.h"
+#include "host/port/port_priv.h"
 #include "nic/cq.h"
 #include "nic/memory.h"
 #include "nic/nic.h"
@@ -272,6 +273,140 @@ TEST(what_a_fault_point_loses_is_sent_again)
 	EXPECT(lost_in_all.sent && lost_in_all.received);
 	EXPECT(seen_in_all.received <= seen_in_all.sent - lost_in_all.sent - lost_in_all.received);
 	end();
+}
+
+/* --- the meter, a tap for `verbatim top` --- */
+
+static struct vb_meter *begin_meter(void)
+{
+	struct vb_meter *meter = vb_meter_create();
+
+	EXPECT(meter);
+	vb_adapter_enter(adapter);
+	meter->until_ns = UINT64_MAX;
+	vb_meter_refresh(meter, vb_adapter_nic(adapter));
+	MUST(vb_port_add_tap(adapter->port, vb_meter_tap(meter)));
+	adapter->port->meter = meter;
+	vb_adapter_leave(adapter);
+	return meter;
+}
+
+/* As the owner: a copy of what was measured. */
+static struct vb_meter_row measured(struct vb_meter *meter, const struct vb_qp *of)
+{
+	const struct vb_meter_qp *found;
+	struct vb_meter_row row;
+
+	vb_adapter_enter(adapter);
+	found = vb_meter_find(meter, vb_qp_number(of));
+	EXPECT(found);
+	row = found->row;
+	vb_adapter_leave(adapter);
+	return row;
+}
+
+static uint64_t count_latencies(const struct vb_meter_row *row)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < VB_METER_BUCKETS; i++)
+		count += row->latencies[i];
+	return count;
+}
+
+TEST(a_meter_counts_messages_and_bytes_of_each_qp)
+{
+	struct vb_meter_row from, to;
+	struct vb_meter *meter;
+
+	begin(false, NULL);
+	meter = begin_meter();
+	write_all();
+	from = measured(meter, qp);
+	to = measured(meter, target);
+	EXPECT_EQ(from.sent_messages, WRITES);
+	EXPECT_EQ(from.sent_bytes, WRITES * LENGTH);
+	EXPECT_EQ(from.received_messages, 0);
+	EXPECT_EQ(from.executed_messages, 0);
+	EXPECT_EQ(to.received_messages, WRITES);
+	EXPECT_EQ(to.received_bytes, WRITES * LENGTH);
+	EXPECT_EQ(to.sent_messages, 0);
+	EXPECT_EQ(from.received_packets, to.sent_packets);
+	EXPECT(count_latencies(&from) > 0 && count_latencies(&from) <= WRITES);
+	EXPECT_EQ(count_latencies(&to), 0);
+	end();
+}
+
+TEST(a_meter_counts_packets_that_are_sent_again_apart)
+{
+	struct vb_meter *meter;
+	struct vb_meter_row row;
+
+	begin(false, &faults);
+	meter = begin_meter();
+	write_all();
+	row = measured(meter, qp);
+	EXPECT_EQ(row.sent_messages, WRITES);
+	EXPECT_EQ(row.sent_bytes, WRITES * LENGTH);
+	EXPECT(row.repeated_packets > 0);
+	EXPECT_EQ(row.sent_packets, WRITES * ((LENGTH + 1023) / 1024) + row.repeated_packets);
+	end();
+}
+
+TEST(a_meter_counts_requests_that_the_engine_executes_itself)
+{
+	struct vb_meter *meter;
+	struct vb_meter_row row;
+
+	begin(true, NULL);
+	meter = begin_meter();
+	write_all();
+	row = measured(meter, qp);
+	EXPECT_EQ(row.sent_messages, WRITES);
+	EXPECT_EQ(row.executed_messages, WRITES);
+	EXPECT_EQ(row.sent_bytes, WRITES * LENGTH);
+	end();
+}
+
+static void expect_end_of_meter(bool is_by_shared_memory)
+{
+	struct vb_meter *meter;
+
+	begin(is_by_shared_memory, NULL);
+	vb_adapter_enter(adapter);
+	vb_port_remove_tap(adapter->port, &tap);
+	vb_adapter_leave(adapter);
+	meter = begin_meter();
+	write_all();
+	EXPECT_EQ(measured(meter, qp).sent_messages, WRITES);
+	vb_adapter_enter(adapter);
+	EXPECT(adapter->port->is_observed);
+	meter->until_ns = 1;
+	vb_adapter_leave(adapter);
+	write_all();
+	vb_adapter_enter(adapter);
+	EXPECT(!adapter->port->meter && !adapter->port->is_observed);
+	vb_adapter_leave(adapter);
+	end();
+}
+
+TEST(a_meter_that_nobody_asks_ends_with_the_next_packets)
+{
+	expect_end_of_meter(false);
+}
+
+TEST(a_meter_that_nobody_asks_ends_with_the_next_executed_request)
+{
+	expect_end_of_meter(true);
+}
+
+TEST(each_latency_has_its_bucket)
+{
+	for (uint32_t i = 0; i + 1 < VB_METER_BUCKETS; i++) {
+		EXPECT_EQ(vb_meter_bucket(vb_meter_bucket_ns(i)), i);
+		EXPECT_EQ(vb_meter_bucket(vb_meter_bucket_ns(i + 1) - 1), i);
+	}
+	EXPECT_EQ(vb_meter_bucket(UINT64_MAX), VB_METER_BUCKETS - 1);
 }
 
 TEST(without_a_tap_nothing_is_logged)

@@ -7,6 +7,7 @@
 
 #include "base/heap.h"
 #include "host/local/local_peer.h"
+#include "host/port/meter.h"
 #include "host/qp1/qp1.h"
 #include "host/registry/port_member.h"
 #include "nic/executed.h"
@@ -44,6 +45,7 @@ void vb_port_destroy(struct vb_port *port)
 {
 	vb_nic_log_executed(port->nic, NULL);
 	vb_heap_free(port->executed);
+	vb_meter_destroy(port->meter);
 	vb_heap_free(port);
 }
 
@@ -101,6 +103,15 @@ void vb_port_remove_tap(struct vb_port *port, const struct vb_tap *tap)
 	port->executed = NULL;
 }
 
+void vb_port_end_old_meter(struct vb_port *port, uint64_t now_ns)
+{
+	if (!port->meter || !vb_meter_is_over(port->meter, now_ns))
+		return;
+	vb_port_remove_tap(port, vb_meter_tap(port->meter));
+	vb_meter_destroy(port->meter);
+	port->meter = NULL;
+}
+
 void vb_port_set_fault_point(struct vb_port *port, const struct vb_fault_point *fault_point)
 {
 	port->fault_point = fault_point;
@@ -109,19 +120,20 @@ void vb_port_set_fault_point(struct vb_port *port, const struct vb_fault_point *
 		vb_framing_stop_batching(vb_nic_framing(port->nic));
 }
 
-VB_COLD static void show_executed(struct vb_port *port)
+VB_COLD static void show_executed(struct vb_port *port, uint64_t now_ns)
 {
 	uint32_t count = vb_nic_take_executed(port->nic);
 
 	for (uint32_t i = 0; count && i < port->tap_count; i++)
 		port->taps[i]->on_executed(port->taps[i]->owner, port->executed->parts, count,
 					   port->executed->bytes);
+	vb_port_end_old_meter(port, now_ns);
 }
 
-static void report_executed(struct vb_port *port)
+static void report_executed(struct vb_port *port, uint64_t now_ns)
 {
 	if (port->is_observed)
-		show_executed(port);
+		show_executed(port, now_ns);
 }
 
 /* --- sending --- */
@@ -158,7 +170,7 @@ static bool transmit(struct vb_port *port, uint64_t now_ns)
 	look_for_room(port);
 	if (vb_nic_has_work(port->nic))
 		slot_count = vb_nic_transmit(port->nic, now_ns, port->slots, VB_PORT_BATCH);
-	report_executed(port);
+	report_executed(port, now_ns);
 	if (!slot_count)
 		return note_direct_parts(port);
 	vb_port_send_slots(port, now_ns, slot_count);
@@ -170,7 +182,7 @@ bool vb_port_start_now(struct vb_port *port, struct vb_qp *qp, uint64_t now_ns)
 	uint32_t slot_count;
 	bool is_all = vb_qp_start_now(qp, now_ns, port->slots, &slot_count);
 
-	report_executed(port);
+	report_executed(port, now_ns);
 	if (slot_count)
 		vb_port_send_slots(port, now_ns, slot_count);
 	return is_all;

@@ -89,7 +89,7 @@ void vb_port_on_wake(struct vb_port *port, const struct pollfd fds[VB_PORT_FDS_M
  */
 uint64_t vb_port_deadline(const struct vb_port *port);
 
-#define VB_PORT_TAPS_MAX 2u
+#define VB_PORT_TAPS_MAX 3u
 
 /*
  * To be called as the engine's owner, but not by a tap. All are borrowed. VB_ENOSPC: there are

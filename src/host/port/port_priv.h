@@ -55,6 +55,7 @@ struct vb_port {
 	bool is_observed; /* it has a tap or a fault point */
 	const struct vb_tap *taps[VB_PORT_TAPS_MAX];
 	uint32_t tap_count;
+	struct vb_meter *meter; /* one of the taps, while an observer asks for it; or NULL */
 	const struct vb_fault_point *fault_point; /* or NULL */
 	struct vb_port_executed *executed; /* for taps; NULL while there is none */
 	uint32_t glances_without_qp1; /* since we last looked for mail to QP 1 */
@@ -72,6 +73,9 @@ static inline bool vb_port_has_held(const struct vb_port *port)
 {
 	return port->held_first != port->held_end;
 }
+
+/* port.c: for a port that is observed. Ends the meter if nobody asks for it any more. */
+void vb_port_end_old_meter(struct vb_port *port, uint64_t now_ns);
 
 /*
  * port_receive.c: receives up to a batch. True if there was any frame, also one that was not for

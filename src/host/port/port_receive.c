@@ -3,6 +3,7 @@
 #include "host/port/port_priv.h"
 
 #include "host/local/local_peer.h"
+#include "host/port/meter.h"
 #include "host/port/report.h"
 #include "host/port/state.h"
 #include "host/qp1/qp1.h"
@@ -21,6 +22,7 @@ VB_COLD static uint32_t observe(struct vb_port *port, uint64_t now_ns, struct vb
 			frames[kept++] = frames[i];
 	for (uint32_t i = 0; kept && i < port->tap_count; i++)
 		port->taps[i]->on_received(port->taps[i]->owner, now_ns, frames, kept);
+	vb_port_end_old_meter(port, now_ns);
 	return kept;
 }
 
@@ -92,15 +94,37 @@ VB_NOINLINE static void prepare_for_multicast(struct vb_port *port, uint64_t now
 		vb_local_peers_request_link_to_sender(port->peers, &port->frames[i]);
 }
 
+/* Begins to measure, if the port does not do so yet. */
+static void ensure_meter(struct vb_port *port)
+{
+	if (port->meter)
+		return;
+	port->meter = vb_meter_create();
+	if (port->meter && vb_port_add_tap(port, vb_meter_tap(port->meter))) {
+		vb_meter_destroy(port->meter);
+		port->meter = NULL;
+	}
+}
+
 VB_COLD static void answer(struct vb_port *port, uint64_t now_ns)
 {
 	struct vb_state_source source = { port->nic, port->peers, port->device_name, port->events,
 					  now_ns };
 
-	if (vb_port_member_question(port->member) == VB_PORT_MEMBER_ASKED_REPORT)
-		vb_report_answer(&source, port->member);
-	else
+	switch (vb_port_member_question(port->member)) {
+	case VB_PORT_MEMBER_NOT_ASKED:
+		break;
+	case VB_PORT_MEMBER_ASKED_STATE:
 		vb_state_report(&source, port->member);
+		break;
+	case VB_PORT_MEMBER_ASKED_REPORT:
+		vb_report_answer(&source, port->member);
+		break;
+	case VB_PORT_MEMBER_ASKED_METER:
+		ensure_meter(port);
+		vb_meter_answer(port->meter, &source, port->member);
+		break;
+	}
 }
 
 bool vb_port_receive_from_wire(struct vb_port *port, uint64_t now_ns, enum vb_carrier_effort effort)

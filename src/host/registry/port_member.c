@@ -249,6 +249,8 @@ uint32_t vb_port_member_take(struct vb_port_member *member,
 			note_asker(member, &mail, VB_PORT_MEMBER_ASKED_STATE);
 		else if (kind == VB_PORT_MEMBER_REPORT_QUERY)
 			note_asker(member, &mail, VB_PORT_MEMBER_ASKED_REPORT);
+		else if (kind == VB_PORT_MEMBER_METER_QUERY)
+			note_asker(member, &mail, VB_PORT_MEMBER_ASKED_METER);
 		else if (member->take)
 			member->take(member->owner, member, kind, member->message, &mail);
 		vb_mail_close_fds(&mail);

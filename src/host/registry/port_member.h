@@ -108,6 +108,7 @@ enum vb_port_member_question {
 	VB_PORT_MEMBER_NOT_ASKED,
 	VB_PORT_MEMBER_ASKED_STATE, /* for a person: host/port/state.h */
 	VB_PORT_MEMBER_ASKED_REPORT, /* for a program: host/port/report.h */
+	VB_PORT_MEMBER_ASKED_METER, /* for `verbatim top`: host/port/meter.h */
 };
 enum vb_port_member_question vb_port_member_question(const struct vb_port_member *member);
 void vb_port_member_answer_state(struct vb_port_member *member, const char *text, uint32_t length);

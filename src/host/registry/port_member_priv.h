@@ -44,6 +44,7 @@ enum vb_port_member_message_kind {
 	VB_PORT_MEMBER_STATE = 0x76623105, /* the answer */
 	VB_PORT_MEMBER_REPORT_QUERY = 0x76623107, /* a program asks for it */
 	VB_PORT_MEMBER_REPORT = 0x76623108, /* the answer, in memory that comes with it */
+	VB_PORT_MEMBER_METER_QUERY = 0x7662310d, /* answered by a VB_PORT_MEMBER_REPORT, too */
 };
 
 struct vb_port_member_asks {

@@ -13,8 +13,12 @@
 
 struct vb_mail_box *vb_state_ask(enum vb_state_form form, uint32_t *asked_count_out)
 {
-	uint32_t kind = form == VB_STATE_TEXT ? VB_PORT_MEMBER_STATE_QUERY
-					      : VB_PORT_MEMBER_REPORT_QUERY;
+	static const uint32_t kinds[] = {
+		[VB_STATE_TEXT] = VB_PORT_MEMBER_STATE_QUERY,
+		[VB_STATE_REPORT] = VB_PORT_MEMBER_REPORT_QUERY,
+		[VB_STATE_METER] = VB_PORT_MEMBER_METER_QUERY,
+	};
+	uint32_t kind = kinds[form];
 	struct iovec part = { &kind, sizeof(kind) };
 	struct vb_mail_user user = vb_mail_user();
 	struct vb_mail_box *box = vb_mail_open(&user, VB_PORT_MEMBER_COUNT);

@@ -23,7 +23,7 @@ struct vb_state_answer {
 	char text[VB_STATE_TEXT_MAX + 1];
 };
 
-/* A report, in JSON (host/port/report.h). */
+/* A report: JSON (host/port/report.h), or a struct vb_meter_report. */
 struct vb_state_report_answer {
 	uint32_t number; /* of the adapter */
 	pid_t pid;
@@ -32,7 +32,7 @@ struct vb_state_report_answer {
 };
 
 /* What is asked for. */
-enum vb_state_form { VB_STATE_TEXT, VB_STATE_REPORT };
+enum vb_state_form { VB_STATE_TEXT, VB_STATE_REPORT, VB_STATE_METER };
 
 /*
  * Asks all adapters of this user in this network namespace. Returns a box to take answers from and

@@ -49,6 +49,8 @@ bench:
 	@echo
 	@bench/clients
 	@echo
+	@bench/tails --write
+	@echo
 	@bench/local --write
 
 sim:

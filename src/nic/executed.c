@@ -10,8 +10,8 @@
 
 void vb_nic_log_executed(struct vb_nic *nic, const struct vb_executed_log *log)
 {
-	nic->executed = (struct vb_executed_state){ .log = log ? *log
-							       : (struct vb_executed_log){ 0 } };
+	nic->executed =
+		(struct vb_executed_state){ .log = log ? *log : (struct vb_executed_log){ 0 } };
 }
 
 uint32_t vb_nic_take_executed(struct vb_nic *nic)

@@ -3,8 +3,8 @@
  * A tap sees everything that passes a port, in order: each frame on its way out and on its way in,
  * and each part of a request that the engine executed itself. A train (framing/frame.h) is one
  * frame that says for how many packets and bytes it stands. A fault point decides which frames are
- * lost. Both are for observers and tests; a port without them pays one comparison for a batch. While
- * there is a tap, no request is executed before it is posted (nic/direct_write.c).
+ * lost. Both are for observers and tests; a port without them pays one comparison for a batch.
+ * While there is a tap, no request is executed before it is posted (nic/direct_write.c).
  */
 #ifndef VB_HOST_PORT_TAP_H
 #define VB_HOST_PORT_TAP_H

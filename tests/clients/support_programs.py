@@ -432,7 +432,7 @@ def self_checks(directory):
     the first complaint of another, or ''."""
     log = directory / LOG
     lines = [line for line in log.read_text(errors='replace').splitlines() if 'self check: ' in line] if log.exists() else []
-    complaints = [line for line in lines if not line.endswith('all of them counted')]
+    complaints = [line for line in lines if ', all of them counted pid=' not in line]
     return len(lines) - len(complaints), complaints[0] if complaints else ''
 
 

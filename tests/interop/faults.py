@@ -128,7 +128,7 @@ class Account:
 def read_counters(log):
     """The counters from the lines that an adapter logs when it is closed."""
     return {name: int(count) for name, count in
-            re.findall(rf'vb_{sides.TAP}: ((?:dropped )?\w+) (\d+)$', log, re.MULTILINE)}
+            re.findall(rf'vb_{sides.TAP}: ((?:dropped )?\w+) (\d+) pid=', log)}
 
 
 def our_link_address():

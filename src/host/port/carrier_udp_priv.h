@@ -8,6 +8,7 @@
 #include "link/udp.h"
 
 #define VB_CARRIER_UDP_PARTS_MAX (VB_SGE_MAX + 2) /* of a slot */
+#define VB_CARRIER_UDP_FRAME_MAX (VB_PACKET_HEADERS_MAX + VB_PAYLOAD_MAX + VB_SLOT_TAIL_MAX)
 
 struct vb_carrier_udp {
 	struct vb_carrier carrier;
@@ -20,6 +21,7 @@ struct vb_carrier_udp {
 	struct iovec iovecs[VB_CARRIER_BATCH * VB_CARRIER_UDP_PARTS_MAX];
 	struct vb_udp_message messages[VB_CARRIER_BATCH];
 	uint32_t first_slots[VB_CARRIER_BATCH + 1]; /* of each message, and the end */
+	uint32_t joined_length; /* bytes of `joined` that are in use */
 	/* source port of the last packet, and its index among the link's sources */
 	uint16_t last_port;
 	uint32_t last_index;
@@ -31,6 +33,9 @@ struct vb_carrier_udp {
 	uint32_t handed_count;
 	uint32_t handed_to;
 	uint32_t looks; /* efforts since we last looked for packets from other processes */
+
+	/* sending: the packets of messages that have several */
+	uint8_t joined[VB_CARRIER_BATCH * VB_CARRIER_UDP_FRAME_MAX];
 };
 
 /* Few packets come by way of another process: most looks are for those from the sockets. */

@@ -91,21 +91,29 @@ TEST(a_spin_with_packets_ends_after_a_while_for_a_look_at_everything)
 TEST(a_cpu_is_needed_that_nobody_else_wants)
 {
 	sleep_shortly(VB_SPIN_EARNED);
-	EXPECT(!vb_spin_on_count(&spin, BEGIN_NS, 3, 2));
+	EXPECT(!vb_spin_on_count(&spin, BEGIN_NS, 3, 2, 2));
 	EXPECT(!vb_spin_is_earned(&spin, BEGIN_NS + VB_SPIN_RESTS_NS - 1));
 	EXPECT(vb_spin_is_earned(&spin, BEGIN_NS + VB_SPIN_RESTS_NS));
-	EXPECT(vb_spin_on_count(&spin, BEGIN_NS + VB_SPIN_RESTS_NS, 2, 2));
+	EXPECT(vb_spin_on_count(&spin, BEGIN_NS + VB_SPIN_RESTS_NS, 2, 2, 2));
+}
+
+/* Those that run may run on the CPUs that the process may not use. */
+TEST(a_pinned_process_spins_while_the_machine_has_a_cpu_for_each_thread)
+{
+	EXPECT(vb_spin_on_count(&spin, BEGIN_NS, 2, 1, 2));
+	EXPECT(!vb_spin_on_count(&spin, BEGIN_NS, 3, 1, 2));
+	EXPECT(!vb_spin_on_count(&spin, BEGIN_NS, 2, 1, 0));
 }
 
 TEST(a_helper_that_does_not_know_the_number_of_threads_does_not_spin)
 {
-	EXPECT(!vb_spin_on_count(&spin, BEGIN_NS, 0, 2));
+	EXPECT(!vb_spin_on_count(&spin, BEGIN_NS, 0, 2, 2));
 }
 
 TEST(threads_are_counted_now_and_then_only)
 {
 	EXPECT(!vb_spin_has_cpu(&spin, BEGIN_NS));
-	EXPECT(vb_spin_on_count(&spin, BEGIN_NS, 1, 1));
+	EXPECT(vb_spin_on_count(&spin, BEGIN_NS, 1, 1, 1));
 	EXPECT(vb_spin_has_cpu(&spin, BEGIN_NS + VB_SPIN_COUNTED_NS - 1));
 	EXPECT(!vb_spin_has_cpu(&spin, BEGIN_NS + VB_SPIN_COUNTED_NS));
 }
@@ -116,12 +124,42 @@ TEST(a_helper_that_lost_its_cpu_rests_and_counts_again)
 	uint64_t lost_ns = BEGIN_NS + VB_SPIN_LOST_NS + 1;
 
 	sleep_shortly(VB_SPIN_EARNED);
-	EXPECT(vb_spin_on_count(&spin, BEGIN_NS, 1, 1));
+	EXPECT(vb_spin_on_count(&spin, BEGIN_NS, 1, 1, 1));
 	vb_spin_begin(&spin, BEGIN_NS);
 	EXPECT(!vb_spin_on_look(&spin, lost_ns, false));
 	EXPECT(!vb_spin_has_cpu(&spin, lost_ns));
 	EXPECT(!vb_spin_is_earned(&spin, lost_ns + VB_SPIN_LOSES_NS - 1));
 	EXPECT(vb_spin_is_earned(&spin, lost_ns + VB_SPIN_LOSES_NS));
+}
+
+static void lose_cpu(uint64_t now_ns, uint64_t rests_ns)
+{
+	uint64_t lost_ns = now_ns + VB_SPIN_LOST_NS + 1;
+
+	vb_spin_begin(&spin, now_ns);
+	EXPECT(!vb_spin_on_look(&spin, lost_ns, false));
+	EXPECT(!vb_spin_is_earned(&spin, lost_ns + rests_ns - 1));
+	EXPECT(vb_spin_is_earned(&spin, lost_ns + rests_ns));
+}
+
+TEST(each_loss_doubles_the_rest_until_a_spin_is_left_alone)
+{
+	sleep_shortly(VB_SPIN_EARNED);
+	for (uint32_t i = 0; i < 10; i++)
+		lose_cpu(BEGIN_NS, (uint64_t)VB_SPIN_LOSES_NS << (i < 6 ? i : 6));
+	vb_spin_begin(&spin, BEGIN_NS);
+	EXPECT(!vb_spin_on_look(&spin, BEGIN_NS + VB_SPIN_ROUND_NS + 1, true));
+	lose_cpu(BEGIN_NS, VB_SPIN_LOSES_NS);
+}
+
+TEST(losses_are_forgotten_when_one_of_our_cpus_is_free_for_certain)
+{
+	sleep_shortly(VB_SPIN_EARNED);
+	lose_cpu(BEGIN_NS, VB_SPIN_LOSES_NS);
+	EXPECT(vb_spin_on_count(&spin, BEGIN_NS, 2, 1, 2));
+	lose_cpu(BEGIN_NS, 2 * VB_SPIN_LOSES_NS);
+	EXPECT(vb_spin_on_count(&spin, BEGIN_NS, 1, 1, 2));
+	lose_cpu(BEGIN_NS, VB_SPIN_LOSES_NS);
 }
 
 /* Or the packet took long: then the time between two looks says nothing. */

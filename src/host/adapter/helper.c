@@ -169,7 +169,7 @@ static bool has_cpu_to_spin(struct helper_state *look)
 
 	return vb_spin_has_cpu(policy, now_ns) ||
 	       vb_spin_on_count(policy, now_ns, vb_cpus_count_running_threads(),
-				vb_cpus_count_own());
+				vb_cpus_count_own(), vb_cpus_count_all());
 }
 
 /* Whether no other thread drives the engine or asks for the helper. */

@@ -2,6 +2,7 @@
 #include "host/policy/spin.h"
 
 #define TIMEOUTS_MAX 8u
+#define LOSSES_MAX 6u
 
 void vb_spin_on_sleep(struct vb_spin *spin, uint64_t slept_ns, bool is_woken)
 {
@@ -23,12 +24,16 @@ bool vb_spin_has_cpu(const struct vb_spin *spin, uint64_t now_ns)
 }
 
 bool vb_spin_on_count(struct vb_spin *spin, uint64_t now_ns, uint32_t running_threads,
-		      uint32_t own_cpus)
+		      uint32_t own_cpus, uint32_t all_cpus)
 {
-	if (!running_threads || running_threads > own_cpus) {
+	uint32_t cpus = all_cpus > own_cpus ? all_cpus : own_cpus;
+
+	if (!running_threads || running_threads > cpus) {
 		spin->rests_until_ns = now_ns + VB_SPIN_RESTS_NS;
 		return false;
 	}
+	if (running_threads <= own_cpus)
+		spin->loss_count = 0; /* one of ours is free for certain */
 	spin->counted_ns = now_ns;
 	return true;
 }
@@ -48,7 +53,9 @@ static void on_timeout(struct vb_spin *spin)
 static void on_loss(struct vb_spin *spin, uint64_t now_ns)
 {
 	spin->counted_ns = 0;
-	spin->rests_until_ns = now_ns + VB_SPIN_LOSES_NS;
+	spin->rests_until_ns = now_ns + ((uint64_t)VB_SPIN_LOSES_NS << spin->loss_count);
+	if (spin->loss_count < LOSSES_MAX)
+		spin->loss_count++;
 }
 
 bool vb_spin_on_look(struct vb_spin *spin, uint64_t now_ns, bool has_moved)
@@ -66,5 +73,8 @@ bool vb_spin_on_look(struct vb_spin *spin, uint64_t now_ns, bool has_moved)
 		on_timeout(spin);
 		return false;
 	}
-	return now_ns - spin->begin_ns <= VB_SPIN_ROUND_NS;
+	if (now_ns - spin->begin_ns <= VB_SPIN_ROUND_NS)
+		return true;
+	spin->loss_count = 0; /* the CPU was ours all the time */
+	return false;
 }

@@ -24,11 +24,13 @@
 #define VB_SPIN_EARNED_MAX 1024u
 #define VB_SPIN_COUNTED_NS 1000000u /* how long a free CPU counts … */
 #define VB_SPIN_RESTS_NS 10000000u /* … how long the lack of one counts … */
-#define VB_SPIN_LOSES_NS 1000000u /* … and how long the loss of ours counts */
+/* … and how long the loss of ours counts; each further loss counts twice as long */
+#define VB_SPIN_LOSES_NS 1000000u
 
 struct vb_spin {
 	uint32_t soon_count; /* short sleeps in a row */
 	uint32_t timeout_count; /* waits without result: each doubles what must be earned */
+	uint32_t loss_count; /* losses of our CPU: each doubles the rest that follows */
 	uint64_t counted_ns; /* when a CPU was free */
 	uint64_t rests_until_ns;
 	/* While it lasts: when it began, when the last packet came, when we last looked. */
@@ -46,10 +48,13 @@ bool vb_spin_is_earned(const struct vb_spin *spin, uint64_t now_ns);
 bool vb_spin_has_cpu(const struct vb_spin *spin, uint64_t now_ns);
 /*
  * They were counted: the threads of the whole machine that run or could run, including this one (0:
- * the kernel does not report it), and the CPUs that this process may use. True: there is a CPU.
+ * the kernel does not report it), the CPUs that this process may use, and those of the machine (0:
+ * not reported). True: there is a CPU, as far as one can know. If the process may use only some of
+ * the CPUs, as one that is pinned, the threads may run on its CPUs or on the others, and only the
+ * loss of our CPU tells.
  */
 VB_MUST_USE bool vb_spin_on_count(struct vb_spin *spin, uint64_t now_ns, uint32_t running_threads,
-				  uint32_t own_cpus);
+				  uint32_t own_cpus, uint32_t all_cpus);
 
 void vb_spin_begin(struct vb_spin *spin, uint64_t now_ns);
 /* The helper has looked once more; `has_moved`: a packet came. False: it spins no longer. */

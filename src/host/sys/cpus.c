@@ -22,6 +22,31 @@ uint32_t vb_cpus_count_own(void)
 	return count;
 }
 
+/* The kernel's list is of numbers and ranges: 0-3,8,10-11. */
+uint32_t vb_cpus_count_all(void)
+{
+	char text[1024];
+	const char *next = text;
+	uint32_t count = 0;
+	uint32_t first;
+	uint32_t last;
+	int length;
+
+	if (!vb_file_read("/sys/devices/system/cpu/online", text, sizeof(text), NULL))
+		return 0;
+	while (sscanf(next, "%u%n", &first, &length) == 1) {
+		next += length;
+		last = first;
+		if (sscanf(next, "-%u%n", &last, &length) == 1)
+			next += length;
+		if (last < first || last >= CPUS_MAX)
+			return 0;
+		count += last - first + 1;
+		next += *next == ',';
+	}
+	return count;
+}
+
 uint32_t vb_cpus_count_running_threads(void)
 {
 	char text[128];

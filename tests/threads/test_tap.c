@@ -4,24 +4,19 @@
  * memory: by packets, which pass the port, and by the engine, which executes the WRITEs itself.
  */
 #include "harness.h"
-#include "support_adapter.h"
+#include "support_writes.h"
 
 #include "base/prng.h"
 #include "host/adapter/adapter_priv.h"
 #include "host/port/meter_priv.h"
 #include "host/port/port_priv.h"
-#include "nic/cq.h"
-#include "nic/memory.h"
 #include "nic/nic.h"
-#include "nic/rings.h"
 
 #include <string.h>
-#include <time.h>
 
 #define MUST(call) EXPECT_EQ(call, VB_OK)
-#define WAIT_S 30
 
-enum { WRITES = 64, LENGTH = 3000, ONE_LOST_OF = 12 };
+enum { ONE_LOST_OF = 12 };
 
 struct seen {
 	uint64_t sent, sent_bytes, received, received_bytes;
@@ -35,18 +30,9 @@ struct losses {
 };
 
 static struct vb_adapter *adapter;
-static struct vb_pd *pd;
-static struct vb_cq *cq;
-static struct vb_qp *qp, *target;
-static struct vb_mr *mr;
-static uint8_t memory[2 * LENGTH]; /* written from, and written to */
+static struct writes writes;
 static struct seen seen, seen_in_all; /* the helper may still add to the former */
 static struct losses losses, lost_in_all;
-
-static void on_event(void *owner, const struct vb_event *event)
-{
-	(void)owner, (void)event;
-}
 
 /* --- the observer, and the faults --- */
 
@@ -80,11 +66,11 @@ static void on_executed(void *owner, const struct vb_executed *parts, uint32_t c
 
 	to->executed += count;
 	for (uint32_t i = 0; i < count && i < VB_TAP_EXECUTED_MAX; i++)
-		to->writes += parts[i].opcode == VB_WR_WRITE && parts[i].length == LENGTH &&
-			      parts[i].initiator.v == vb_qp_number(qp).v &&
-			      parts[i].target.v == vb_qp_number(target).v &&
-			      parts[i].data_length == LENGTH &&
-			      !memcmp(bytes + parts[i].data_offset, memory, LENGTH);
+		to->writes += parts[i].opcode == VB_WR_WRITE && parts[i].length == WRITES_LENGTH &&
+			      parts[i].initiator.v == vb_qp_number(writes.qp).v &&
+			      parts[i].target.v == vb_qp_number(writes.target).v &&
+			      parts[i].data_length == WRITES_LENGTH &&
+			      !memcmp(bytes + parts[i].data_offset, writes.memory, WRITES_LENGTH);
 }
 
 static bool loses_sent(void *owner, const struct vb_slot *slot)
@@ -110,122 +96,17 @@ static bool loses_received(void *owner, const struct vb_frame *frame)
 static const struct vb_tap tap = { &seen, on_sent, on_received, on_executed };
 static const struct vb_fault_point faults = { &losses, loses_sent, loses_received };
 
-/* --- the QPs --- */
-
-static void connect_qp(struct vb_qp *from, struct vb_qp *to, bool is_by_shared_memory)
-{
-	struct vb_qp_attr attr = {
-		.port = 1,
-		.path_mtu = 1024,
-		.address = { .destination = { { [10] = 0xff, [11] = 0xff, 10, 0, 0, 1 } },
-			     .source_index = 1 },
-		.destination = vb_qp_number(to),
-		.timeout = 14, /* 67 ms: others may need the CPU for a while */
-		.retry_count = 7,
-		.access = VB_ACCESS_REMOTE_WRITE,
-	};
-
-	if (is_by_shared_memory)
-		vb_adapter_prepare_path(adapter, &attr.address.destination, attr.destination);
-	vb_adapter_enter(adapter);
-	adapter_raise_qp(is_by_shared_memory ? adapter : NULL, from, attr);
-	vb_adapter_leave(adapter);
-}
-
 static void begin(bool is_by_shared_memory, const struct vb_fault_point *fault_point)
 {
-	struct vb_qp_init init = {
-		.type = VB_QP_RC,
-		.send_depth = WRITES,
-		.recv_depth = 1,
-		.send_sge_max = 1,
-		.recv_sge_max = 1,
-		.signal_all = true,
-	};
-	struct vb_mr_init mr_init = {
-		.address = (uintptr_t)memory,
-		.iova = (uintptr_t)memory,
-		.length = sizeof(memory),
-		.access = VB_ACCESS_LOCAL_WRITE | VB_ACCESS_REMOTE_WRITE,
-	};
-
 	memset(&seen, 0, sizeof(seen));
 	memset(&losses, 0, sizeof(losses));
 	vb_prng_init(&losses.dice, 1);
-	memset(memory, 0, sizeof(memory));
-	adapter_begin(on_event, &adapter, &pd);
+	writes_begin(&writes, is_by_shared_memory);
+	adapter = writes.adapter;
 	vb_adapter_enter(adapter);
 	MUST(vb_port_add_tap(adapter->port, &tap));
 	vb_port_set_fault_point(adapter->port, fault_point);
-	MUST(vb_cq_create(vb_adapter_nic(adapter), 2 * WRITES, NULL, &cq));
-	init.send_cq = init.recv_cq = cq;
-	MUST(vb_qp_create(pd, &init, &qp));
-	MUST(vb_qp_create(pd, &init, &target));
-	MUST(vb_mr_create(pd, &mr_init, &mr));
 	vb_adapter_leave(adapter);
-	connect_qp(target, qp, is_by_shared_memory);
-	connect_qp(qp, target, is_by_shared_memory);
-}
-
-static double now_seconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-static void expect_success(uint32_t count)
-{
-	double end_seconds = now_seconds() + WAIT_S;
-
-	while (count) {
-		struct vb_completion completion;
-
-		EXPECT(now_seconds() < end_seconds);
-		if (!vb_cq_poll(cq, &completion, 1)) {
-			vb_adapter_poll(adapter, cq);
-			continue;
-		}
-		vb_adapter_on_poll(adapter);
-		EXPECT_EQ(completion.status, VB_STATUS_SUCCESS);
-		count--;
-	}
-}
-
-/* Writes the first half of the memory into the second, again and again. */
-static void write_all(void)
-{
-	struct vb_sge sge = { (uintptr_t)memory, LENGTH, vb_mr_key(mr) };
-	struct vb_send_request request = {
-		.opcode = VB_WR_WRITE,
-		.sges = &sge,
-		.sge_count = 1,
-		.remote_address = (uintptr_t)memory + LENGTH,
-		.rkey = vb_mr_key(mr),
-	};
-
-	for (uint32_t i = 0; i < LENGTH; i++)
-		memory[i] = (uint8_t)(i * 7 + 1);
-	for (uint32_t i = 0; i < WRITES; i++) {
-		MUST(vb_qp_post_send(qp, &request));
-		(void)vb_qp_publish_sends(qp);
-		vb_adapter_kick_qp(adapter, qp);
-	}
-	expect_success(WRITES);
-	EXPECT_MEM(memory + LENGTH, memory, LENGTH);
-}
-
-static void end(void)
-{
-	vb_adapter_enter(adapter);
-	MUST(vb_mr_destroy(mr));
-	vb_adapter_await_local_peers(adapter);
-	MUST(vb_qp_destroy(qp));
-	MUST(vb_qp_destroy(target));
-	MUST(vb_cq_destroy(cq));
-	vb_adapter_leave(adapter);
-	adapter_end(adapter, pd);
 }
 
 /* As the owner: nothing moves meanwhile. */
@@ -248,31 +129,31 @@ static void expect_all_seen(void)
 TEST(a_tap_sees_each_packet_that_the_engine_counts)
 {
 	begin(false, NULL);
-	write_all();
+	writes_run(&writes);
 	expect_all_seen();
-	EXPECT(seen_in_all.sent > WRITES * (LENGTH / 1024));
+	EXPECT(seen_in_all.sent > WRITES_COUNT * (WRITES_LENGTH / 1024));
 	EXPECT_EQ(seen_in_all.executed, 0);
-	end();
+	writes_end(&writes);
 }
 
 TEST(a_tap_sees_requests_that_the_engine_executes_itself)
 {
 	begin(true, NULL);
-	write_all();
+	writes_run(&writes);
 	expect_all_seen();
-	EXPECT_EQ(seen_in_all.executed, WRITES);
-	EXPECT_EQ(seen_in_all.writes, WRITES);
-	end();
+	EXPECT_EQ(seen_in_all.executed, WRITES_COUNT);
+	EXPECT_EQ(seen_in_all.writes, WRITES_COUNT);
+	writes_end(&writes);
 }
 
 TEST(what_a_fault_point_loses_is_sent_again)
 {
 	begin(false, &faults);
-	write_all();
+	writes_run(&writes);
 	expect_all_seen();
 	EXPECT(lost_in_all.sent && lost_in_all.received);
 	EXPECT(seen_in_all.received <= seen_in_all.sent - lost_in_all.sent - lost_in_all.received);
-	end();
+	writes_end(&writes);
 }
 
 /* --- the meter, a tap for `verbatim top` --- */
@@ -321,20 +202,20 @@ TEST(a_meter_counts_messages_and_bytes_of_each_qp)
 
 	begin(false, NULL);
 	meter = begin_meter();
-	write_all();
-	from = measured(meter, qp);
-	to = measured(meter, target);
-	EXPECT_EQ(from.sent_messages, WRITES);
-	EXPECT_EQ(from.sent_bytes, WRITES * LENGTH);
+	writes_run(&writes);
+	from = measured(meter, writes.qp);
+	to = measured(meter, writes.target);
+	EXPECT_EQ(from.sent_messages, WRITES_COUNT);
+	EXPECT_EQ(from.sent_bytes, WRITES_COUNT * WRITES_LENGTH);
 	EXPECT_EQ(from.received_messages, 0);
 	EXPECT_EQ(from.executed_messages, 0);
-	EXPECT_EQ(to.received_messages, WRITES);
-	EXPECT_EQ(to.received_bytes, WRITES * LENGTH);
+	EXPECT_EQ(to.received_messages, WRITES_COUNT);
+	EXPECT_EQ(to.received_bytes, WRITES_COUNT * WRITES_LENGTH);
 	EXPECT_EQ(to.sent_messages, 0);
 	EXPECT_EQ(from.received_packets, to.sent_packets);
-	EXPECT(count_latencies(&from) > 0 && count_latencies(&from) <= WRITES);
+	EXPECT(count_latencies(&from) > 0 && count_latencies(&from) <= WRITES_COUNT);
 	EXPECT_EQ(count_latencies(&to), 0);
-	end();
+	writes_end(&writes);
 }
 
 TEST(a_meter_counts_packets_that_are_sent_again_apart)
@@ -344,13 +225,14 @@ TEST(a_meter_counts_packets_that_are_sent_again_apart)
 
 	begin(false, &faults);
 	meter = begin_meter();
-	write_all();
-	row = measured(meter, qp);
-	EXPECT_EQ(row.sent_messages, WRITES);
-	EXPECT_EQ(row.sent_bytes, WRITES * LENGTH);
+	writes_run(&writes);
+	row = measured(meter, writes.qp);
+	EXPECT_EQ(row.sent_messages, WRITES_COUNT);
+	EXPECT_EQ(row.sent_bytes, WRITES_COUNT * WRITES_LENGTH);
 	EXPECT(row.repeated_packets > 0);
-	EXPECT_EQ(row.sent_packets, WRITES * ((LENGTH + 1023) / 1024) + row.repeated_packets);
-	end();
+	EXPECT_EQ(row.sent_packets,
+		  WRITES_COUNT * ((WRITES_LENGTH + 1023) / 1024) + row.repeated_packets);
+	writes_end(&writes);
 }
 
 TEST(a_meter_counts_requests_that_the_engine_executes_itself)
@@ -360,12 +242,12 @@ TEST(a_meter_counts_requests_that_the_engine_executes_itself)
 
 	begin(true, NULL);
 	meter = begin_meter();
-	write_all();
-	row = measured(meter, qp);
-	EXPECT_EQ(row.sent_messages, WRITES);
-	EXPECT_EQ(row.executed_messages, WRITES);
-	EXPECT_EQ(row.sent_bytes, WRITES * LENGTH);
-	end();
+	writes_run(&writes);
+	row = measured(meter, writes.qp);
+	EXPECT_EQ(row.sent_messages, WRITES_COUNT);
+	EXPECT_EQ(row.executed_messages, WRITES_COUNT);
+	EXPECT_EQ(row.sent_bytes, WRITES_COUNT * WRITES_LENGTH);
+	writes_end(&writes);
 }
 
 static void expect_end_of_meter(bool is_by_shared_memory)
@@ -377,17 +259,17 @@ static void expect_end_of_meter(bool is_by_shared_memory)
 	vb_port_remove_tap(adapter->port, &tap);
 	vb_adapter_leave(adapter);
 	meter = begin_meter();
-	write_all();
-	EXPECT_EQ(measured(meter, qp).sent_messages, WRITES);
+	writes_run(&writes);
+	EXPECT_EQ(measured(meter, writes.qp).sent_messages, WRITES_COUNT);
 	vb_adapter_enter(adapter);
 	EXPECT(adapter->port->is_observed);
 	meter->until_ns = 1;
 	vb_adapter_leave(adapter);
-	write_all();
+	writes_run(&writes);
 	vb_adapter_enter(adapter);
 	EXPECT(!adapter->port->meter && !adapter->port->is_observed);
 	vb_adapter_leave(adapter);
-	end();
+	writes_end(&writes);
 }
 
 TEST(a_meter_that_nobody_asks_ends_with_the_next_packets)
@@ -415,8 +297,8 @@ TEST(without_a_tap_nothing_is_logged)
 	vb_adapter_enter(adapter);
 	vb_port_remove_tap(adapter->port, &tap);
 	vb_adapter_leave(adapter);
-	write_all();
+	writes_run(&writes);
 	EXPECT_EQ(seen.executed, 0);
 	EXPECT_EQ(seen.sent, 0);
-	end();
+	writes_end(&writes);
 }

@@ -6,6 +6,7 @@
 #include "nic/inspect.h"
 
 #include "nic/cq.h"
+#include "nic/payload_priv.h"
 #include "nic/qp_priv.h"
 
 const char *vb_qp_hold_name(enum vb_hold hold)
@@ -83,6 +84,61 @@ void vb_qp_inspect(const struct vb_qp *qp, uint64_t now_ns, struct vb_qp_view *v
 		view_out->held_ns[i] = qp->held_ns[i];
 	if (view_out->hold != VB_HOLD_NONE && now_ns > qp->held_since_ns)
 		view_out->held_ns[view_out->hold] += now_ns - qp->held_since_ns;
+}
+
+bool vb_qp_is_connected_to(const struct vb_qp *qp, vb_qpn number, const struct vb_gid *gid)
+{
+	return qp->attr.destination.v == number.v &&
+	       vb_gid_equal(&qp->attr.address.destination, gid);
+}
+
+/* From the newest on: what was just sent is asked for most. */
+static const struct vb_wqe *find_request(const struct vb_qp *qp, vb_psn psn)
+{
+	uint32_t end = vb_queue_published(&qp->sq);
+	uint32_t index = qp->requester.send_index;
+
+	if (index != end)
+		index++;
+	while (index != qp->requester.done_index) {
+		const struct vb_wqe *wqe = vb_queue_wqe(&qp->sq, --index);
+
+		if (wqe->progress == VB_WQE_STARTED &&
+		    vb_psn_distance(psn, wqe->first_psn) < wqe->packet_count)
+			return wqe;
+	}
+	return NULL;
+}
+
+bool vb_qp_find_request(const struct vb_qp *qp, vb_psn psn, uint64_t *wr_id_out)
+{
+	const struct vb_wqe *wqe = find_request(qp, psn);
+
+	if (wqe)
+		*wr_id_out = wqe->wr_id;
+	return wqe;
+}
+
+bool vb_qp_read_request(const struct vb_qp *qp, vb_psn psn, uint8_t *to, uint32_t length)
+{
+	const struct vb_wqe *wqe = find_request(qp, psn);
+	struct vb_span spans[VB_SGE_MAX];
+	struct vb_cursor cursor;
+	struct vb_sgl sgl;
+	uint32_t count;
+
+	if (!wqe || wqe->flags & VB_SEND_INLINE)
+		return false;
+	sgl = vb_wqe_sgl(qp, wqe);
+	cursor =
+		vb_cursor_at(&sgl, (uint64_t)vb_psn_distance(psn, wqe->first_psn) << qp->mtu_shift);
+	count = vb_sgl_resolve(qp->nic, &sgl, &cursor, length, 0, spans);
+	for (uint32_t i = 0; i < count; i++) {
+		if (!vb_dma_read(to, spans[i].address, spans[i].length))
+			return false;
+		to += spans[i].length;
+	}
+	return count;
 }
 
 bool vb_nic_inspect_pd(const struct vb_nic *nic, const struct vb_pd **place, uint32_t *number_out)

@@ -66,6 +66,18 @@ void vb_qp_inspect(const struct vb_qp *qp, uint64_t now_ns, struct vb_qp_view *v
  */
 void vb_qp_begin_hold(struct vb_qp *qp, uint64_t now_ns);
 
+bool vb_qp_is_connected_to(const struct vb_qp *qp, vb_qpn number, const struct vb_gid *gid);
+
+/*
+ * The request that a packet of this PSN belongs to, as long as it is not complete: its wr_id. False
+ * if there is none.
+ */
+bool vb_qp_find_request(const struct vb_qp *qp, vb_psn psn, uint64_t *wr_id_out);
+/*
+ * Copies that many bytes of its data, from the packet of this PSN on. False also if memory is gone.
+ */
+bool vb_qp_read_request(const struct vb_qp *qp, vb_psn psn, uint8_t *to, uint32_t length);
+
 struct vb_cq_view {
 	uint32_t number;
 	uint32_t depth;

@@ -154,6 +154,8 @@ struct vb_qp_refusal vb_qp_check_modify(const struct vb_qp *qp, const struct vb_
 /* Iterates over the QPs of an adapter: *next_index is 0 at first. NULL at the end. */
 struct vb_qp *vb_nic_next_qp(const struct vb_nic *nic, uint32_t *next_index);
 
+/* NULL: there is none of that number. */
+struct vb_qp *vb_qp_find(const struct vb_nic *nic, vb_qpn number);
 vb_qpn vb_qp_number(const struct vb_qp *qp);
 enum vb_qp_type vb_qp_type(const struct vb_qp *qp);
 enum vb_qp_state vb_qp_state(const struct vb_qp *qp);

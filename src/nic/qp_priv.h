@@ -273,7 +273,6 @@ static inline void vb_qp_note_hold(struct vb_qp *qp, enum vb_hold hold)
 }
 
 /* qp.c */
-struct vb_qp *vb_qp_find(const struct vb_nic *nic, vb_qpn number);
 void vb_qp_schedule(struct vb_qp *qp); /* the QP may have something to send */
 /* The path becomes the IP flow to the peer's address; the link stays. */
 void vb_qp_fill_path(struct vb_qp *qp);

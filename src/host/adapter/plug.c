@@ -73,6 +73,7 @@ vb_err vb_adapter_make_port(struct vb_adapter *adapter)
 		.host_gid = &adapter->host_gid,
 		.device_name = adapter->name,
 		.events = &adapter->events,
+		.recorder = &adapter->recorder,
 	};
 	vb_err err =
 		vb_carrier_udp_create(adapter->nic, adapter->udp, adapter->member, &adapter->wire);

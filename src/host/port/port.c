@@ -8,12 +8,15 @@
 #include "base/heap.h"
 #include "host/local/local_peer.h"
 #include "host/port/meter.h"
+#include "host/port/recorder.h"
 #include "host/qp1/qp1.h"
 #include "host/registry/port_member.h"
 #include "nic/executed.h"
 #include "nic/nic.h"
 #include "nic/peer_memory.h"
 #include "nic/qp1_packet.h"
+
+#include <unistd.h>
 
 #define UNREACHABLE_BATCH 16u
 /* How often a polling program looks beyond the links, when the last packet came by one. */
@@ -35,18 +38,12 @@ vb_err vb_port_create(const struct vb_port_parts *parts, struct vb_port **port_o
 	port->host_gid = parts->host_gid;
 	port->device_name = parts->device_name ? parts->device_name : "";
 	port->events = parts->events;
+	port->recorder = parts->recorder;
+	port->process = getpid();
 	vb_nic_set_link_room(port->nic, 0,
 			     VB_ROOM_UNLIMITED); /* an earlier wire may have had none */
 	*port_out = port;
 	return VB_OK;
-}
-
-void vb_port_destroy(struct vb_port *port)
-{
-	vb_nic_log_executed(port->nic, NULL);
-	vb_heap_free(port->executed);
-	vb_meter_destroy(port->meter);
-	vb_heap_free(port);
 }
 
 static void note_observers(struct vb_port *port)
@@ -103,13 +100,54 @@ void vb_port_remove_tap(struct vb_port *port, const struct vb_tap *tap)
 	port->executed = NULL;
 }
 
-void vb_port_end_old_meter(struct vb_port *port, uint64_t now_ns)
+static void end_recording(struct vb_port *port)
 {
+	if (!port->recorder || !vb_recorder_is_on(port->recorder))
+		return;
+	vb_port_remove_tap(port, vb_recorder_tap(port->recorder));
+	vb_recorder_end(port->recorder, getpid() == port->process);
+}
+
+static void end_old_recording(struct vb_port *port, uint64_t now_ns)
+{
+	if (port->recorder && vb_recorder_is_over(port->recorder, now_ns))
+		end_recording(port);
+}
+
+int vb_port_begin_recording(struct vb_port *port, const struct vb_recording_wish *wish,
+			    uint64_t now_ns)
+{
+	uint32_t number = port->member ? vb_port_member_number(port->member) : 0;
+
+	if (!port->recorder)
+		return -1;
+	end_old_recording(port, now_ns);
+	if (!vb_recorder_begin(port->recorder, port->nic, wish, port->device_name, number))
+		return -1;
+	if (vb_port_add_tap(port, vb_recorder_tap(port->recorder))) {
+		vb_recorder_end(port->recorder, true);
+		return -1;
+	}
+	return vb_recorder_fd(port->recorder);
+}
+
+void vb_port_end_old_taps(struct vb_port *port, uint64_t now_ns)
+{
+	end_old_recording(port, now_ns);
 	if (!port->meter || !vb_meter_is_over(port->meter, now_ns))
 		return;
 	vb_port_remove_tap(port, vb_meter_tap(port->meter));
 	vb_meter_destroy(port->meter);
 	port->meter = NULL;
+}
+
+void vb_port_destroy(struct vb_port *port)
+{
+	end_recording(port);
+	vb_nic_log_executed(port->nic, NULL);
+	vb_heap_free(port->executed);
+	vb_meter_destroy(port->meter);
+	vb_heap_free(port);
 }
 
 void vb_port_set_fault_point(struct vb_port *port, const struct vb_fault_point *fault_point)
@@ -127,7 +165,7 @@ VB_COLD static void show_executed(struct vb_port *port, uint64_t now_ns)
 	for (uint32_t i = 0; count && i < port->tap_count; i++)
 		port->taps[i]->on_executed(port->taps[i]->owner, port->executed->parts, count,
 					   port->executed->bytes);
-	vb_port_end_old_meter(port, now_ns);
+	vb_port_end_old_taps(port, now_ns);
 }
 
 static void report_executed(struct vb_port *port, uint64_t now_ns)

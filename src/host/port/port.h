@@ -25,6 +25,8 @@ struct vb_port;
 struct vb_port_member;
 struct vb_qp;
 struct vb_qp1;
+struct vb_recorder;
+struct vb_recording_wish;
 struct vb_tap;
 
 struct vb_port_parts {
@@ -45,6 +47,7 @@ struct vb_port_parts {
 	const struct vb_gid *host_gid;
 	const char *device_name; /* for reports; NULL: "" */
 	struct vb_async_log *events; /* for reports; or NULL */
+	struct vb_recorder *recorder; /* for observers that trace; or NULL */
 };
 
 /* Borrows all parts for its lifetime. The caller owns the port. */
@@ -99,6 +102,14 @@ uint64_t vb_port_deadline(const struct vb_port *port);
 VB_MUST_USE vb_err vb_port_add_tap(struct vb_port *port, const struct vb_tap *tap);
 void vb_port_remove_tap(struct vb_port *port, const struct vb_tap *tap);
 void vb_port_set_fault_point(struct vb_port *port, const struct vb_fault_point *fault_point);
+
+/*
+ * To be called as the engine's owner: records what passes from now on. Returns the descriptor of the
+ * recording (host/registry/recording.h), lent until its end; negative if it records already or
+ * cannot. The recording ends by itself when its observer is gone.
+ */
+int vb_port_begin_recording(struct vb_port *port, const struct vb_recording_wish *wish,
+			    uint64_t now_ns);
 
 /* The descriptors to wait on for packets; returns their number. */
 uint32_t vb_port_fds(const struct vb_port *port, struct pollfd fds[VB_PORT_FDS_MAX]);

@@ -9,6 +9,8 @@
 #include "host/port/tap.h"
 #include "nic/nic.h"
 
+#include <sys/types.h>
+
 #define VB_PORT_BATCH VB_CARRIER_BATCH
 
 /* A deferred datagram for a local peer. */
@@ -56,6 +58,8 @@ struct vb_port {
 	const struct vb_tap *taps[VB_PORT_TAPS_MAX];
 	uint32_t tap_count;
 	struct vb_meter *meter; /* one of the taps, while an observer asks for it; or NULL */
+	struct vb_recorder *recorder; /* has another while an observer traces; or NULL */
+	pid_t process; /* that has made the port: a forked child only destroys it */
 	const struct vb_fault_point *fault_point; /* or NULL */
 	struct vb_port_executed *executed; /* for taps; NULL while there is none */
 	uint32_t glances_without_qp1; /* since we last looked for mail to QP 1 */
@@ -74,8 +78,8 @@ static inline bool vb_port_has_held(const struct vb_port *port)
 	return port->held_first != port->held_end;
 }
 
-/* port.c: for a port that is observed. Ends the meter if nobody asks for it any more. */
-void vb_port_end_old_meter(struct vb_port *port, uint64_t now_ns);
+/* port.c: for a port that is observed. Ends the meter and the recording that nobody wants any more. */
+void vb_port_end_old_taps(struct vb_port *port, uint64_t now_ns);
 
 /*
  * port_receive.c: receives up to a batch. True if there was any frame, also one that was not for

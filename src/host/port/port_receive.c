@@ -22,7 +22,7 @@ VB_COLD static uint32_t observe(struct vb_port *port, uint64_t now_ns, struct vb
 			frames[kept++] = frames[i];
 	for (uint32_t i = 0; kept && i < port->tap_count; i++)
 		port->taps[i]->on_received(port->taps[i]->owner, now_ns, frames, kept);
-	vb_port_end_old_meter(port, now_ns);
+	vb_port_end_old_taps(port, now_ns);
 	return kept;
 }
 

@@ -150,7 +150,7 @@ VB_COLD static uint32_t observe(struct vb_port *port, uint64_t now_ns, uint32_t 
 
 	for (uint32_t i = 0; i < port->tap_count; i++)
 		port->taps[i]->on_sent(port->taps[i]->owner, now_ns, port->slots, slot_count);
-	vb_port_end_old_meter(port, now_ns);
+	vb_port_end_old_taps(port, now_ns);
 	for (uint32_t i = 0; i < slot_count; i++) {
 		struct vb_slot *slot = &port->slots[i];
 

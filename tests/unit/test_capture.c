@@ -50,3 +50,60 @@ TEST(a_packet_block_is_padded_and_says_its_length_twice)
 		free(block);
 	}
 }
+
+/* The option of that number behind `p`; NULL: there is none. */
+static const uint8_t *find_option(const uint8_t *p, uint32_t number)
+{
+	while (load_little32(p)) {
+		uint32_t length = load_little32(p) >> 16;
+
+		if ((load_little32(p) & 0xffff) == number)
+			return p;
+		p += 4 + ((length + 3) & ~3u);
+	}
+	return NULL;
+}
+
+TEST(a_commented_packet_has_its_direction_and_what_was_lost_before_it)
+{
+	static const uint8_t data[5] = { 1, 2, 3, 4, 5 };
+	struct vb_capture_packet packet = { .interface = 3,
+					    .time_ns = 1,
+					    .data = data,
+					    .captured = 5,
+					    .length = 90,
+					    .is_sent = true,
+					    .skipped = 7,
+					    .comment = "QP 0x11" };
+	uint8_t block[sizeof(data) + VB_CAPTURE_BLOCK_MAX];
+	uint32_t size = vb_capture_store_commented(block, &packet);
+	const uint8_t *options = block + 28 + 8;
+
+	EXPECT_EQ(load_little32(block + 4), size);
+	EXPECT_EQ(load_little32(block + size - 4), size);
+	EXPECT_EQ(load_little32(block + 8), 3);
+	EXPECT_EQ(load_little32(block + 20), 5);
+	EXPECT_EQ(load_little32(block + 24), 90);
+	EXPECT_MEM(find_option(options, 1) + 4, "QP 0x11", 8);
+	EXPECT_EQ(load_little32(find_option(options, 2) + 4), 2);
+	EXPECT_EQ(load_little32(find_option(options, 4) + 4), 7);
+	packet.skipped = 0;
+	packet.comment = "";
+	(void)vb_capture_store_commented(block, &packet);
+	EXPECT(!find_option(options, 1) && !find_option(options, 4));
+}
+
+TEST(texts_of_a_capture_are_cut)
+{
+	char text[2 * VB_CAPTURE_TEXT_MAX + 1];
+	uint8_t block[VB_CAPTURE_BLOCK_MAX];
+	uint32_t size;
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = 0;
+	size = vb_capture_store_interface(block, VB_CAPTURE_ETHERNET, 0, text, text);
+	EXPECT(size <= sizeof(block));
+	EXPECT_EQ(load_little32(block + size - 4), size);
+	EXPECT_EQ(load_little32(find_option(block + 16, 2)) >> 16, VB_CAPTURE_TEXT_MAX);
+	EXPECT_EQ(find_option(block + 16, 9)[4], 9); /* nanoseconds */
+}

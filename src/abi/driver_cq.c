@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues: both ways of polling, arming, resizing. */
+#include "abi/observe_priv.h"
 #include "abi/refuse_priv.h"
 
 #include <endian.h>
@@ -56,6 +57,7 @@ int vb_abi_cq_poll(struct ibv_cq *cq, int capacity, struct ibv_wc *wc_out)
 	vb_lock_take(&own->lock);
 	while (done < capacity && (completion = vb_cq_peek(own->cq))) {
 		fill_wc(&wc_out[done++], completion);
+		vb_abi_note_poll(adapter, completion);
 		vb_cq_take(own->cq);
 	}
 	vb_lock_give(&own->lock);
@@ -93,6 +95,7 @@ static int next(struct vb_abi_cq *cq, uint32_t count)
 {
 	if (!count)
 		return ENOENT;
+	vb_abi_note_poll(vb_abi_context_of(cq->verbs.context)->adapter, &cq->current);
 	cq->verbs.wr_id = cq->current.wr_id;
 	cq->verbs.status = (enum ibv_wc_status)cq->current.status;
 	return 0;

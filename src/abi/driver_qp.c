@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: creating, modifying, querying, destroying; posting lists of requests. */
+#include "abi/observe_priv.h"
 #include "abi/refuse_priv.h"
 #include "abi/wr_priv.h"
 #include "host/adapter/group.h"
@@ -504,6 +505,7 @@ int vb_abi_qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 			error = refuse_send(own, wr, err);
 			break;
 		}
+		vb_abi_note_post(adapter, own->qp, &request);
 	}
 	has_posted = vb_qp_publish_sends(own->qp); /* the requests before a bad one */
 	vb_lock_give(&own->send_lock);

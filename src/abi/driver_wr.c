@@ -7,6 +7,7 @@
  */
 #include "abi/wr_priv.h"
 
+#include "abi/observe_priv.h"
 #include "abi/refuse_priv.h"
 
 #include <endian.h>
@@ -36,6 +37,9 @@ static void post_pending(struct vb_abi_qp *qp)
 	err = vb_qp_post_send(qp->qp, &qp->request);
 	if (err)
 		fail(qp, vb_abi_refuse_send("ibv_wr_complete", qp, &qp->request, err));
+	else
+		vb_abi_note_post(vb_abi_context_of(qp->verbs.context)->adapter, qp->qp,
+				 &qp->request);
 }
 
 static struct vb_send_request *begin_request(struct ibv_qp_ex *qp, enum vb_wr_opcode opcode)

@@ -391,6 +391,11 @@ void vb_adapter_close(struct vb_adapter *adapter)
 	end_parts(adapter);
 }
 
+struct vb_recorder *vb_adapter_recorder(struct vb_adapter *adapter)
+{
+	return &adapter->recorder;
+}
+
 struct vb_nic *vb_adapter_nic(const struct vb_adapter *adapter)
 {
 	return adapter->nic;

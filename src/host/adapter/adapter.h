@@ -19,6 +19,7 @@ struct vb_config;
 struct vb_device;
 struct vb_qp;
 struct vb_qp1;
+struct vb_recorder;
 struct vb_udp;
 
 struct vb_adapter_init {
@@ -50,6 +51,8 @@ void vb_adapter_close(struct vb_adapter *adapter);
  */
 bool vb_adapter_ensure_usable(struct vb_adapter *adapter);
 
+/* Of observers that trace, for those who post and poll. It is of the adapter. */
+struct vb_recorder *vb_adapter_recorder(struct vb_adapter *adapter);
 struct vb_nic *vb_adapter_nic(const struct vb_adapter *adapter);
 struct vb_udp *vb_adapter_link(const struct vb_adapter *adapter);
 struct vb_qp1 *vb_adapter_qp1(const struct vb_adapter *adapter);

@@ -343,6 +343,8 @@ void vb_adapter_kick_qp(struct vb_adapter *adapter, struct vb_qp *qp)
 {
 	bool can_wait = count_post(adapter);
 
+	if (vb_recorder_is_on(&adapter->recorder))
+		vb_recorder_on_doorbell(&adapter->recorder, vb_qp_number(qp));
 	if (can_wait || !vb_lock_try(&adapter->owner)) {
 		vb_qp_ring_doorbell(qp);
 		kick(adapter, can_wait);

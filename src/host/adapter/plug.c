@@ -90,6 +90,8 @@ vb_err vb_adapter_make_port(struct vb_adapter *adapter)
 		vb_self_check_init(&adapter->self_check, adapter->nic);
 		err = vb_port_add_tap(adapter->port, &adapter->self_check.tap);
 	}
+	if (!err)
+		vb_port_offer_recording(adapter->port, vb_clock_now());
 	return err;
 }
 

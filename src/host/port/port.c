@@ -100,7 +100,7 @@ void vb_port_remove_tap(struct vb_port *port, const struct vb_tap *tap)
 	port->executed = NULL;
 }
 
-static void end_recording(struct vb_port *port)
+void vb_port_end_recording(struct vb_port *port)
 {
 	if (!port->recorder || !vb_recorder_is_on(port->recorder))
 		return;
@@ -111,7 +111,7 @@ static void end_recording(struct vb_port *port)
 static void end_old_recording(struct vb_port *port, uint64_t now_ns)
 {
 	if (port->recorder && vb_recorder_is_over(port->recorder, now_ns))
-		end_recording(port);
+		vb_port_end_recording(port);
 }
 
 int vb_port_begin_recording(struct vb_port *port, const struct vb_recording_wish *wish,
@@ -143,7 +143,7 @@ void vb_port_end_old_taps(struct vb_port *port, uint64_t now_ns)
 
 void vb_port_destroy(struct vb_port *port)
 {
-	end_recording(port);
+	vb_port_end_recording(port);
 	vb_nic_log_executed(port->nic, NULL);
 	vb_heap_free(port->executed);
 	vb_meter_destroy(port->meter);

@@ -104,12 +104,18 @@ void vb_port_remove_tap(struct vb_port *port, const struct vb_tap *tap);
 void vb_port_set_fault_point(struct vb_port *port, const struct vb_fault_point *fault_point);
 
 /*
- * To be called as the engine's owner: records what passes from now on. Returns the descriptor of the
- * recording (host/registry/recording.h), lent until its end; negative if it records already or
+ * To be called as the engine's owner: records what passes from now on. Returns the descriptor of
+ * the recording (host/registry/recording.h), lent until its end; negative if it records already or
  * cannot. The recording ends by itself when its observer is gone.
  */
 int vb_port_begin_recording(struct vb_port *port, const struct vb_recording_wish *wish,
 			    uint64_t now_ns);
+
+/*
+ * To be called when the port is made: records from the first packet if `verbatim trace` has started
+ * the program.
+ */
+void vb_port_offer_recording(struct vb_port *port, uint64_t now_ns);
 
 /* The descriptors to wait on for packets; returns their number. */
 uint32_t vb_port_fds(const struct vb_port *port, struct pollfd fds[VB_PORT_FDS_MAX]);

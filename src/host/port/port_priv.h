@@ -78,8 +78,11 @@ static inline bool vb_port_has_held(const struct vb_port *port)
 	return port->held_first != port->held_end;
 }
 
-/* port.c: for a port that is observed. Ends the meter and the recording that nobody wants any more. */
+/* port.c: for a port that is observed. Ends the meter and the recording that nobody wants. */
 void vb_port_end_old_taps(struct vb_port *port, uint64_t now_ns);
+
+/* port.c: if there is one. */
+void vb_port_end_recording(struct vb_port *port);
 
 /*
  * port_receive.c: receives up to a batch. True if there was any frame, also one that was not for

@@ -124,6 +124,11 @@ VB_COLD static void answer(struct vb_port *port, uint64_t now_ns)
 		ensure_meter(port);
 		vb_meter_answer(port->meter, &source, port->member);
 		break;
+	case VB_PORT_MEMBER_ASKED_RECORDING:
+		vb_port_member_answer_recording(
+			port->member,
+			vb_port_begin_recording(port, vb_port_member_wish(port->member), now_ns));
+		break;
 	}
 }
 

@@ -2,8 +2,8 @@
 /*
  * The recorder of an adapter: a tap that writes what passes the port into a recording
  * (host/registry/recording.h), and the posts, doorbells and polls of the program's threads. It
- * records while an observer lives, and for VB_RECORDER_LEASE_NS after its last sign of life. Without
- * an observer the port pays nothing, and a post or poll one comparison.
+ * records while an observer lives, and for VB_RECORDER_LEASE_NS after its last sign of life.
+ * Without an observer the port pays nothing, and a post or poll one comparison.
  */
 #ifndef VB_HOST_PORT_RECORDER_H
 #define VB_HOST_PORT_RECORDER_H

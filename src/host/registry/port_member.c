@@ -224,6 +224,41 @@ void vb_port_member_answer_report(struct vb_port_member *member, const char *tex
 	vb_fd_close(fd);
 }
 
+static void note_observer(struct vb_port_member *member, const struct vb_mail *mail)
+{
+	struct vb_port_member_recording_query query;
+
+	if (mail->length != sizeof(query))
+		return;
+	memcpy(&query, member->message, sizeof(query));
+	member->wish = query.wish;
+	note_asker(member, mail, VB_PORT_MEMBER_ASKED_RECORDING);
+}
+
+const struct vb_recording_wish *vb_port_member_wish(const struct vb_port_member *member)
+{
+	return &member->wish;
+}
+
+void vb_port_member_answer_recording(struct vb_port_member *member, int fd)
+{
+	struct vb_port_member_recording head = { VB_PORT_MEMBER_RECORDING, member->number };
+	struct iovec part = { &head, sizeof(head) };
+
+	member->question = VB_PORT_MEMBER_NOT_ASKED;
+	(void)vb_mail_answer(member->box, member->asker, &part, 1, &fd, fd >= 0);
+}
+
+bool vb_port_member_offer_recording(struct vb_port_member *member, const char *observer, int fd)
+{
+	struct vb_port_member_recording head = { VB_PORT_MEMBER_RECORDING, member->number };
+	struct vb_mail_name name = vb_mail_name(&member->user, observer);
+	struct iovec part = { &head, sizeof(head) };
+
+	vb_mail_refresh_list(member->box);
+	return vb_mail_send_fds(member->box, &name, &part, &fd, 1) == 0;
+}
+
 uint32_t vb_port_member_take(struct vb_port_member *member,
 			     struct vb_frame frames[VB_PORT_MEMBER_BATCH])
 {
@@ -251,6 +286,8 @@ uint32_t vb_port_member_take(struct vb_port_member *member,
 			note_asker(member, &mail, VB_PORT_MEMBER_ASKED_REPORT);
 		else if (kind == VB_PORT_MEMBER_METER_QUERY)
 			note_asker(member, &mail, VB_PORT_MEMBER_ASKED_METER);
+		else if (kind == VB_PORT_MEMBER_RECORDING_QUERY)
+			note_observer(member, &mail);
 		else if (member->take)
 			member->take(member->owner, member, kind, member->message, &mail);
 		vb_mail_close_fds(&mail);

@@ -27,6 +27,7 @@
 
 struct vb_port_member;
 struct vb_mail;
+struct vb_recording_wish;
 struct vb_udp;
 
 /*
@@ -109,10 +110,17 @@ enum vb_port_member_question {
 	VB_PORT_MEMBER_ASKED_STATE, /* for a person: host/port/state.h */
 	VB_PORT_MEMBER_ASKED_REPORT, /* for a program: host/port/report.h */
 	VB_PORT_MEMBER_ASKED_METER, /* for `verbatim top`: host/port/meter.h */
+	VB_PORT_MEMBER_ASKED_RECORDING, /* for `verbatim trace`: host/port/recorder.h */
 };
 enum vb_port_member_question vb_port_member_question(const struct vb_port_member *member);
 void vb_port_member_answer_state(struct vb_port_member *member, const char *text, uint32_t length);
 void vb_port_member_answer_report(struct vb_port_member *member, const char *text, uint64_t length);
+/* What is to be recorded, if that is the question. */
+const struct vb_recording_wish *vb_port_member_wish(const struct vb_port_member *member);
+/* Lends the memory of the recording; negative: there is none. */
+void vb_port_member_answer_recording(struct vb_port_member *member, int fd);
+/* Gives it to an observer that has not asked. False: there is no observer of our user there. */
+bool vb_port_member_offer_recording(struct vb_port_member *member, const char *observer, int fd);
 
 /* Readable when a member has handed a packet over, or joins. */
 int vb_port_member_fd(const struct vb_port_member *member);

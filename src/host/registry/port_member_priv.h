@@ -10,6 +10,7 @@
 #include "host/registry/mail.h"
 #include "host/registry/port_member.h"
 #include "host/registry/receivers.h"
+#include "host/registry/recording.h"
 
 /* Among the numbers of sockets, this one stands for the memory of the totals (totals.h). */
 #define VB_PORT_MEMBER_TOTALS_NUMBER 0xffu
@@ -31,6 +32,7 @@ struct vb_port_member {
 	void *owner; /* … and its argument */
 	enum vb_port_member_question question; /* about our state … */
 	uint64_t asker; /* … over this connection */
+	struct vb_recording_wish wish; /* … and what it wants to be recorded */
 	struct vb_port_member_counts counts;
 	uint8_t message[VB_PORT_MEMBER_MESSAGE_MAX]; /* the message taken last */
 };
@@ -45,6 +47,8 @@ enum vb_port_member_message_kind {
 	VB_PORT_MEMBER_REPORT_QUERY = 0x76623107, /* a program asks for it */
 	VB_PORT_MEMBER_REPORT = 0x76623108, /* the answer, in memory that comes with it */
 	VB_PORT_MEMBER_METER_QUERY = 0x7662310d, /* answered by a VB_PORT_MEMBER_REPORT, too */
+	VB_PORT_MEMBER_RECORDING_QUERY = 0x76623110, /* an observer wants a recording */
+	VB_PORT_MEMBER_RECORDING = 0x76623111, /* its memory, or a refusal; perhaps unasked */
 };
 
 struct vb_port_member_asks {
@@ -72,6 +76,17 @@ struct vb_port_member_report {
 	uint32_t kind;
 	uint32_t number; /* of the sender */
 	uint64_t length; /* 0: there is no memory for it */
+};
+
+struct vb_port_member_recording_query {
+	uint32_t kind;
+	struct vb_recording_wish wish;
+};
+
+/* Its descriptor is the memory. Without one, it records for another observer, or cannot. */
+struct vb_port_member_recording {
+	uint32_t kind;
+	uint32_t number; /* of the sender */
 };
 
 /* port_member_name.c */

@@ -21,6 +21,7 @@ static const struct command {
 	{ "stat", command_stat, "show the QPs of running programs, and which way each takes" },
 	{ "top", command_top,
 	  "watch the QPs of running programs: rates, latencies, reasons to wait" },
+	{ "trace", command_trace, "record the packets of programs for Wireshark" },
 	{ "sim", command_sim, "run simulated worlds with random faults and check every rule" },
 };
 

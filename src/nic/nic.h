@@ -64,6 +64,11 @@ struct vb_nic_config {
 	 */
 	uint32_t train_length_min;
 	uint32_t train_length_max;
+	/*
+	 * Each QP measures with its own SENDs, this many bytes at a time, whether they go faster in
+	 * trains or in packets, and sends them so (nic/train_choice_priv.h); 0: always in trains.
+	 */
+	uint32_t train_sample_bytes;
 
 	/*
 	 * 4096 bytes of 0 in application memory: the contents that a null region appears to have.

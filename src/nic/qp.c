@@ -242,6 +242,7 @@ vb_err vb_qp_create(struct vb_pd *pd, const struct vb_qp_init *init, struct vb_q
 	vb_list_init(&qp->active);
 	vb_list_init(&qp->sent);
 	vb_list_init(&qp->waiting);
+	vb_train_choice_init(&qp->train_choice);
 	vb_timer_init(&qp->timer, VB_TIMER_QP);
 	vb_event_source_init(&qp->source, VB_SOURCE_QP, init->owner_context);
 	add_to_use_counts(qp, 1);
@@ -334,6 +335,7 @@ void vb_qp_reset(struct vb_qp *qp)
 	vb_queue_reset(&qp->sq);
 	vb_queue_reset(&qp->rq);
 	qp->requester = (struct vb_requester){ 0 };
+	vb_train_choice_init(&qp->train_choice);
 	vb_qp_forget_holds(qp);
 	qp->responder = (struct vb_responder){ 0 };
 	qp->responder.receive.copy = copy;

@@ -15,6 +15,7 @@
 #include "nic/qp.h"
 #include "nic/queue_priv.h"
 #include "nic/rings.h"
+#include "nic/train_choice_priv.h"
 #include "wire/packet.h"
 
 /* A place in a list of SGEs. */
@@ -42,6 +43,7 @@ struct vb_requester {
 	uint8_t rnr_retries_left;
 	bool has_raised_drained; /* SQ_DRAINED was raised for this SQD */
 	uint8_t hold; /* enum vb_hold: why nothing goes out, since qp->held_since_ns */
+	bool is_timed; /* messages are in flight that qp->train_choice measures */
 	uint32_t credit_limit; /* the last message (SSN) that the peer has a receive for; 24 bits */
 	uint32_t next_ssn;
 	uint32_t reads_out; /* READs and atomics sent but not complete */
@@ -206,6 +208,7 @@ struct vb_qp {
 	uint64_t held_since_ns;
 	uint64_t held_ns[VB_HOLD_COUNT]; /* until then */
 	uint32_t repeat_count; /* how often it went back to send packets again */
+	struct vb_train_choice train_choice; /* numbers are those of requests in the send queue */
 };
 
 static inline enum vb_qp_state vb_qp_state_now(const struct vb_qp *qp)

@@ -414,6 +414,8 @@ void vb_rc_seek(struct vb_qp *qp, vb_psn psn)
 	uint32_t end = vb_queue_published(&qp->sq);
 	uint32_t index;
 
+	if (requester->is_timed)
+		vb_train_on_repeat(qp);
 	requester->next_psn = psn;
 	requester->has_failed = false; /* found again when its turn comes */
 	requester->is_probing = false;

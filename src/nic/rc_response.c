@@ -39,6 +39,8 @@ static void complete_oldest(struct vb_qp *qp, const struct vb_wqe *wqe)
 	if (vb_wqe_needs_response(wqe) &&
 	    (int32_t)(requester->send_index - requester->done_index) > 0)
 		requester->reads_out--;
+	if (requester->is_timed)
+		vb_train_on_acknowledged(qp, wqe);
 	vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_SUCCESS);
 }
 
@@ -393,6 +395,8 @@ void vb_rc_take_expected_ack(struct vb_qp *qp, const struct vb_aeth *aeth)
 	struct vb_requester *requester = &qp->requester;
 
 	requester->unacked = requester->new_psn;
+	if (requester->is_timed)
+		vb_train_on_acknowledged(qp, vb_queue_wqe(&qp->sq, requester->done_index));
 	vb_qp_complete_send(qp, requester->done_index++, VB_STATUS_SUCCESS);
 	vb_rc_timers_on_progress(qp);
 	vb_rc_on_acknowledged(qp);

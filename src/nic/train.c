@@ -27,6 +27,30 @@ static bool decide_to_try(struct vb_requester *requester)
 	return false;
 }
 
+/* Whether the message that begins goes in trains. */
+static bool begin_message(struct vb_qp *qp)
+{
+	struct vb_requester *requester = &qp->requester;
+	struct vb_train_choice *choice = &qp->train_choice;
+
+	if (!qp->nic->config.train_sample_bytes)
+		return decide_to_try(requester);
+	vb_train_choice_on_begun(choice, requester->send_index, requester->is_timed,
+				 qp->nic->now_ns);
+	requester->is_timed = true;
+	if (vb_train_choice_way(choice) == VB_BY_PACKETS)
+		return false;
+	if (decide_to_try(requester))
+		return true;
+	vb_train_choice_on_disturbed(choice); /* the message does not go the way that is measured */
+	return false;
+}
+
+static bool may_be_train(const struct vb_wqe *wqe)
+{
+	return wqe->traits & VB_OPERATION_MAY_BE_TRAIN && !(wqe->flags & VB_SEND_INLINE);
+}
+
 /* Packets that were sent before go as packets: perhaps they were refused as a train. */
 uint32_t vb_train_choose(struct vb_qp *qp, const struct vb_wqe *wqe)
 {
@@ -35,11 +59,11 @@ uint32_t vb_train_choose(struct vb_qp *qp, const struct vb_wqe *wqe)
 	uint32_t index = vb_psn_distance(requester->next_psn, wqe->first_psn);
 	uint32_t left = wqe->length - (index << qp->mtu_shift);
 
-	if (!qp->peer_memory || !(wqe->traits & VB_OPERATION_MAY_BE_TRAIN) ||
-	    wqe->flags & VB_SEND_INLINE || !vb_psn_equal(requester->next_psn, requester->new_psn))
+	if (!qp->peer_memory || !may_be_train(wqe) ||
+	    !vb_psn_equal(requester->next_psn, requester->new_psn))
 		return 0;
 	if (!index)
-		requester->is_by_train = decide_to_try(requester);
+		requester->is_by_train = begin_message(qp);
 	if (!requester->is_by_train || left < config->train_length_min)
 		return 0;
 	return min32(wqe->packet_count - index,
@@ -86,6 +110,23 @@ VB_COLD bool vb_train_on_nak(struct vb_qp *qp)
 	requester->has_trains_out = false;
 	vb_nic_count(qp->nic, VB_COUNTER_TRAINS_REFUSED);
 	return true;
+}
+
+VB_NOINLINE void vb_train_on_acknowledged(struct vb_qp *qp, const struct vb_wqe *wqe)
+{
+	const struct vb_nic_config *config = &qp->nic->config;
+	struct vb_requester *requester = &qp->requester;
+
+	if (wqe->length >= config->train_length_min && may_be_train(wqe))
+		requester->is_timed = vb_train_choice_on_done(&qp->train_choice,
+							      requester->done_index, wqe->length,
+							      config->train_sample_bytes,
+							      qp->nic->now_ns);
+}
+
+VB_COLD void vb_train_on_repeat(struct vb_qp *qp)
+{
+	vb_train_choice_on_disturbed(&qp->train_choice);
 }
 
 /* --- the receiver --- */

@@ -20,6 +20,10 @@ void vb_train_on_sent(struct vb_qp *qp, const struct vb_slot *slot);
  * could not read them, and no packet was lost.
  */
 bool vb_train_on_nak(struct vb_qp *qp);
+/* For a QP whose messages are timed: the request at done_index was acknowledged. */
+void vb_train_on_acknowledged(struct vb_qp *qp, const struct vb_wqe *wqe);
+/* … and: it goes back to send packets again. */
+void vb_train_on_repeat(struct vb_qp *qp);
 
 /* A train has come. */
 void vb_train_receive(struct vb_nic *nic, const struct vb_frame *frame);

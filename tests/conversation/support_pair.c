@@ -95,6 +95,7 @@ static void node_create(struct pair *p, enum side side)
 	config.flight_bytes_max = p->setup.flight_bytes_max;
 	config.train_length_min = p->setup.train_length_min;
 	config.train_length_max = p->setup.train_length_max;
+	config.train_sample_bytes = p->setup.train_sample_bytes;
 	config.source_port_count = p->setup.has_one_source_port;
 	config.source_ports[0] = 0xc000;
 	config.zero_page = (uintptr_t)node->zero_page;

@@ -74,6 +74,7 @@ struct setup {
 	uint32_t flight_bytes_max;
 	uint32_t train_length_min; /* 0: no trains */
 	uint32_t train_length_max;
+	uint32_t train_sample_bytes; /* 0: always trains */
 	bool has_one_source_port;
 	uint32_t batch_segments_max;
 	enum vb_icrc_mode icrc_mode;

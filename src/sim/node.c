@@ -38,6 +38,7 @@ static void create_adapter(struct vb_node *node, const struct vb_node_options *o
 		.flight_bytes_max = options->flight_bytes_max,
 		.train_length_min = options->train_length_min,
 		.train_length_max = options->train_length_max,
+		.train_sample_bytes = options->train_sample_bytes,
 		.zero_page = node->arena->base,
 		.device_memory = device->address,
 		.device_memory_length = device->length,

@@ -134,6 +134,7 @@ struct vb_node_options {
 	uint32_t flight_bytes_max;
 	uint32_t train_length_min;
 	uint32_t train_length_max;
+	uint32_t train_sample_bytes;
 	bool has_strange_iovas; /* regions whose iova is not their address */
 };
 

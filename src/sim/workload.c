@@ -5,6 +5,7 @@
 #include "sim/dice.h"
 
 #define MS 1000000u
+#define WORLDS_WITH_HASHES 1000u /* in tests/sim/hashes; drawn before trains were measured */
 #define ALL_RIGHTS                                                                \
 	(VB_ACCESS_LOCAL_WRITE | VB_ACCESS_REMOTE_WRITE | VB_ACCESS_REMOTE_READ | \
 	 VB_ACCESS_REMOTE_ATOMIC)
@@ -25,6 +26,7 @@ struct vb_world_options vb_workload_draw(uint64_t seed)
 	static const uint32_t depths[] = { 0, 0, 0, 1, 5, 60 };
 	static const uint32_t train_mins[] = { 0, 300, 2000, 5000 };
 	static const uint32_t train_maxs[] = { 1024, 8192, 128 * 1024 };
+	static const uint32_t sample_bytes[] = { 0, 1000, 20000 };
 	static const uint32_t rates[] = { 0, 80, 800 };
 	struct vb_prng prng;
 	struct vb_world_options options = { .seed = seed };
@@ -47,6 +49,8 @@ struct vb_world_options vb_workload_draw(uint64_t seed)
 	options.shm_link_depth = depths[vb_prng_below(&prng, 6)];
 	options.train_length_min = train_mins[vb_prng_below(&prng, 4)];
 	options.train_length_max = train_maxs[vb_prng_below(&prng, 3)];
+	if (seed > WORLDS_WITH_HASHES)
+		options.train_sample_bytes = sample_bytes[vb_prng_below(&prng, 3)];
 	return options;
 }
 

@@ -43,6 +43,7 @@ static struct vb_node *make_node(struct vb_world *world, uint32_t index, uint32_
 		.flight_bytes_max = options->flight_bytes_max,
 		.train_length_min = options->train_length_min,
 		.train_length_max = options->train_length_max,
+		.train_sample_bytes = options->train_sample_bytes,
 		.has_strange_iovas = options->has_strange_iovas,
 	};
 

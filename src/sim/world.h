@@ -50,6 +50,7 @@ struct vb_world_options {
 	uint32_t flight_bytes_max;
 	uint32_t train_length_min; /* see struct vb_nic_config */
 	uint32_t train_length_max;
+	uint32_t train_sample_bytes;
 	bool has_strange_iovas;
 	/* packets that a shared-memory link between machines holds; 0: there are none */
 	uint32_t shm_link_depth;

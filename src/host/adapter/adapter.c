@@ -34,6 +34,7 @@
 #define WINDOW_PACKETS 256u
 #define WINDOW_BYTES (256u << 10)
 #define TRAIN_MAX (128u << 10) /* a window holds two, so that both ends work at the same time */
+#define TRAIN_SAMPLE (2u << 20) /* many windows, and less time than a thread is interrupted for */
 
 static vb_err make_tables(struct vb_adapter *adapter, struct vb_nic_config *config)
 {
@@ -123,6 +124,7 @@ static vb_err make_engine(struct vb_adapter *adapter, struct vb_nic_config *conf
 	config->window_bytes_max = WINDOW_BYTES;
 	config->train_length_min = VB_ADAPTER_TRAIN_MIN;
 	config->train_length_max = TRAIN_MAX;
+	config->train_sample_bytes = TRAIN_SAMPLE;
 	config->source_port_count = SOURCE_PORTS;
 	memcpy(config->source_ports, adapter->source_ports, sizeof(config->source_ports));
 	config->framing.batch_segments_max = vb_udp_segments_max(adapter->udp);

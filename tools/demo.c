@@ -60,7 +60,7 @@ static void explain(struct demo *demo, const char *title, const char *words)
 	for (size_t i = 0; title[i]; i++)
 		putchar('=');
 	printf("\n%s\n\n", words);
-	vb_ladder_describe_head(text);
+	vb_ladder_describe_head("node 0  10.0.0.1", "node 1  10.0.0.2", text);
 	puts(text);
 	demo->shown = demo->world->trace.count;
 	demo->ladder.previous_ns = demo->world->now_ns;

@@ -12,10 +12,13 @@
 #define WIDTH 70 /* between the two uprights */
 #define PAUSE_NS 100000u /* a longer silence gets a line */
 
-void vb_ladder_describe_head(char text[VB_LADDER_TEXT_MAX])
+/* The names stand above the uprights. */
+void vb_ladder_describe_head(const char *left, const char *right, char text[VB_LADDER_TEXT_MAX])
 {
-	snprintf(text, VB_LADDER_TEXT_MAX, "%12s  %-*s%s\n%12s  |%*s|", "time/us", WIDTH - 16,
-		 "node 0  10.0.0.1", "node 1  10.0.0.2", "", WIDTH, "");
+	int room = WIDTH - 2 - (int)strlen(right);
+
+	snprintf(text, VB_LADDER_TEXT_MAX, "%12s  %-*s  %s\n%12s  |%*s|", "time/us",
+		 room > 0 ? room : 0, left, right, "", WIDTH, "");
 }
 
 /* Describes opcode, PSN and the relevant rest. */
@@ -61,7 +64,7 @@ static bool remember_packet(struct vb_ladder *ladder, const struct vb_trace_entr
 	return false;
 }
 
-static const char *remark(enum vb_packet_fate fate, bool is_repeated)
+static const char *remark_on(enum vb_packet_fate fate, bool is_repeated)
 {
 	switch (fate) {
 	case VB_FATE_DUPLICATED:
@@ -109,8 +112,9 @@ static void draw_rung(char *text, uint32_t size, const char *words, bool goes_ri
 	snprintf(text, size, "|%s|", rung);
 }
 
-static void draw_packet(struct vb_ladder *ladder, const struct vb_trace_entry *entry, char *text,
-			uint32_t size)
+/* `given`: what is known about the packet, or NULL. */
+static void draw_packet(struct vb_ladder *ladder, const struct vb_trace_entry *entry,
+			const char *given, char *text, uint32_t size)
 {
 	struct vb_packet packet;
 	char words[160], rung[WIDTH + 8];
@@ -121,12 +125,12 @@ static void draw_packet(struct vb_ladder *ladder, const struct vb_trace_entry *e
 	if (vb_packet_parse(entry->head, kept, entry->length, &packet) != VB_PARSED)
 		return;
 	describe_packet(&packet, words, sizeof(words));
-	is_repeated = remember_packet(ladder, entry, &packet);
+	is_repeated = !given && remember_packet(ladder, entry, &packet);
 	ladder->packets++;
 	ladder->lost += is_lost;
 	ladder->repeated += is_repeated;
 	draw_rung(rung, sizeof(rung), words, entry->from < entry->to, is_lost);
-	note = remark(entry->fate, is_repeated);
+	note = given ? given : remark_on(entry->fate, is_repeated);
 	snprintf(text, size, "%s%s%s", rung, *note ? "  " : "", note);
 }
 
@@ -170,8 +174,8 @@ static void draw_note(const struct vb_trace_entry *entry, char *text, uint32_t s
 	snprintf(text, size, entry->from ? "|%*s|" : "|%-*s|", WIDTH, words);
 }
 
-void vb_ladder_describe(struct vb_ladder *ladder, const struct vb_trace_entry *entry,
-			char text[VB_LADDER_TEXT_MAX])
+static void describe(struct vb_ladder *ladder, const struct vb_trace_entry *entry,
+		     const char *given, char text[VB_LADDER_TEXT_MAX])
 {
 	char line[VB_LADDER_TEXT_MAX - 160] = "";
 	uint64_t pause_ns = entry->time_ns - ladder->previous_ns;
@@ -179,16 +183,29 @@ void vb_ladder_describe(struct vb_ladder *ladder, const struct vb_trace_entry *e
 
 	text[0] = '\0';
 	if (entry->kind == VB_TRACE_PACKET)
-		draw_packet(ladder, entry, line, sizeof(line));
+		draw_packet(ladder, entry, given, line, sizeof(line));
 	else
 		draw_note(entry, line, sizeof(line));
 	if (!line[0])
 		return;
 	if (pause_ns > PAUSE_NS)
 		used = snprintf(text, VB_LADDER_TEXT_MAX,
-				"%12s  |%*s|  %" PRIu64 ".%" PRIu64 " ms later: a timer fired\n",
-				"...", WIDTH, "", pause_ns / 1000000, pause_ns / 100000 % 10);
+				"%12s  |%*s|  %" PRIu64 ".%" PRIu64 " ms later%s\n", "...", WIDTH,
+				"", pause_ns / 1000000, pause_ns / 100000 % 10,
+				ladder->is_real ? "" : ": a timer fired");
 	ladder->previous_ns = entry->time_ns;
 	snprintf(text + used, VB_LADDER_TEXT_MAX - (uint32_t)used, "%8" PRIu64 ".%03" PRIu64 "  %s",
 		 entry->time_ns / 1000, entry->time_ns % 1000, line);
+}
+
+void vb_ladder_describe(struct vb_ladder *ladder, const struct vb_trace_entry *entry,
+			char text[VB_LADDER_TEXT_MAX])
+{
+	describe(ladder, entry, NULL, text);
+}
+
+void vb_ladder_describe_packet(struct vb_ladder *ladder, const struct vb_trace_entry *entry,
+			       const char *remark, char text[VB_LADDER_TEXT_MAX])
+{
+	describe(ladder, entry, remark, text);
 }

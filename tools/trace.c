@@ -28,6 +28,8 @@ struct options {
 	pid_t pid; /* 0: a command */
 	char **command;
 	const char *write; /* or NULL */
+	const char *timeline; /* or NULL */
+	bool is_ladder;
 	struct vb_recording_wish wish;
 };
 
@@ -35,6 +37,8 @@ struct trace {
 	struct options options;
 	struct trace_sources sources;
 	struct trace_pcapng pcapng;
+	struct trace_timeline timeline;
+	struct trace_ladder ladder;
 	int process; /* of --pid: a descriptor that is readable when it has ended */
 	pid_t child; /* 0: it has ended, or there is none */
 	int child_status;
@@ -58,6 +62,9 @@ static void print_help(void)
 	     "as `verbatim run` does, with its children and from the first packet.\n\n"
 	     "  --pid PID        the process with that number, until it ends or until Ctrl-C\n"
 	     "  -w FILE          a capture for Wireshark (pcapng); '-' is the standard output\n"
+	     "  --timeline FILE  posts, doorbells, packets, ACKs, completions and polls of each QP, with histograms of\n"
+	     "                   latencies: JSON for https://ui.perfetto.dev and chrome://tracing\n"
+	     "  --ladder         the conversation of each pair of QPs, drawn as text at the end\n"
 	     "  --snaplen BYTES  no more of the UDP payload of each packet\n"
 	     "  --qp NUMBER      only packets from and to the QP of that number\n\n"
 	     "The programs never wait: packets for which there was no room are counted, and reported.");
@@ -87,6 +94,8 @@ static int parse(int argc, char **argv, struct options *options)
 		{ "pid", required_argument, NULL, 'p' },
 		{ "snaplen", required_argument, NULL, 's' },
 		{ "qp", required_argument, NULL, 'q' },
+		{ "timeline", required_argument, NULL, 't' },
+		{ "ladder", no_argument, NULL, 'l' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
@@ -113,6 +122,12 @@ static int parse(int argc, char **argv, struct options *options)
 		case 'w':
 			options->write = optarg;
 			break;
+		case 't':
+			options->timeline = optarg;
+			break;
+		case 'l':
+			options->is_ladder = true;
+			break;
 		case 'h':
 			print_help();
 			return 0;
@@ -124,7 +139,12 @@ static int parse(int argc, char **argv, struct options *options)
 	if (options->pid ? *options->command != NULL : !*options->command)
 		return refuse("either a process or a command:",
 			      *options->command ? *options->command : "");
-	return options->write ? -1 : refuse("nothing to write:", "-w FILE");
+	if (!options->write && !options->timeline && !options->is_ladder)
+		return refuse("nothing to write:", "-w, --timeline or --ladder");
+	if (options->is_ladder && options->write && !strcmp(options->write, "-"))
+		return refuse("the standard output is for the capture:", "--ladder");
+	options->wish.has_events = options->timeline || options->is_ladder;
+	return -1;
 }
 
 /* --- the program --- */
@@ -159,7 +179,10 @@ static void look_at_child(struct trace *trace)
 
 static void begin_source(void *owner, struct trace_source *source)
 {
-	trace_pcapng_add_source(&((struct trace *)owner)->pcapng, source);
+	struct trace *trace = owner;
+
+	if (trace->options.write)
+		trace_pcapng_add_source(&trace->pcapng, source);
 }
 
 static void take_packet(void *owner, const struct trace_packet *packet)
@@ -168,7 +191,30 @@ static void take_packet(void *owner, const struct trace_packet *packet)
 
 	trace->packets += !packet->is_executed;
 	trace->executed += packet->is_executed;
-	trace_pcapng_add(&trace->pcapng, packet);
+	if (trace->options.write)
+		trace_pcapng_add(&trace->pcapng, packet);
+	if (trace->options.timeline)
+		trace_timeline_add(&trace->timeline, packet);
+	if (trace->options.is_ladder)
+		trace_ladder_add(&trace->ladder, packet);
+}
+
+static void take_event(struct trace *trace, const struct trace_source *source,
+		       const struct vb_record *record)
+{
+	if (trace->options.timeline)
+		trace_timeline_add_event(&trace->timeline, source, record);
+	if (trace->options.is_ladder)
+		trace_ladder_add_event(&trace->ladder, source, record);
+}
+
+static void take_record(struct trace *trace, struct trace_source *source,
+			const struct vb_record *record)
+{
+	if (record->kind == VB_RECORD_PACKET || record->kind == VB_RECORD_EXECUTED)
+		trace_packet_expand(source, record, take_packet, trace);
+	else
+		take_event(trace, source, record);
 }
 
 static void drain(struct trace *trace)
@@ -177,10 +223,11 @@ static void drain(struct trace *trace)
 	struct trace_source *source;
 
 	while ((record = trace_sources_next(&trace->sources, &source))) {
-		trace_packet_expand(source, record, take_packet, trace);
+		take_record(trace, source, record);
 		vb_recording_reader_release(&source->reader, record);
 	}
-	trace->is_broken |= !trace_pcapng_flush(&trace->pcapng);
+	if (trace->options.write)
+		trace->is_broken |= !trace_pcapng_flush(&trace->pcapng);
 }
 
 /* Adapters may be opened at any time. */
@@ -223,18 +270,35 @@ static void run(struct trace *trace)
 	drain(trace);
 }
 
+static void add_skipped(const struct trace_source *source, uint64_t *skipped,
+			uint64_t *skipped_events)
+{
+	*skipped += atomic_load(&source->reader.memory->skipped);
+	*skipped_events += atomic_load(&source->reader.memory->skipped_events);
+}
+
 static int conclude(struct trace *trace)
 {
 	uint64_t skipped = 0;
-	bool is_written;
+	uint64_t skipped_events = 0;
+	bool is_written = true;
 
 	for (uint32_t i = 0; i < trace->sources.count; i++)
-		skipped += atomic_load(&trace->sources.all[i]->reader.memory->skipped);
-	is_written = trace_pcapng_close(&trace->pcapng, &trace->sources);
+		add_skipped(trace->sources.all[i], &skipped, &skipped_events);
+	if (trace->options.write)
+		is_written = trace_pcapng_close(&trace->pcapng, &trace->sources);
+	if (trace->options.timeline)
+		is_written &= trace_timeline_close(&trace->timeline);
+	if (trace->options.is_ladder)
+		trace_ladder_draw(&trace->ladder, stdout);
 	fprintf(stderr,
 		"verbatim trace: adapters %" PRIu32 ", packets %" PRIu64 ", executed %" PRIu64
 		", missing %" PRIu64 "\n",
 		trace->sources.count, trace->packets, trace->executed, skipped);
+	if (skipped_events)
+		fprintf(stderr,
+			"verbatim trace: %" PRIu64 " posts, doorbells and polls are missing, too\n",
+			skipped_events);
 	trace_sources_close(&trace->sources);
 	return is_written ? trace->child_status : 1;
 }
@@ -246,6 +310,16 @@ static void catch_signals(void)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
+}
+
+static bool open_files(struct trace *trace)
+{
+	const struct options *options = &trace->options;
+
+	return (!options->write || trace_pcapng_open(&trace->pcapng, options->write,
+						     options->wish.packet_length_max)) &&
+	       (!options->timeline ||
+		trace_timeline_open(&trace->timeline, options->timeline, vb_clock_now()));
 }
 
 int command_trace(int argc, char **argv)
@@ -269,8 +343,7 @@ int command_trace(int argc, char **argv)
 		fprintf(stderr, "verbatim trace: no socket to ask with\n");
 		return 3;
 	}
-	if (!trace_pcapng_open(&trace.pcapng, trace.options.write,
-			       trace.options.wish.packet_length_max))
+	if (!open_files(&trace))
 		return 3;
 	catch_signals();
 	if (!trace.options.pid)

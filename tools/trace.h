@@ -105,4 +105,38 @@ void trace_pcapng_add(struct trace_pcapng *pcapng, const struct trace_packet *pa
 bool trace_pcapng_flush(struct trace_pcapng *pcapng);
 bool trace_pcapng_close(struct trace_pcapng *pcapng, const struct trace_sources *sources);
 
+/* --- trace_ladder.c --- */
+
+struct trace_conversation;
+
+/* All zero at first. */
+struct trace_ladder {
+	struct trace_conversation *conversations;
+};
+
+void trace_ladder_add(struct trace_ladder *ladder, const struct trace_packet *packet);
+/* A post or a poll. */
+void trace_ladder_add_event(struct trace_ladder *ladder, const struct trace_source *source,
+			    const struct vb_record *record);
+/* Draws and forgets everything. */
+void trace_ladder_draw(struct trace_ladder *ladder, FILE *to);
+
+/* --- trace_timeline.c --- */
+
+struct trace_track;
+
+struct trace_timeline {
+	FILE *file;
+	uint64_t begin_ns;
+	struct trace_track *tracks;
+};
+
+/* False: reported. */
+bool trace_timeline_open(struct trace_timeline *timeline, const char *path, uint64_t begin_ns);
+void trace_timeline_add(struct trace_timeline *timeline, const struct trace_packet *packet);
+/* A post, doorbell or poll. */
+void trace_timeline_add_event(struct trace_timeline *timeline, const struct trace_source *source,
+			      const struct vb_record *record);
+bool trace_timeline_close(struct trace_timeline *timeline);
+
 #endif

@@ -49,6 +49,8 @@ int main(int argc, char **argv)
 		puts("verbatim " VB_VERSION);
 		return 0;
 	}
+	if (is_extcap(argv[1]))
+		return command_extcap(argc, argv);
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (!strcmp(argv[1], commands[i].name))
 			return commands[i].run(argc - 1, argv + 1);

@@ -5,6 +5,8 @@
 #ifndef VB_TOOLS_VERBATIM_H
 #define VB_TOOLS_VERBATIM_H
 
+#include <stdbool.h>
+
 int command_sim(int argc, char **argv);
 int command_demo(int argc, char **argv);
 int command_devices(int argc, char **argv);
@@ -12,5 +14,9 @@ int command_run(int argc, char **argv);
 int command_stat(int argc, char **argv);
 int command_top(int argc, char **argv);
 int command_trace(int argc, char **argv);
+
+/* As an extcap of Wireshark, which names no subcommand. */
+bool is_extcap(const char *argument);
+int command_extcap(int argc, char **argv);
 
 #endif

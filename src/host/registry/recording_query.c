@@ -53,6 +53,34 @@ uint32_t vb_recording_query_ask(struct vb_mail_box *box, pid_t pid,
 	return count;
 }
 
+static bool is_among(pid_t pid, const pid_t *pids, uint32_t count)
+{
+	while (count && pids[count - 1] != pid)
+		count--;
+	return count;
+}
+
+uint32_t vb_recording_query_list(pid_t *pids, uint32_t capacity)
+{
+	struct vb_mail_user user = vb_mail_user();
+	struct vb_mail_box *box = vb_mail_open(&user, VB_PORT_MEMBER_COUNT);
+	uint32_t count = 0;
+
+	if (!box)
+		return 0;
+	vb_mail_refresh_list(box);
+	for (uint32_t number = 0; number < VB_PORT_MEMBER_COUNT && count < capacity; number++) {
+		struct vb_mail_name name = vb_port_member_name(&user, number);
+		pid_t holder;
+
+		if (vb_mail_is_listed(box, &name) && vb_mail_find_holder(box, &name, &holder) &&
+		    !is_among(holder, pids, count))
+			pids[count++] = holder;
+	}
+	vb_mail_close(box);
+	return count;
+}
+
 bool vb_recording_query_take(struct vb_mail_box *box, struct vb_recording_answer *answer)
 {
 	struct vb_port_member_recording head;

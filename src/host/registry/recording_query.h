@@ -30,6 +30,8 @@ struct vb_recording_answer {
 struct vb_mail_box *vb_recording_query_open(const struct vb_recording_wish *wish,
 					    char variable[VB_RECORDING_TEXT_MAX]);
 void vb_recording_query_close(struct vb_mail_box *box);
+/* The processes of this user that have adapters, in no order; returns their number. */
+uint32_t vb_recording_query_list(pid_t *pids, uint32_t capacity);
 /* Asks the adapters of that process; returns how many there are. */
 uint32_t vb_recording_query_ask(struct vb_mail_box *box, pid_t pid,
 				const struct vb_recording_wish *wish);

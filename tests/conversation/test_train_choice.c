@@ -132,21 +132,22 @@ TEST(a_QP_that_was_reset_begins_again)
 
 /* --- what counts ------------------------------------------------------------------------------ */
 
-/* A message and what is posted behind it, `count` times. Returns how many went in trains. */
+/* Two messages and another request between them, `count` times. Returns how often by trains. */
 static uint32_t send_with(struct pair *p, void (*post_other)(struct pair *p), uint32_t count)
 {
 	uint32_t trains = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct vb_completion completions[2];
+		struct vb_completion completions[3];
 
-		post_long_recv(p, 2, LONG);
-		post_long_recv(p, 3, LONG);
+		for (uint32_t wr_id = 2; wr_id < 5; wr_id++)
+			post_long_recv(p, wr_id, LONG);
 		post_send(p, A, 1, LONG);
 		post_other(p);
+		post_send(p, A, 1, LONG);
 		trains += pass(p, 1000, 1000);
-		EXPECT_EQ(vb_cq_poll(node_of(p, A)->send_cq, completions, 2), 2);
-		EXPECT_EQ(vb_cq_poll(node_of(p, B)->recv_cq, completions, 2), 2);
+		EXPECT_EQ(vb_cq_poll(node_of(p, A)->send_cq, completions, 3), 3);
+		EXPECT_EQ(vb_cq_poll(node_of(p, B)->recv_cq, completions, 3), 3);
 	}
 	return trains;
 }
@@ -163,16 +164,16 @@ static void post_long_write(struct pair *p)
 
 TEST(messages_too_short_for_trains_do_not_count)
 {
-	struct pair *p = connect_measuring(LONG + TRAIN_MIN - 48);
+	struct pair *p = connect_measuring(6 * LONG);
 
-	EXPECT_EQ(send_with(p, post_short_send, 8), 2 * VB_TRIAL_SAMPLES_MAX);
+	EXPECT_EQ(send_with(p, post_short_send, 10), 3 * VB_TRIAL_SAMPLES_MAX);
 }
 
 TEST(operations_that_have_no_trains_do_not_count)
 {
-	struct pair *p = connect_measuring(2 * LONG);
+	struct pair *p = connect_measuring(6 * LONG);
 
-	EXPECT_EQ(send_with(p, post_long_write, 8), 2 * VB_TRIAL_SAMPLES_MAX);
+	EXPECT_EQ(send_with(p, post_long_write, 10), 3 * VB_TRIAL_SAMPLES_MAX);
 }
 
 /* The message comes to an SRQ without a receive, and comes again. */

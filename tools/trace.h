@@ -48,6 +48,7 @@ struct trace_packet {
 	struct vb_flow flow;
 	uint16_t ip_id;
 	bool is_sent;
+	bool is_by_link; /* through shared memory, which loses nothing */
 	bool is_executed; /* it stands for a request that was executed, and never was a packet */
 	bool has_request;
 	uint64_t wr_id;

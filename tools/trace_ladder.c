@@ -147,6 +147,8 @@ static void note_packet(struct trace_conversation *conversation, const struct tr
 	if (!rung)
 		return;
 	rung->is_executed = packet->is_executed;
+	/* An ACK may arrive with the next request instead. */
+	rung->has_arrived = packet->is_by_link;
 	rung->entry.length = packet->length;
 	memcpy(rung->entry.head, packet->bytes,
 	       kept < sizeof(rung->entry.head) ? kept : sizeof(rung->entry.head));

@@ -247,6 +247,7 @@ static void expand_packet(struct maker *maker, const struct vb_record *record)
 	maker->packet.flow = from->flow;
 	maker->packet.ip_id = from->is_by_link ? 0 : from->ip_id;
 	maker->packet.is_sent = from->is_sent;
+	maker->packet.is_by_link = from->is_by_link;
 	maker->packet.has_request = from->has_request;
 	if (from->train_packets)
 		make_train(maker, from, bytes);

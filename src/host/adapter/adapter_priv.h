@@ -51,9 +51,9 @@ struct vb_adapter {
 	struct vb_udp *udp;
 	struct vb_carrier_udp *wire;
 	struct vb_port *port;
+	struct vb_recorder recorder; /* asked at each post and poll */
 	struct vb_carrier_shm shm; /* of this port, if there are local peers */
 	struct vb_self_check self_check; /* of this port, if it is wanted */
-	struct vb_recorder recorder; /* while an observer traces */
 	/* What it counts, among the totals of its device; NULL: no totals include it. */
 	struct vb_totals_row *row;
 	uint64_t udp_before[VB_UDP_COUNTER_COUNT]; /* what was counted there before it came */

@@ -25,6 +25,9 @@ struct cable_end {
 	struct vb_carrier carrier;
 	struct cable *cable;
 	struct way *out, *in;
+	/* of the last frame taken: what continues its batch comes right behind it */
+	uint16_t last_ip_id;
+	uint32_t last_length;
 };
 
 struct cable {
@@ -40,6 +43,16 @@ static struct cable_end *end_of(struct vb_carrier *carrier)
 	return VB_CONTAINER(carrier, struct cable_end, carrier);
 }
 
+static void check_batch(struct cable_end *end, const struct vb_slot *slot)
+{
+	if (slot->continues) {
+		EXPECT_EQ(slot->ip_id, (uint16_t)(end->last_ip_id + 1));
+		EXPECT(slot->length <= end->last_length);
+	}
+	end->last_ip_id = slot->ip_id;
+	end->last_length = slot->length;
+}
+
 static uint32_t send_frames(struct vb_carrier *carrier, struct vb_slot *slots, uint32_t count)
 {
 	struct cable_end *end = end_of(carrier);
@@ -49,9 +62,12 @@ static uint32_t send_frames(struct vb_carrier *carrier, struct vb_slot *slots, u
 	for (uint32_t i = 0; i < taken; i++) {
 		struct carried *to = &end->out->ring[end->out->written % RING];
 
-		if (end->out->written - end->out->released == RING)
+		if (end->out->written - end->out->released == RING) {
 			taken = i;
-		else if (vb_slot_gather(&slots[i], to->bytes)) {
+			break;
+		}
+		check_batch(end, &slots[i]);
+		if (vb_slot_gather(&slots[i], to->bytes)) {
 			to->flow = slots[i].path.ip;
 			to->ip_id = slots[i].ip_id;
 			to->length = slots[i].length;
@@ -115,7 +131,10 @@ struct cable *cable_open(uint64_t seed, struct vb_carrier *ends_out[2])
 	vb_prng_init(&cable->dice, seed);
 	for (uint32_t i = 0; i < 2; i++) {
 		cable->ends[i] = (struct cable_end){
-			{ .type = &type }, cable, &cable->ways[i], &cable->ways[!i]
+			.carrier = { .type = &type },
+			.cable = cable,
+			.out = &cable->ways[i],
+			.in = &cable->ways[!i],
 		};
 		ends_out[i] = &cable->ends[i].carrier;
 	}

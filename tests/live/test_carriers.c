@@ -12,6 +12,7 @@
 #include "host/memory/dma.h"
 #include "host/port/carrier_shm.h"
 #include "host/port/carrier_udp.h"
+#include "host/port/tap.h"
 #include "host/registry/port_member.h"
 #include "link/udp.h"
 #include "nic/peer_memory.h"
@@ -19,6 +20,7 @@
 #include <net/if.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define MUST(call) EXPECT_EQ(call, VB_OK)
 
@@ -386,6 +388,117 @@ TEST(held_packets_keep_their_bytes)
 		EXPECT_EQ(counters->drops[VB_DROP_ICRC], 0);
 		EXPECT(counters->counts[VB_COUNTER_RX_PACKETS] > 0);
 	}
+	carrier_ends_close(row, ends);
+}
+
+/* --- memory that vanishes between the engine and the carrier --- */
+
+enum { PAGE = 4096 };
+
+/* The page of the first packet of a batch, which comes right behind a shorter packet. */
+struct vanishing {
+	struct vb_tap tap;
+	void *page; /* NULL: there was none yet */
+};
+
+static void *page_of(uint64_t address)
+{
+	return (void *)(uintptr_t)(address & ~(uint64_t)(PAGE - 1));
+}
+
+/* The other packets of the batch keep their memory, except those on the same page. */
+static void vanish(void *owner, uint64_t now_ns, const struct vb_slot *slots, uint32_t count)
+{
+	struct vanishing *vanishing = owner;
+
+	(void)now_ns;
+	for (uint32_t i = 1; i + 1 < count && !vanishing->page; i++)
+		if (!slots[i].continues && slots[i].span_count && slots[i + 1].continues &&
+		    slots[i - 1].length < slots[i].length &&
+		    page_of(slots[i].spans[0].address) != page_of(slots[i + 1].spans[0].address)) {
+			vanishing->page = page_of(slots[i].spans[0].address);
+			EXPECT_EQ(mprotect(vanishing->page, PAGE, PROT_NONE), 0);
+		}
+}
+
+static void see_nothing(void *owner, uint64_t now_ns, const struct vb_frame *frames, uint32_t count)
+{
+	(void)owner, (void)now_ns, (void)frames, (void)count;
+}
+
+static void see_no_execution(void *owner, const struct vb_executed *parts, uint32_t count,
+			     const uint8_t *bytes)
+{
+	(void)owner, (void)parts, (void)count, (void)bytes;
+}
+
+/* The cable expects what continues a batch right behind the packet before it. */
+TEST(a_held_batch_whose_first_packet_vanished_is_lost_as_a_whole)
+{
+	struct vanishing vanishing = {
+		.tap = { &vanishing, vanish, see_nothing, see_no_execution },
+	};
+	const struct carrier_row *row = row_named("cable");
+	struct carrier_ends *ends;
+
+	begin();
+	ends = carrier_ends_open(row, 11);
+	MUST(vb_port_add_tap(ends->end[0].port, &vanishing.tap));
+	cable_shut(cable, true);
+	carrier_ends_post(ends);
+	carrier_ends_turn(ends);
+	EXPECT(vanishing.page);
+	EXPECT_EQ(mprotect(vanishing.page, PAGE, PROT_READ | PROT_WRITE), 0);
+	vb_port_remove_tap(ends->end[0].port, &vanishing.tap);
+	cable_shut(cable, false);
+	carrier_ends_complete(row, ends);
+	carrier_ends_close(row, ends);
+}
+
+enum { CROWD = VB_CARRIER_BATCH, CROWD_SGE = 10, CROWD_LEFT = 4 };
+
+/* A packet of a batch with as many SGEs as one can have, all of them at `memory`. */
+static void fill_crowded(const struct carrier_ends *ends, struct vb_slot *slot, uint32_t index,
+			 const uint8_t *memory)
+{
+	fill_long(ends, slot, 0);
+	slot->span_count = VB_SGE_MAX;
+	for (uint32_t i = 0; i < VB_SGE_MAX; i++)
+		slot->spans[i] = (struct vb_span){ (uintptr_t)memory, CROWD_SGE };
+	slot->length = VB_BTH_SIZE + VB_SGE_MAX * CROWD_SGE;
+	slot->continues = index > 0;
+	slot->ip_id = (uint16_t)index;
+}
+
+/* More than a system call takes, if each SGE were given to the kernel by itself. */
+TEST(packets_of_many_sges_whose_memory_vanished_are_lost_alone)
+{
+	static struct vb_slot slots[CROWD];
+	const struct carrier_row *row = row_named("UDP");
+	struct carrier_ends *ends;
+	struct vb_carrier *from, *to;
+	struct vb_frame frames[VB_CARRIER_BATCH];
+	uint32_t arrived = 0, tries = 0;
+	uint8_t *gone;
+
+	begin();
+	ends = carrier_ends_open(row, 1);
+	from = ends->end[0].parts.wire;
+	to = ends->end[1].parts.wire;
+	gone = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	EXPECT(gone != MAP_FAILED);
+	for (uint32_t i = 0; i < CROWD; i++)
+		fill_crowded(ends, &slots[i], i,
+			     i < CROWD - CROWD_LEFT ? gone : ends->end[0].source);
+	EXPECT_EQ(from->type->send(from, slots, CROWD), CROWD);
+	while (arrived < CROWD_LEFT) {
+		EXPECT(++tries < MEETING_TURNS);
+		arrived +=
+			to->type->receive(to, tries, VB_CARRIER_GLANCE, frames, VB_CARRIER_BATCH);
+		to->type->release(to);
+	}
+	EXPECT_EQ(arrived, CROWD_LEFT);
+	EXPECT_EQ(munmap(gone, PAGE), 0);
 	carrier_ends_close(row, ends);
 }
 

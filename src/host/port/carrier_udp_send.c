@@ -45,16 +45,24 @@ static struct iovec *add_slot(struct iovec *next, const struct vb_slot *slot)
 }
 
 /*
- * Adds a slot of a message of several: a copy, right behind that of the slot before. If application
- * memory is gone, the kernel is given what is not there, and refuses the message.
+ * Stands for a slot whose memory is gone: the kernel refuses an address of its own, and the link
+ * then sends the other packets of the message one by one. The slot's own spans would not
+ * do: there may be too many of them, and the program may map new memory there meanwhile.
  */
+static struct iovec *add_hole(struct iovec *next, const struct vb_slot *slot)
+{
+	return add_part(next, (const void *)(UINTPTR_MAX - VB_CARRIER_UDP_FRAME_MAX), slot->length);
+}
+
+/* Adds a slot of a message of several: a copy, right behind that of the slot before. */
 static struct iovec *add_copy(struct vb_carrier_udp *wire, struct iovec *next,
 			      const struct vb_slot *slot, bool is_first)
 {
 	uint8_t *to = wire->joined + wire->joined_length;
 
+	VB_CHECK(wire->joined_length + slot->length <= sizeof(wire->joined));
 	if (!vb_slot_gather(slot, to))
-		return add_slot(next, slot);
+		return add_hole(next, slot);
 	wire->joined_length += slot->length;
 	if (is_first || (uint8_t *)next[-1].iov_base + next[-1].iov_len != to)
 		return add_part(next, to, slot->length);

@@ -173,16 +173,22 @@ static void set_wire_room(struct vb_port *port, bool has_room)
 
 /*
  * Keeps copies: the memory that slots point to is only valid until the next call into the engine.
- * A packet whose memory is gone by now is lost.
+ * A packet whose memory is gone by now is lost, and so is the rest of its batch: its ICRCs are for
+ * the places behind that packet.
  */
 VB_COLD static void hold(struct vb_port *port, uint64_t now_ns, const struct vb_slot *slots,
 			 uint32_t count)
 {
+	bool is_broken = false;
+
 	if (!vb_port_has_held(port))
 		port->held_first = port->held_end = 0;
 	for (uint32_t i = 0; i < count && port->held_end < VB_PORT_BATCH; i++) {
+		if (is_broken && slots[i].continues)
+			continue;
 		port->held[port->held_end] = slots[i];
-		port->held_end += vb_slot_settle(&port->held[port->held_end]);
+		is_broken = !vb_slot_settle(&port->held[port->held_end]);
+		port->held_end += !is_broken;
 	}
 	port->held_retry_ns = now_ns + HELD_RETRY_NS;
 	set_wire_room(port, false);
@@ -200,16 +206,33 @@ static void send_or_hold(struct vb_port *port, uint64_t now_ns, struct vb_slot *
 		hold(port, now_ns, slots + taken, count - taken);
 }
 
+/* Offers held packets up to `end`; false: some of them are still held. */
+static bool offer_held(struct vb_port *port, uint32_t end)
+{
+	port->held_first += port->wire->type->send(port->wire, &port->held[port->held_first],
+						   end - port->held_first);
+	return port->held_first == end;
+}
+
+/* The end of the first batch. */
+static uint32_t first_held_end(const struct vb_port *port)
+{
+	uint32_t end = port->held_first + 1;
+
+	while (end < port->held_end && port->held[end].continues)
+		end++;
+	return end;
+}
+
+/* The first batch goes alone: a carrier prepares all that it is offered, room or not. */
 bool vb_port_send_held(struct vb_port *port, uint64_t now_ns)
 {
-	uint32_t count = port->held_end - port->held_first;
-
-	if (!count)
+	if (!vb_port_has_held(port))
 		return true;
 	if (now_ns < port->held_retry_ns)
 		return false;
-	port->held_first +=
-		port->wire->type->send(port->wire, &port->held[port->held_first], count);
+	if (offer_held(port, first_held_end(port)) && vb_port_has_held(port))
+		(void)offer_held(port, port->held_end);
 	port->wire->type->flush(port->wire);
 	if (vb_port_has_held(port)) {
 		port->held_retry_ns = now_ns + HELD_RETRY_NS;

@@ -183,6 +183,7 @@ static bool is_left_alone(const struct vb_adapter *adapter)
 /* Spins as long as packets come soon enough. Everything else gets its look in between. */
 static void spin(struct vb_adapter *adapter, struct helper_state *look)
 {
+	uint64_t switch_count = vb_thread_yield();
 	uint64_t begin_ns = vb_clock_now();
 	bool goes_on = true;
 
@@ -194,6 +195,8 @@ static void spin(struct vb_adapter *adapter, struct helper_state *look)
 		vb_lock_give(&adapter->owner);
 		goes_on = vb_spin_on_look(&look->policy.spin, vb_clock_now(), has_moved);
 	}
+	switch_count = vb_thread_yield() - switch_count;
+	vb_spin_on_end(&look->policy.spin, vb_clock_now(), switch_count);
 	sleep_until(adapter, look, 0, -1);
 }
 

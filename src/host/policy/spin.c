@@ -41,6 +41,7 @@ bool vb_spin_on_count(struct vb_spin *spin, uint64_t now_ns, uint32_t running_th
 void vb_spin_begin(struct vb_spin *spin, uint64_t now_ns)
 {
 	spin->begin_ns = spin->packet_ns = spin->looked_ns = now_ns;
+	spin->was_away = false;
 }
 
 static void on_timeout(struct vb_spin *spin)
@@ -60,21 +61,28 @@ static void on_loss(struct vb_spin *spin, uint64_t now_ns)
 
 bool vb_spin_on_look(struct vb_spin *spin, uint64_t now_ns, bool has_moved)
 {
-	bool is_lost = now_ns - spin->looked_ns > VB_SPIN_LOST_NS;
+	bool is_late = now_ns - spin->looked_ns > VB_SPIN_LOST_NS;
 
 	spin->looked_ns = now_ns;
+	spin->was_away |= is_late;
 	if (has_moved) {
 		spin->packet_ns = now_ns;
 		spin->timeout_count = 0;
-	} else if (is_lost) {
-		on_loss(spin, now_ns);
+	} else if (is_late) {
 		return false;
 	} else if (now_ns - spin->packet_ns > VB_SPIN_NS) {
 		on_timeout(spin);
 		return false;
 	}
-	if (now_ns - spin->begin_ns <= VB_SPIN_ROUND_NS)
-		return true;
-	spin->loss_count = 0; /* the CPU was ours all the time */
-	return false;
+	return now_ns - spin->begin_ns <= VB_SPIN_ROUND_NS;
+}
+
+void vb_spin_on_end(struct vb_spin *spin, uint64_t now_ns, bool was_switched)
+{
+	bool was_away = spin->was_away || now_ns - spin->looked_ns > VB_SPIN_LOST_NS;
+
+	if (was_away && was_switched)
+		on_loss(spin, now_ns);
+	else if (now_ns - spin->begin_ns > VB_SPIN_ROUND_NS)
+		spin->loss_count = 0; /* the CPU was ours all the time */
 }

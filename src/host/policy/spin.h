@@ -16,8 +16,7 @@
 #include <stdint.h>
 
 #define VB_SPIN_NS 50000u /* after the last packet: twice the cost of a wake-up */
-/* between two looks that find nothing: another thread ran on our CPU */
-#define VB_SPIN_LOST_NS 20000u
+#define VB_SPIN_LOST_NS 20000u /* between two looks: another thread may have run on our CPU */
 #define VB_SPIN_ROUND_NS 1000000u /* between two looks at everything */
 #define VB_SPIN_SOON_NS 100000u /* a shorter sleep was hardly worth it */
 #define VB_SPIN_EARNED 4u /* by this many short sleeps in a row */
@@ -37,6 +36,7 @@ struct vb_spin {
 	uint64_t begin_ns;
 	uint64_t packet_ns;
 	uint64_t looked_ns;
+	bool was_away; /* it did not look for so long that its CPU may have been lost */
 };
 
 /* The helper has slept on its sockets; `is_woken`: they woke it. */
@@ -59,5 +59,11 @@ VB_MUST_USE bool vb_spin_on_count(struct vb_spin *spin, uint64_t now_ns, uint32_
 void vb_spin_begin(struct vb_spin *spin, uint64_t now_ns);
 /* The helper has looked once more; `has_moved`: a packet came. False: it spins no longer. */
 VB_MUST_USE bool vb_spin_on_look(struct vb_spin *spin, uint64_t now_ns, bool has_moved);
+/*
+ * It has stopped, and offered its CPU to other threads; `was_switched`: a thread took the CPU since
+ * it began. That alone is no loss: the kernel's own threads run for a few microseconds. A long time
+ * between two looks alone is none either: a long packet takes it.
+ */
+void vb_spin_on_end(struct vb_spin *spin, uint64_t now_ns, bool was_switched);
 
 #endif

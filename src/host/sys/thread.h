@@ -8,6 +8,7 @@
 #define VB_HOST_SYS_THREAD_H
 
 #include <pthread.h>
+#include <stdint.h>
 
 struct vb_thread {
 	pthread_t id;
@@ -23,5 +24,11 @@ int vb_thread_start(struct vb_thread *thread, void *(*function)(void *argument),
 void vb_thread_join(struct vb_thread *thread);
 /* To be called in a forked child, which does not have the thread. */
 void vb_thread_forget(struct vb_thread *thread);
+
+/*
+ * Lets another thread that wants the CPU of the calling one have it, and returns how often another
+ * thread has taken it so far while the calling one could have run.
+ */
+uint64_t vb_thread_yield(void);
 
 #endif

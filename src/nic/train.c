@@ -19,7 +19,7 @@
  * A peer that could not read a message's data is not asked again soon: only one message in many
  * tries.
  */
-static bool decide_to_try(struct vb_requester *requester)
+static bool may_try(struct vb_requester *requester)
 {
 	if (!requester->train_skip)
 		return true;
@@ -32,18 +32,18 @@ static bool begin_message(struct vb_qp *qp)
 {
 	struct vb_requester *requester = &qp->requester;
 	struct vb_train_choice *choice = &qp->train_choice;
+	bool may = may_try(requester); /* counts all messages, whichever way they go */
 
 	if (!qp->nic->config.train_sample_bytes)
-		return decide_to_try(requester);
+		return may;
 	vb_train_choice_on_begun(choice, requester->send_index, requester->is_timed,
 				 qp->nic->now_ns);
 	requester->is_timed = true;
 	if (vb_train_choice_way(choice) == VB_BY_PACKETS)
 		return false;
-	if (decide_to_try(requester))
-		return true;
-	vb_train_choice_on_disturbed(choice); /* the message does not go the way that is measured */
-	return false;
+	if (!may) /* the message does not go the way that is measured */
+		vb_train_choice_on_disturbed(choice);
+	return may;
 }
 
 static bool may_be_train(const struct vb_wqe *wqe)

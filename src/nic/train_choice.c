@@ -100,10 +100,15 @@ static bool is_clearly_less(uint32_t cost, uint32_t other)
 	return 10ull * cost < 9ull * other;
 }
 
-/* A way that costs half as much again will not win, and trying it on would cost the most. */
-static bool is_hopeless(uint32_t cost, uint32_t other)
+/*
+ * A way that costs half as much again will not win, and trying it on would cost the most. One
+ * sample does not say so yet: the CPU may have been taken away during it.
+ */
+static bool is_hopeless(const struct vb_train_choice *choice, uint32_t other)
 {
-	return 2ull * cost > 3ull * other;
+	uint64_t cost = choice->trial_cost;
+
+	return choice->trial_sample_count > 1 ? 2 * cost > 3ull * other : cost > 4ull * other;
 }
 
 static void take_trial_sample(struct vb_train_choice *choice, uint32_t cost)
@@ -115,7 +120,7 @@ static void take_trial_sample(struct vb_train_choice *choice, uint32_t cost)
 	if (is_clearly_less(choice->trial_cost, chosen_cost))
 		change(choice);
 	else if (choice->trial_sample_count < VB_TRIAL_SAMPLES_MAX &&
-		 !is_hopeless(choice->trial_cost, chosen_cost)) {
+		 !is_hopeless(choice, chosen_cost)) {
 		begin_sample(choice);
 		return;
 	}

@@ -87,14 +87,30 @@ TEST(the_cheaper_way_is_taken)
 TEST(a_way_that_costs_more_is_left)
 {
 	begin_first_trial();
-	send(2000);
+	EXPECT_EQ(send_until_change(1000, 1400), VB_TRIAL_SAMPLES_MAX);
 	EXPECT(!is_by_packets());
 }
 
-TEST(a_way_that_costs_half_as_much_again_is_left_after_one_sample)
+TEST(a_way_that_costs_half_as_much_again_is_left_after_two_samples)
 {
 	begin_first_trial();
-	EXPECT_EQ(send_until_change(1000, 1501), 1);
+	EXPECT_EQ(send_until_change(1000, 1501), 2);
+}
+
+TEST(a_way_that_costs_four_times_as_much_is_left_after_one_sample)
+{
+	begin_first_trial();
+	EXPECT_EQ(send_until_change(1000, 4001), 1);
+}
+
+/* The CPU was taken away during the first sample. */
+TEST(one_slow_sample_does_not_end_a_trial)
+{
+	begin_first_trial();
+	send(3999);
+	send(500);
+	EXPECT(is_by_packets());
+	EXPECT_EQ(send_until_change(1000, 500), VB_TRIAL_WAIT_MIN);
 }
 
 TEST(a_way_that_costs_about_as_much_gets_three_samples)
@@ -139,12 +155,12 @@ TEST(the_other_way_is_tried_ever_more_seldom)
 {
 	begin_first_trial();
 	for (uint32_t wait = VB_TRIAL_WAIT_MIN; wait < VB_TRIAL_WAIT_MAX; wait *= 2) {
-		EXPECT_EQ(send_until_change(1000, 2000), 1);
-		EXPECT_EQ(send_until_change(1000, 2000), wait);
+		EXPECT_EQ(send_until_change(1000, 5000), 1);
+		EXPECT_EQ(send_until_change(1000, 5000), wait);
 	}
 	for (uint32_t i = 0; i < 3; i++) {
-		EXPECT_EQ(send_until_change(1000, 2000), 1);
-		EXPECT_EQ(send_until_change(1000, 2000), VB_TRIAL_WAIT_MAX);
+		EXPECT_EQ(send_until_change(1000, 5000), 1);
+		EXPECT_EQ(send_until_change(1000, 5000), VB_TRIAL_WAIT_MAX);
 	}
 }
 
@@ -156,11 +172,11 @@ TEST(a_machine_that_changes_is_noticed_and_the_old_way_is_tried_again_soon)
 		send_until_change(1000, 2000);
 	}
 	EXPECT(is_by_packets());
-	send(300);
-	EXPECT_EQ(send_until_change(1000, 300), VB_TRIAL_WAIT_MIN);
-	EXPECT_EQ(send_until_change(1000, 300), 1);
+	send(200);
+	EXPECT_EQ(send_until_change(1000, 200), VB_TRIAL_WAIT_MIN);
+	EXPECT_EQ(send_until_change(1000, 200), 1);
 	EXPECT(is_by_packets());
-	EXPECT_EQ(send_until_change(1000, 300), 2 * VB_TRIAL_WAIT_MIN);
+	EXPECT_EQ(send_until_change(1000, 200), 2 * VB_TRIAL_WAIT_MIN);
 }
 
 /* --- samples ---------------------------------------------------------------------------------- */

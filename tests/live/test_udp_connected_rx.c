@@ -102,8 +102,11 @@ static uint32_t take_numbers(struct vb_udp *udp, uint32_t next, uint32_t end)
 			EXPECT_EQ(load32(got[i].data), next + count++);
 		empty_reads = got_count ? 0 : empty_reads + 1;
 		/* A busy kernel delivers later than sendmsg() returns. */
-		if (next + count < end && is_readable(udp, PATIENCE_MS))
+		if (next + count < end) {
+			if (!is_readable(udp, PATIENCE_MS))
+				break;
 			empty_reads = 0;
+		}
 	}
 	return count;
 }

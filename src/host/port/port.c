@@ -19,8 +19,6 @@
 #include <unistd.h>
 
 #define UNREACHABLE_BATCH 16u
-/* How often a polling program looks beyond the links, when the last packet came by one. */
-#define ELSEWHERE_NS 20000u
 #define GLANCES_WITHOUT_QP1 64u
 
 vb_err vb_port_create(const struct vb_port_parts *parts, struct vb_port **port_out)
@@ -340,7 +338,7 @@ static bool glance_elsewhere(struct vb_port *port, uint64_t now_ns)
 	enum vb_carrier_effort effort = port->has_links ? VB_CARRIER_LOOK : VB_CARRIER_GLANCE;
 	bool moved = vb_port_receive_from_wire(port, now_ns, effort);
 
-	port->elsewhere_ns = now_ns + ELSEWHERE_NS;
+	vb_elsewhere_on_look(&port->elsewhere, now_ns);
 	glance_at_qp1(port, now_ns, effort);
 	return moved;
 }
@@ -349,7 +347,7 @@ bool vb_port_glance(struct vb_port *port, uint64_t now_ns)
 {
 	bool moved = vb_port_receive_from_links(port, now_ns);
 
-	if (!port->has_links || now_ns >= port->elsewhere_ns)
+	if (!port->has_links || vb_elsewhere_is_due(&port->elsewhere, now_ns))
 		moved |= glance_elsewhere(port, now_ns);
 	if (now_ns == port->glanced_ns) /* no deadline can have passed since */
 		return moved;

@@ -4,6 +4,7 @@
 #define VB_HOST_PORT_PORT_PRIV_H
 
 #include "framing/frame.h"
+#include "host/policy/elsewhere.h"
 #include "host/port/carrier.h"
 #include "host/port/port.h"
 #include "host/port/tap.h"
@@ -49,7 +50,7 @@ struct vb_port {
 	struct vb_frame link_frames[VB_PORT_BATCH];
 	/* the time of the last glance, by a clock that stands still for a moment */
 	uint64_t glanced_ns;
-	uint64_t elsewhere_ns; /* when to look beyond the links */
+	struct vb_elsewhere elsewhere; /* when a polling program looks beyond the links */
 	bool has_links; /* the last frame came by a link */
 	uint64_t direct_parts; /* parts executed by the engine when it was last asked to send */
 	struct vb_gid asked_address; /* the last address that a datagram went to … */

@@ -42,7 +42,10 @@ struct vb_totals {
 	struct vb_totals_row rows[VB_TOTALS_ROWS];
 };
 
-#define VB_TOTALS_LAYOUT (0x7662746f00000000ull | sizeof(struct vb_totals))
+/* The counts, because the end of a row has room: one more counter need not change any size. */
+#define VB_TOTALS_LAYOUT                                                                    \
+	(0x76ull << 56 | (uint64_t)VB_COUNTER_COUNT << 48 | (uint64_t)VB_DROP_COUNT << 40 | \
+	 (uint64_t)VB_UDP_COUNTER_COUNT << 32 | sizeof(struct vb_totals))
 
 /* --- totals.c: the memory of this process --- */
 

@@ -538,7 +538,7 @@ FAULTS = [
           'if (false) {',
           'conversation/test_train_refused'),
     Fault('train-sent-again', 'nic/train.c',
-          ' || !vb_psn_equal(requester->next_psn, requester->new_psn))',
+          ' ||\n\t    !vb_psn_equal(requester->next_psn, requester->new_psn))',
           ')',
           'conversation/test_train_refused'),
     Fault('train-refused-in-the-middle-of-its-message', 'nic/message.c',

@@ -118,7 +118,7 @@ class Case:
         self.seconds_max = HOPELESS_TIME_MAX if self.why_not else TIME_MAX
         self.name = f'{place} {command}'
         self.device = 'vb_' + ('lo' if place in ONE_HOST else place)
-        self.server_name = {'wire': '10.0.1.2', 'thin': '10.0.2.2'}.get(place, 'localhost')
+        self.server_name = {'wire': '10.0.1.2', 'thin': '10.0.2.2'}.get(place, '127.0.0.1')
         self.is_perftest = self.program.startswith('ib_')
         self.is_connecting = self.program in CONNECTING
         self.is_launching = self.program in LAUNCHING

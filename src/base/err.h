@@ -31,6 +31,11 @@ typedef enum vb_err {
 /* For code that runs often enough, but would only be in the way inside its callers. */
 #define VB_NOINLINE __attribute__((noinline))
 /*
+ * For conditions that nearly always hold where it matters. Of the path behind ten conditions that
+ * may hold or not, compilers believe that it hardly ever runs, and save its space, not its time.
+ */
+#define VB_USUALLY(condition) __builtin_expect(condition, 1)
+/*
  * For a function of another file that belongs into its hot callers whole: its arguments then stay
  * in the CPU's registers. Only a build with link-time optimization can do it.
  */

@@ -357,9 +357,9 @@ void vb_rc_on_request(struct vb_qp *qp, const struct vb_frame *frame,
 /* Whether the responder has nothing to do except, perhaps, to send an ACK that it owes. */
 static bool is_idle_but_for_ack(const struct vb_responder *responder)
 {
-	return responder->reply <= VB_REPLY_ACK && !responder->refusal &&
-	       !responder->has_noted_nak && responder->message == VB_MESSAGE_NONE &&
-	       !responder->receive.is_used && responder->is_established;
+	return VB_USUALLY(responder->reply <= VB_REPLY_ACK && !responder->refusal &&
+			  !responder->has_noted_nak && responder->message == VB_MESSAGE_NONE &&
+			  !responder->receive.is_used && responder->is_established);
 }
 
 static bool place_in_receive(const struct vb_qp *qp, const struct vb_rwqe *rwqe,
@@ -375,9 +375,10 @@ static bool place_in_receive(const struct vb_qp *qp, const struct vb_rwqe *rwqe,
 		.length = length,
 	};
 
-	return vb_memory_resolve(qp->nic, &request, &memory) == VB_PASS && !memory.is_null &&
-	       vb_framing_is_undamaged(&qp->nic->framing, frame, frame->head.length) &&
-	       vb_dma_write(memory.address, frame->head.data + VB_BTH_SIZE, length);
+	return VB_USUALLY(vb_memory_resolve(qp->nic, &request, &memory) == VB_PASS &&
+			  !memory.is_null &&
+			  vb_framing_is_undamaged(&qp->nic->framing, frame, frame->head.length) &&
+			  vb_dma_write(memory.address, frame->head.data + VB_BTH_SIZE, length));
 }
 
 bool vb_rc_try_expected_send(struct vb_qp *qp, const struct vb_frame *frame,
@@ -388,15 +389,15 @@ bool vb_rc_try_expected_send(struct vb_qp *qp, const struct vb_frame *frame,
 	uint32_t length = padded - bth->pad;
 	const struct vb_rwqe *rwqe;
 
-	if (!vb_psn_equal(bth->psn, responder->expected) || !is_idle_but_for_ack(responder) ||
-	    qp->srq)
+	if (!VB_USUALLY(vb_psn_equal(bth->psn, responder->expected) &&
+			is_idle_but_for_ack(responder) && !qp->srq))
 		return false;
-	if (padded & 3 || padded <= bth->pad || length > qp->attr.path_mtu ||
-	    vb_queue_published(&qp->rq) == qp->rq.taken)
+	if (!VB_USUALLY(!(padded & 3) && padded > bth->pad && length <= qp->attr.path_mtu &&
+			vb_queue_published(&qp->rq) != qp->rq.taken))
 		return false;
 	rwqe = vb_queue_slot(&qp->rq, qp->rq.taken);
-	if (rwqe->sge_count != 1 || length > rwqe->length ||
-	    !place_in_receive(qp, rwqe, frame, length))
+	if (!VB_USUALLY(rwqe->sge_count == 1 && length <= rwqe->length &&
+			place_in_receive(qp, rwqe, frame, length)))
 		return false;
 	qp->rq.taken++;
 	responder->expected = vb_psn_add(responder->expected, 1);

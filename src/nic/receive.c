@@ -178,9 +178,10 @@ bool vb_nic_accept(struct vb_nic *nic, const struct vb_frame *frame, struct vb_p
 static bool is_from_usual_peer(const struct vb_qp *qp, const struct vb_frame *frame,
 			       const struct vb_bth *bth)
 {
-	return qp->type == VB_QP_RC && vb_qp_state_now(qp) == VB_STATE_RTS && !bth->version &&
-	       bth->pkey == vb_nic_pkey(qp->nic, qp->attr.pkey_index) && bth->pkey & 0x8000 &&
-	       frame->path.link == qp->path.link && is_from_peer(qp, frame);
+	return VB_USUALLY(qp->type == VB_QP_RC && vb_qp_state_now(qp) == VB_STATE_RTS &&
+			  !bth->version && bth->pkey == vb_nic_pkey(qp->nic, qp->attr.pkey_index) &&
+			  bth->pkey & 0x8000 && frame->path.link == qp->path.link &&
+			  is_from_peer(qp, frame));
 }
 
 static bool take_expected(struct vb_nic *nic, const struct vb_frame *frame)
@@ -188,15 +189,15 @@ static bool take_expected(struct vb_nic *nic, const struct vb_frame *frame)
 	struct vb_bth bth;
 	struct vb_qp *qp;
 
-	if (frame->rest_count || frame->train.packet_count ||
-	    frame->head.length < VB_BTH_SIZE + VB_ICRC_SIZE)
+	if (!VB_USUALLY(!frame->rest_count && !frame->train.packet_count &&
+			frame->head.length >= VB_BTH_SIZE + VB_ICRC_SIZE))
 		return false;
 	bth = vb_bth_load(frame->head.data);
-	if (bth.opcode != VB_OPCODE(VB_SERVICE_RC, VB_OP_SEND_ONLY))
+	if (!VB_USUALLY(bth.opcode == VB_OPCODE(VB_SERVICE_RC, VB_OP_SEND_ONLY)))
 		return false;
 	qp = vb_qp_find(nic, bth.destination);
-	if (!qp || !is_from_usual_peer(qp, frame, &bth) ||
-	    !vb_rc_try_expected_send(qp, frame, &bth))
+	if (!VB_USUALLY(qp && is_from_usual_peer(qp, frame, &bth) &&
+			vb_rc_try_expected_send(qp, frame, &bth)))
 		return false;
 	VB_PROBE3(receive, qp->number.v, frame->head.data, frame->head.length);
 	return true;

@@ -455,6 +455,67 @@ TEST(a_held_batch_whose_first_packet_vanished_is_lost_as_a_whole)
 	carrier_ends_close(row, ends);
 }
 
+/* The pages of all that slots point to. */
+struct gone {
+	uintptr_t first, end; /* 0, 0: none */
+};
+
+static void vanish_whole(void *owner, uint64_t now_ns, const struct vb_slot *slots, uint32_t count)
+{
+	struct gone *gone = owner;
+
+	(void)now_ns;
+	for (uint32_t i = 0; i < count; i++)
+		for (uint32_t k = 0; k < slots[i].span_count; k++) {
+			const struct vb_span *span = &slots[i].spans[k];
+			uintptr_t first = (uintptr_t)page_of(span->address);
+			uintptr_t end = (uintptr_t)page_of(span->address + span->length - 1) + PAGE;
+
+			EXPECT_EQ(mprotect((void *)first, end - first, PROT_NONE), 0);
+			if (!gone->first || first < gone->first)
+				gone->first = first;
+			if (end > gone->end)
+				gone->end = end;
+		}
+}
+
+static bool loses_without_memory(void *owner, const struct vb_slot *slot)
+{
+	(void)owner;
+	return !slot->span_count;
+}
+
+static bool loses_nothing_received(void *owner, const struct vb_frame *frame)
+{
+	(void)owner, (void)frame;
+	return false;
+}
+
+/* Nothing is held then that could be offered again, so nothing would tell that there is room. */
+TEST(a_full_wire_whose_packets_have_all_vanished_opens_again)
+{
+	struct gone gone = { 0, 0 };
+	struct vb_tap tap = { &gone, vanish_whole, see_nothing, see_no_execution };
+	struct vb_fault_point faults = { NULL, loses_without_memory, loses_nothing_received };
+	const struct carrier_row *row = row_named("cable");
+	struct carrier_ends *ends;
+
+	begin();
+	ends = carrier_ends_open(row, 11);
+	MUST(vb_port_add_tap(ends->end[0].port, &tap));
+	vb_port_set_fault_point(ends->end[0].port, &faults);
+	cable_shut(cable, true);
+	carrier_ends_post(ends);
+	carrier_ends_turn(ends);
+	EXPECT(gone.first);
+	EXPECT_EQ(mprotect((void *)gone.first, gone.end - gone.first, PROT_READ | PROT_WRITE), 0);
+	vb_port_remove_tap(ends->end[0].port, &tap);
+	vb_port_set_fault_point(ends->end[0].port, NULL);
+	cable_shut(cable, false);
+	carrier_ends_complete(row, ends);
+	carrier_ends_close(row, ends);
+}
+
 enum { CROWD = VB_CARRIER_BATCH, CROWD_SGE = 10, CROWD_LEFT = 4 };
 
 /* A packet of a batch with as many SGEs as one can have, all of them at `memory`. */

@@ -190,6 +190,8 @@ VB_COLD static void hold(struct vb_port *port, uint64_t now_ns, const struct vb_
 		is_broken = !vb_slot_settle(&port->held[port->held_end]);
 		port->held_end += !is_broken;
 	}
+	if (!vb_port_has_held(port))
+		return; /* there is nothing to offer again, which is what finds out about room */
 	port->held_retry_ns = now_ns + HELD_RETRY_NS;
 	set_wire_room(port, false);
 }

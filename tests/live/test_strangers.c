@@ -149,17 +149,19 @@ static void open_many(uint32_t count)
 
 static void open_many_with_lock_held(int type, bool is_silent)
 {
-	static const char *const lock[] = { "verbatim/0/joining", NULL };
-	struct hold hold = { type, is_silent, lock, 0, 1 };
+	static const char *const lock[] = { "verbatim/0/joining", "verbatim/0/joining~%u", NULL };
+	struct hold hold = { type, is_silent, lock, 0, 8 };
 	struct spoils *spoils;
 	pid_t stranger;
 
 	begin_as_root();
 	stranger = stranger_start(&hold, &spoils);
-	EXPECT_EQ(spoils->name_count, 1);
+	EXPECT_EQ(spoils->name_count, 9);
 	open_many(JOINING);
-	/* The processes have waited for each other: each number is a socket's place. */
+	/* The processes have waited for each other: each number is a socket's place … */
 	EXPECT(!strstr(program_read_log(), "packets take a detour"));
+	/* … and the first of them had made its GUID when the others asked. */
+	EXPECT(!strstr(program_read_log(), "this one makes another"));
 	expect_no_spoils(spoils);
 	stranger_end(stranger);
 }

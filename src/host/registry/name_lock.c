@@ -3,6 +3,12 @@
  * A lock made of an abstract socket name. Binding the name takes the lock. A waiting process
  * connects to it and polls the connection, which no process accepts and which therefore ends when
  * the holder closes its socket.
+ *
+ * If a process of another user has the name, a process binds the name with a random suffix, which
+ * nobody can hold in advance. Several processes can do so at once, so each then looks in the
+ * kernel's list for a rival: another process of its user with the plain name or one with a suffix.
+ * Both have bound before they look, so at least one of them sees the other. A process that sees a
+ * rival gives its own name back and waits.
  */
 #include "host/registry/name_lock.h"
 
@@ -12,9 +18,11 @@
 #include "link/fd.h"
 #include "link/sys.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/un.h>
 #include <time.h>
 
@@ -23,24 +31,21 @@
 #define CHECK_MS 100 /* between checks whether the holder is stopped */
 #define PAUSE_MS 1 /* before another try, if the holder cannot be connected to */
 #define PAUSES_PER_CHECK 10u /* the holder of the name is looked up at every tenth pause */
-#define NAMES 8u /* that a lock may have: if other users hold the first ones, the next is used */
+#define RIVALS_ASKED 64u /* if the kernel does not say who owns a name */
+#define BACKOFF_LOG_MAX 6u /* rivals that withdraw try again within 1 to 64 ms */
 
 /* What the caller does next, because of the process that holds the name. */
-enum advice { RETRY, USE_NEXT_NAME, GIVE_UP };
+enum advice { RETRY, AVOID_NAME, GIVE_UP };
 
 static int open_socket(void)
 {
 	return vb_fd_own(vb_sys_socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-/* The name itself, or the name with a number appended. */
-static socklen_t store_address(const struct vb_mail_name *name, uint32_t index,
-			       struct sockaddr_un *address)
+static socklen_t store_address(const char *text, struct sockaddr_un *address)
 {
 	char *path = address->sun_path + 1;
-	size_t size = sizeof(address->sun_path) - 1;
-	int length = index ? snprintf(path, size, "%s~%u", name->text, index)
-			   : snprintf(path, size, "%s", name->text);
+	int length = snprintf(path, sizeof(address->sun_path) - 1, "%s", text);
 
 	address->sun_family = AF_UNIX;
 	address->sun_path[0] = 0;
@@ -62,8 +67,7 @@ static void wait_for(int fd, short events, int ms)
  * counts as that, or strangers could delay everyone. If it is one of ours that is slow to listen,
  * two processes hold the lock, which is as if there were none.
  */
-static enum advice judge_holder(const struct sockaddr_un *address, const struct vb_mail_user *user,
-				uint32_t *pauses)
+static enum advice judge_holder(const char *text, const struct vb_mail_user *user, uint32_t *pauses)
 {
 	struct vb_mail_list list = { 0 };
 	bool is_same_user;
@@ -72,73 +76,170 @@ static enum advice judge_holder(const struct sockaddr_un *address, const struct 
 	if (++*pauses % PAUSES_PER_CHECK)
 		return RETRY;
 	vb_mail_list_fill(&list, user, VB_MAIL_ALL_NAMES);
-	is_same_user = list.has_uids && vb_mail_list_has(&list, address->sun_path + 1);
+	is_same_user = list.has_uids && vb_mail_list_has(&list, text);
 	vb_mail_list_clear(&list);
-	return is_same_user ? RETRY : USE_NEXT_NAME;
+	return is_same_user ? RETRY : AVOID_NAME;
 }
 
-/* Waits until the lock may be free, or it is clear that it will not be. */
-static enum advice wait_until_released(const struct sockaddr_un *address, socklen_t length,
-				       const struct vb_mail_user *user, uint32_t *pauses)
-{
-	int fd = open_socket();
-	enum advice advice = USE_NEXT_NAME;
-	struct ucred holder;
-	socklen_t size = sizeof(holder);
-
-	if (fd < 0)
-		return GIVE_UP;
-	if (vb_sys_connect(fd, address, length) < 0) {
-		advice = judge_holder(address, user, pauses);
-	} else if (vb_sys_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &size) == 0 &&
-		   holder.uid == user->uid) {
-		wait_for(fd, POLLIN, CHECK_MS);
-		advice = vb_process_is_stopped(holder.pid) ? GIVE_UP : RETRY;
-	}
-	vb_fd_close(fd);
-	return advice;
-}
-
-static bool take(int fd, const struct sockaddr_un *address, socklen_t length)
-{
-	if (vb_sys_bind(fd, address, length) < 0)
-		return false;
-	(void)syscall(SYS_listen, fd, WAITING_MAX);
-	return true;
-}
-
-int vb_name_lock_try(const struct vb_mail_name *name)
+/* A connection to the process that has the name, if that is one of our user; otherwise -1. */
+static int connect_to_fellow(const char *text, const struct vb_mail_user *user,
+			     struct ucred *holder, bool *is_answered)
 {
 	struct sockaddr_un address = { 0 };
-	socklen_t length = store_address(name, 0, &address);
+	socklen_t length = store_address(text, &address);
+	socklen_t size = sizeof(*holder);
 	int fd = open_socket();
 
-	if (fd >= 0 && take(fd, &address, length))
+	*is_answered = fd >= 0 && vb_sys_connect(fd, &address, length) == 0;
+	if (*is_answered && vb_sys_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, holder, &size) == 0 &&
+	    holder->uid == user->uid)
 		return fd;
 	vb_fd_close(fd);
 	return -1;
 }
 
+/* Waits until the lock may be free, or it is clear that it will not be. */
+static enum advice wait_until_released(const char *text, const struct vb_mail_user *user,
+				       uint32_t *pauses)
+{
+	struct ucred holder;
+	bool is_answered;
+	int fd = connect_to_fellow(text, user, &holder, &is_answered);
+
+	if (fd < 0)
+		return is_answered ? AVOID_NAME : judge_holder(text, user, pauses);
+	wait_for(fd, POLLIN, CHECK_MS);
+	vb_fd_close(fd);
+	return vb_process_is_stopped(holder.pid) ? GIVE_UP : RETRY;
+}
+
+static bool take(int fd, const char *text)
+{
+	struct sockaddr_un address = { 0 };
+	socklen_t length = store_address(text, &address);
+
+	if (vb_sys_bind(fd, &address, length) < 0)
+		return false;
+	(void)syscall(SYS_listen, fd, WAITING_MAX);
+	return true;
+}
+
+static bool take_beside(int fd, const struct vb_mail_name *name, struct vb_mail_name *own)
+{
+	uint64_t random;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return false;
+	snprintf(own->text, sizeof(own->text), "%.86s~%016" PRIx64, name->text, random);
+	return take(fd, own->text);
+}
+
+/* --- rivals --- */
+
+static bool is_rival(const struct vb_mail_list *list, const char *text, const char *own,
+		     const struct vb_mail_user *user)
+{
+	struct ucred holder;
+	bool is_answered;
+	int fd;
+
+	if (!strcmp(text, own))
+		return false;
+	if (list->has_uids)
+		return true;
+	fd = connect_to_fellow(text, user, &holder, &is_answered);
+	vb_fd_close(fd);
+	return fd >= 0;
+}
+
+/* Whether another process of our user has the plain name, or one with a suffix; stores that. */
+static bool find_rival(const struct vb_mail_name *name, const char *own,
+		       const struct vb_mail_user *user, struct vb_mail_name *rival)
+{
+	struct vb_mail_list list = { 0 };
+	bool is_found;
+	uint32_t first, end;
+
+	vb_mail_list_fill(&list, user, VB_MAIL_ALL_NAMES);
+	is_found = vb_mail_list_has(&list, name->text) && is_rival(&list, name->text, own, user);
+	*rival = *name;
+	first = vb_mail_list_first(&list, name->text, &end);
+	if (!list.has_uids && end - first > RIVALS_ASKED)
+		end = first + RIVALS_ASKED;
+	for (uint32_t i = first; i < end && !is_found; i++) {
+		*rival = list.names[i];
+		is_found = is_rival(&list, rival->text, own, user);
+	}
+	vb_mail_list_clear(&list);
+	return is_found;
+}
+
+/* The more often rivals have met, the longer they may wait. */
+static void back_off(uint32_t *meetings)
+{
+	uint16_t random = 0;
+
+	(void)getrandom(&random, sizeof(random), 0);
+	wait_for(-1, 0, random % (1 << *meetings) + 1);
+	*meetings += *meetings < BACKOFF_LOG_MAX;
+}
+
+/* --- the lock --- */
+
+int vb_name_lock_try(const struct vb_mail_name *name, const struct vb_mail_user *user)
+{
+	struct vb_mail_name rival;
+	int fd = open_socket();
+
+	if (fd >= 0 && take(fd, name->text) && !find_rival(name, name->text, user, &rival))
+		return fd;
+	vb_fd_close(fd);
+	return -1;
+}
+
+struct attempt {
+	const struct vb_mail_name *name;
+	const struct vb_mail_user *user;
+	uint32_t pauses, meetings;
+	int lock; /* -1: not yet */
+};
+
+static enum advice try_once(struct attempt *attempt)
+{
+	struct vb_mail_name own = *attempt->name;
+	struct vb_mail_name rival;
+	enum advice advice = RETRY;
+	int fd = open_socket();
+
+	if (fd < 0)
+		return GIVE_UP;
+	if (!take(fd, own.text)) {
+		advice = wait_until_released(own.text, attempt->user, &attempt->pauses);
+		if (advice != AVOID_NAME || !take_beside(fd, attempt->name, &own)) {
+			vb_fd_close(fd);
+			return advice == AVOID_NAME ? GIVE_UP : advice;
+		}
+	}
+	if (!find_rival(attempt->name, own.text, attempt->user, &rival)) {
+		attempt->lock = fd;
+		return RETRY;
+	}
+	vb_fd_close(fd);
+	advice = wait_until_released(rival.text, attempt->user, &attempt->pauses);
+	back_off(&attempt->meetings);
+	return advice == GIVE_UP ? GIVE_UP : RETRY;
+}
+
 int vb_name_lock_take(const struct vb_mail_name *name, const struct vb_mail_user *user)
 {
 	uint64_t end_ns = vb_clock_now() + PATIENCE_NS;
-	int fd = user->is_overflow ? -1 : open_socket();
-	uint32_t pauses = 0;
+	struct attempt attempt = { .name = name, .user = user, .lock = -1 };
 
-	for (uint32_t index = 0; fd >= 0 && index < NAMES && vb_clock_now() < end_ns;) {
-		struct sockaddr_un address = { 0 };
-		socklen_t length = store_address(name, index, &address);
-		enum advice advice;
-
-		if (take(fd, &address, length))
-			return fd;
-		advice = wait_until_released(&address, length, user, &pauses);
-		if (advice == GIVE_UP)
-			break;
-		index += advice == USE_NEXT_NAME;
-	}
-	vb_fd_close(fd);
-	return -1;
+	if (user->is_overflow)
+		return -1;
+	while (attempt.lock < 0 && vb_clock_now() < end_ns && try_once(&attempt) != GIVE_UP)
+		;
+	return attempt.lock;
 }
 
 void vb_name_lock_release(int lock)

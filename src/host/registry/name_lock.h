@@ -11,13 +11,12 @@
 
 /*
  * Waits for the lock; returns what vb_name_lock_release() takes. If a process of another user has
- * the name, one of a few other names is the lock. It does not wait for a stopped holder, nor for
- * more than ten seconds: then it returns -1, as it also does when other users have all the names.
- * The caller must then do without the lock.
+ * the name, the lock is that name with a random suffix. It does not wait for a stopped holder, nor
+ * for more than ten seconds: then it returns -1, and the caller must do without the lock.
  */
 int vb_name_lock_take(const struct vb_mail_name *name, const struct vb_mail_user *user);
-/* The same without waiting: -1 if any process has it. */
-int vb_name_lock_try(const struct vb_mail_name *name);
+/* The same without waiting: -1 if any process has the name or the lock. */
+int vb_name_lock_try(const struct vb_mail_name *name, const struct vb_mail_user *user);
 void vb_name_lock_release(int lock);
 
 #endif

@@ -45,7 +45,7 @@ static bool drop_last(const struct vb_port_member *member)
 static void drop_tail(const struct vb_port_member *member)
 {
 	struct vb_mail_name name = vb_port_member_joining_name(&member->user);
-	int lock = vb_name_lock_try(&name);
+	int lock = vb_name_lock_try(&name, &member->user);
 
 	if (lock < 0)
 		return;

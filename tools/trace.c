@@ -252,7 +252,7 @@ static bool goes_on(struct trace *trace)
 	if (is_stopped || trace->is_broken)
 		return false;
 	if (trace->options.pid)
-		return !trace_has_ended(trace->process);
+		return !trace_has_ended(trace->process, trace->options.pid);
 	return trace->child || going;
 }
 

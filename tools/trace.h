@@ -15,7 +15,6 @@
 #include <sys/types.h>
 
 #define TRACE_SOURCES_MAX 256u
-#define TRACE_COMM_MAX 64
 #define TRACE_COMMENT_MAX 320
 
 struct vb_mail_box;
@@ -26,7 +25,7 @@ struct trace_source {
 	struct vb_recording_reader reader;
 	pid_t pid;
 	int process; /* a descriptor that is readable when it has ended; or -1 */
-	char comm[TRACE_COMM_MAX];
+	char program[16]; /* its name */
 	uint32_t index; /* among all sources ever */
 	bool is_over;
 	uint64_t skipped_before; /* packets without room, that the next packet reports */
@@ -64,7 +63,7 @@ struct trace_packet {
 
 /* A descriptor that is readable when the process has ended; -1: see errno. */
 int trace_open_process(pid_t pid);
-bool trace_has_ended(int process);
+bool trace_has_ended(int process, pid_t pid);
 
 /* False: there is no box. `variable` is for the environment of programs to be started. */
 bool trace_sources_open(struct trace_sources *sources, const struct vb_recording_wish *wish,

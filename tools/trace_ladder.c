@@ -246,7 +246,7 @@ static void describe_end(const struct trace_conversation *conversation, uint32_t
 
 	if (source)
 		(void)snprintf(text, size, "QP 0x%06" PRIx32 ", %s (%d)", conversation->qpns[side],
-			       source->comm, (int)source->pid);
+			       source->program, (int)source->pid);
 	else
 		(void)snprintf(text, size, "QP 0x%06" PRIx32, conversation->qpns[side]);
 }

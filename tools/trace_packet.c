@@ -71,7 +71,7 @@ static void describe(struct maker *maker, const char *how)
 {
 	const struct trace_packet *packet = &maker->packet;
 	int used = snprintf(maker->comment, sizeof(maker->comment), "process %d (%s)",
-			    (int)maker->source->pid, maker->source->comm);
+			    (int)maker->source->pid, maker->source->program);
 
 	if (packet->qpn)
 		used += snprintf(maker->comment + used, sizeof(maker->comment) - (size_t)used,

@@ -45,7 +45,7 @@ void trace_pcapng_add_source(struct trace_pcapng *pcapng, const struct trace_sou
 	(void)snprintf(name, sizeof(name), "%.*s", (int)sizeof(name) - 1, memory->device);
 	(void)snprintf(description, sizeof(description),
 		       "process %d (%s), device %s, adapter %" PRIu32, (int)source->pid,
-		       source->comm, name, memory->number);
+		       source->program, name, memory->number);
 	fwrite(block, 1,
 	       vb_capture_store_interface(block, VB_CAPTURE_ETHERNET,
 					  pcapng->packet_length_max == UINT32_MAX

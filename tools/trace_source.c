@@ -7,10 +7,11 @@
 
 #include "host/registry/mail.h"
 #include "host/registry/recording_query.h"
-#include "stat.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -25,11 +26,12 @@ int trace_open_process(pid_t pid)
 	return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-bool trace_has_ended(int process)
+/* A process may have ended before its descriptor could be opened. */
+bool trace_has_ended(int process, pid_t pid)
 {
 	struct pollfd fd = { .fd = process, .events = POLLIN };
 
-	return process >= 0 && poll(&fd, 1, 0) > 0;
+	return process >= 0 ? poll(&fd, 1, 0) > 0 : kill(pid, 0) < 0 && errno == ESRCH;
 }
 
 static void *beat(void *argument)
@@ -68,7 +70,8 @@ static struct trace_source *add(struct trace_sources *sources,
 	source->pid = answer->pid;
 	source->process = trace_open_process(answer->pid);
 	source->index = sources->count;
-	stat_comm(answer->pid, source->comm);
+	(void)snprintf(source->program, sizeof(source->program), "%.*s",
+		       (int)sizeof(source->program) - 1, source->reader.memory->program);
 	atomic_fetch_add(&source->reader.memory->beat, 1);
 	pthread_mutex_lock(&lock);
 	sources->all[sources->count++] = source;
@@ -125,7 +128,7 @@ uint32_t trace_sources_end_old(struct trace_sources *sources)
 		struct trace_source *source = sources->all[i];
 		bool has_ended = !source->is_over &&
 				 (atomic_load(&source->reader.memory->is_ended) ||
-				  trace_has_ended(source->process));
+				  trace_has_ended(source->process, source->pid));
 
 		if (has_ended && !vb_recording_reader_take(&source->reader))
 			source->is_over = true;

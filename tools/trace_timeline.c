@@ -84,7 +84,7 @@ static void name_track(struct trace_timeline *timeline, const struct trace_track
 {
 	struct vb_text name = { 0 };
 
-	vb_text_add_json(&name, track->source->comm);
+	vb_text_add_json(&name, track->source->program);
 	fprintf(timeline->file,
 		",\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"args\":{\"name\":%s}}"
 		",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%" PRIu32

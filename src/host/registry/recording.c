@@ -10,6 +10,7 @@
 #include "host/sys/sealed.h"
 #include "link/fd.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -42,6 +43,7 @@ bool vb_recording_open(struct vb_recording *recording, const char *device, uint3
 	memory->cookie = cookie;
 	memory->number = number;
 	snprintf(memory->device, sizeof(memory->device), "%s", device);
+	snprintf(memory->program, sizeof(memory->program), "%s", program_invocation_short_name);
 	*recording = (struct vb_recording){ .memory = memory, .fd = fd, .cookie = cookie };
 	return true;
 }

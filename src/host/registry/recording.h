@@ -77,6 +77,7 @@ struct vb_recording_memory {
 	uint64_t layout; /* VB_RECORDING_LAYOUT */
 	uint64_t cookie; /* random, so that no data looks like a mark */
 	char device[64];
+	char program[16]; /* its name, which the observer can ask for until it has ended only */
 	uint32_t number; /* of the adapter */
 	/* Written by the adapter's process. */
 	_Alignas(64) _Atomic uint64_t skipped; /* packets and executed parts, in all */
@@ -90,7 +91,7 @@ struct vb_recording_memory {
 };
 
 #define VB_RECORDING_LAYOUT                                                 \
-	(0x7662726500000000ull | (uint64_t)sizeof(struct vb_record) << 24 | \
+	(0x7662720200000000ull | (uint64_t)sizeof(struct vb_record) << 24 | \
 	 (uint64_t)(sizeof(struct vb_record_packet) << 12 | sizeof(struct vb_record_executed)))
 
 /* What an observer wants to be recorded. */

@@ -50,7 +50,7 @@ static inline bool vb_path_equal(const struct vb_path *a, const struct vb_path *
 		return false;
 	switch ((enum vb_path_kind)a->kind) {
 	case VB_PATH_IP:
-		return !memcmp(&a->ip, &b->ip, sizeof(a->ip));
+		return vb_flow_equal(&a->ip, &b->ip);
 	case VB_PATH_LID:
 		return !memcmp(&a->lid, &b->lid, sizeof(a->lid));
 	case VB_PATH_STREAM:

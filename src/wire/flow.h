@@ -40,6 +40,20 @@ static inline bool vb_gid_equal(const struct vb_gid *a, const struct vb_gid *b)
 	return !((halves[0] ^ others[0]) | (halves[1] ^ others[1]));
 }
 
+/* Whether all fields are equal. */
+static inline bool vb_flow_equal(const struct vb_flow *a, const struct vb_flow *b)
+{
+	uint64_t words[5], others[5];
+	uint64_t difference = 0;
+
+	_Static_assert(sizeof(*a) == sizeof(words), "a flow has no padding");
+	memcpy(words, a, sizeof(words));
+	memcpy(others, b, sizeof(others));
+	for (uint32_t i = 0; i < 5; i++)
+		difference |= words[i] ^ others[i];
+	return !difference;
+}
+
 /* Distinguishes pairs of addresses, except one in 2^32. */
 static inline uint32_t vb_gid_mark(const struct vb_gid *source, const struct vb_gid *destination)
 {

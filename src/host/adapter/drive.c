@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #define EVENT_BATCH 32u
-#define GLANCES 2u /* that share one answer */
 
 static void log_event(struct vb_adapter *adapter, const struct vb_event *event)
 {
@@ -116,10 +115,6 @@ uint64_t vb_adapter_drive(struct vb_adapter *adapter)
 	return has_more ? 0 : deadline(adapter);
 }
 
-/*
- * Packets that came while the others were processed share their answer: where the helper waits
- * awake, each batch would otherwise be answered by itself, and the peer pays for each answer.
- */
 bool vb_adapter_glance(struct vb_adapter *adapter)
 {
 	uint64_t now_ns = begin_drive(adapter);
@@ -127,15 +122,7 @@ bool vb_adapter_glance(struct vb_adapter *adapter)
 
 	vb_drive_policy_on_sent(&adapter->policy);
 	if (adapter->port) {
-		for (uint32_t looks = 0; looks < GLANCES; looks++) {
-			if (looks)
-				now_ns = vb_clock_now();
-			if (!vb_port_glance(adapter->port, now_ns))
-				break;
-			has_moved = true;
-			if (!vb_nic_can_defer_acks(adapter->nic))
-				break;
-		}
+		has_moved = vb_port_glance(adapter->port, now_ns);
 		has_moved |= vb_port_send(adapter->port, now_ns);
 	}
 	vb_dma_end();

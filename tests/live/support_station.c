@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define REST_US 5000 /* between two questions whether anything has changed */
+
 struct board *board;
 
 void make_network(void)
@@ -314,7 +316,10 @@ struct counts ask_when_quiet(pid_t pid, uint32_t reader)
 	return counts;
 }
 
-/* A process that answers has read its socket just before, and would have found a copy there. */
+/*
+ * A process that answers has read its socket just before, and would have found a copy there, unless
+ * its helper was reading at that moment and then lost its CPU.
+ */
 void await_rest(pid_t pid, uint32_t reader)
 {
 	unsigned long last;
@@ -322,6 +327,8 @@ void await_rest(pid_t pid, uint32_t reader)
 	uint32_t unchanged = 0;
 
 	while (unchanged < 10) {
+		if (unchanged)
+			usleep(REST_US);
 		last = now;
 		now = ask(pid).copies + count_all(reader);
 		unchanged = now == last ? unchanged + 1 : 0;

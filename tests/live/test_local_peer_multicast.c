@@ -219,14 +219,15 @@ TEST(the_wires_copy_does_not_overtake_shared_memorys)
 	end_reader(near);
 }
 
-/* Notes sent meanwhile are lost. */
-static uint32_t send_until_one_arrives(struct station *station, uint32_t reader, uint32_t sequence)
+/* Notes before it may be lost. */
+static uint32_t send_until_one_arrives(struct station *station, uint32_t reader, uint32_t sender,
+				       uint32_t sequence)
 {
 	do {
-		send_note(station, 0, ++sequence);
+		send_note(station, sender, ++sequence);
 		usleep(10000);
 		serve(station);
-	} while (!count_of(reader, 0, sequence));
+	} while (!count_of(reader, sender, sequence));
 	return sequence + 1;
 }
 
@@ -246,7 +247,7 @@ TEST(a_reader_that_has_lost_its_descriptors_gets_each_once_again)
 	atomic_store(&board->shall_close, true);
 	while (atomic_load(&board->shall_close))
 		usleep(1000);
-	next = send_until_one_arrives(&station, 1, next);
+	next = send_until_one_arrives(&station, 1, 0, next);
 	before = ask(near).received;
 	while (ask(near).received == before) {
 		send_note(&station, 0, next);
@@ -267,14 +268,14 @@ static pid_t start_flood(uint32_t sender, const struct place *place)
 {
 	static struct station station;
 	pid_t child = fork_station();
+	uint32_t next;
 
 	if (child)
 		return child;
 	open_station(&station, place, NOBODY);
-	send_note(&station, sender, 0);
-	await_note(&station, 2, sender, 0);
-	for (uint32_t i = 1; i < SEQUENCES; i++)
-		send_note(&station, sender, i);
+	next = send_until_one_arrives(&station, 1, sender, 0);
+	while (next < SEQUENCES)
+		send_note(&station, sender, next++);
 	_exit(0);
 }
 

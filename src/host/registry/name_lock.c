@@ -31,7 +31,7 @@
 #define CHECK_MS 100 /* between checks whether the holder is stopped */
 #define PAUSE_MS 1 /* before another try, if the holder cannot be connected to */
 #define PAUSES_PER_CHECK 10u /* the holder of the name is looked up at every tenth pause */
-#define RIVALS_ASKED 64u /* if the kernel does not say who owns a name */
+#define RIVALS_ASKED 64u /* if the kernel does not report the owners of names */
 #define BACKOFF_LOG_MAX 6u /* rivals that withdraw try again within 1 to 64 ms */
 
 /* What the caller does next, because of the process that holds the name. */

@@ -77,7 +77,7 @@ struct vb_recording_memory {
 	uint64_t layout; /* VB_RECORDING_LAYOUT */
 	uint64_t cookie; /* random, so that no data looks like a mark */
 	char device[64];
-	char program[16]; /* its name, which the observer can ask for until it has ended only */
+	char program[16]; /* its name, which nobody can look up once it has ended */
 	uint32_t number; /* of the adapter */
 	/* Written by the adapter's process. */
 	_Alignas(64) _Atomic uint64_t skipped; /* packets and executed parts, in all */

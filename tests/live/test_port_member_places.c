@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MEMBERS = 3, BTH = 12, PATIENCE_MS = 10000, WHOLE_QUEUE = 2000 };
+enum { MEMBERS = 3, BTH = 12, PATIENCE_MS = 10000, WHOLE_QUEUE = 2000, DEAF_MS = 50 };
 
 /* What a member reports to the test. */
 struct report {
@@ -209,6 +209,35 @@ TEST(a_members_number_is_its_sockets_place_whoever_came_and_went_before)
 		plan_count *= 2 * MEMBERS;
 	for (uint32_t plan = 0; plan < plan_count; plan++)
 		play(group, plan, step_count);
+	vb_udp_close(group->sender);
+}
+
+/* A member that is too busy to answer, and leaves after a moment. */
+static void be_deaf(void *argument)
+{
+	struct vb_port_member *member;
+
+	MUST(vb_port_member_join(0, &member));
+	tell(*(int *)argument, (struct report){ vb_port_member_number(member), 0 });
+	usleep(DEAF_MS * 1000);
+	vb_port_member_leave(member);
+}
+
+TEST(a_member_keeps_its_place_when_the_others_leave_while_it_joins)
+{
+	struct group *group = make_group();
+	pid_t deaf = start_process(be_deaf, &group->reports[1]);
+
+	await_report(group);
+	start_member(group, &group->processes[0]);
+	join_process(deaf);
+	for (uint32_t i = 0; i < 2; i++) {
+		start_member(group, &group->processes[1]);
+		gets_its_own(group, &group->processes[0]);
+		end_member(&group->processes[1], i);
+		gets_its_own(group, &group->processes[0]);
+	}
+	end_member(&group->processes[0], false);
 	vb_udp_close(group->sender);
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Joining and leaving the port. Processes join one at a time, because a new receiving socket
- * becomes the last one of its group, and its place there must become its number. If the lock is
- * unavailable, this may go wrong, which costs only speed. The order of steps matters: a process
- * that leaves closes its socket before it gives up its number; a process that adopts a socket takes
- * the number first.
+ * becomes the last one of its group, and its place there must become its number. A socket keeps its
+ * place while those before it are open. So a process that joins first gets all sockets of the port
+ * from other members, and then opens its own: whoever leaves or is killed from then on, its place
+ * stays. A process that leaves gives up its number while other members still have its socket; a
+ * process that adopts a socket takes the number first.
  */
 #include "host/registry/port_member_priv.h"
 
@@ -27,16 +28,18 @@
 
 #define MILLISECOND 1000000ull
 #define ANSWER_PATIENCE_NS (10 * MILLISECOND) /* before the next member is asked as well */
-#define ANSWERS_PATIENCE_NS (100 * MILLISECOND) /* for all of them */
+#define STOPPED_PATIENCE_NS (100 * MILLISECOND) /* if those that have not answered are stopped */
+#define RUNNING_PATIENCE_NS (1000 * MILLISECOND) /* if one of them runs */
+#define LEAVING_PATIENCE_NS (20 * MILLISECOND) /* for the end of a process that is leaving */
+#define DYING_CLAIMS 20u /* a millisecond apart */
 #define ASKED_MEMBERS 2u
-#define GUID_PATIENCE_NS (1000 * MILLISECOND) /* for a process that runs */
 #define ANSWERS_CONNECTIONS VB_PORT_MEMBER_COUNT
 
 struct joining {
 	struct vb_port_member *member;
 	struct vb_mail_box *box; /* for questions and their answers */
 	uint32_t next; /* the next member to ask */
-	uint32_t unanswered; /* questions */
+	struct vb_receivers_set unanswered; /* members that were asked and have not answered */
 	uint32_t busy_count; /* members that could not be asked just now */
 	bool has_number; /* already, because it joins again */
 };
@@ -44,6 +47,27 @@ struct joining {
 static bool is_own(const struct joining *joining, uint32_t number)
 {
 	return joining->has_number && number == joining->member->number;
+}
+
+static bool is_there(const struct joining *joining, uint32_t number)
+{
+	struct vb_mail_name name = vb_port_member_name(&joining->member->user, number);
+	pid_t pid;
+
+	if (!vb_mail_is_listed(joining->box, &name))
+		return false;
+	return vb_mail_list_is_exact(joining->box) ||
+	       vb_mail_find_holder(joining->box, &name, &pid);
+}
+
+/* The count of numbers that other members have. */
+static uint32_t count_others(const struct joining *joining)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++)
+		count += !is_own(joining, i) && is_there(joining, i);
+	return count;
 }
 
 /* --- asking ----------------------------------------------------------------------------------- */
@@ -67,10 +91,11 @@ static bool ask_next(struct joining *joining)
 		if (is_own(joining, number))
 			continue;
 		result = ask(joining->box, &joining->member->user, number);
-		joining->unanswered += result == 0;
 		joining->busy_count += result == -EAGAIN;
-		if (!result)
+		if (!result) {
+			vb_receivers_set_add(&joining->unanswered, number);
 			return true;
+		}
 	}
 	return false;
 }
@@ -110,32 +135,79 @@ static void wait_for_answer(struct joining *joining, uint64_t ns)
 	syscall(SYS_ppoll, &fd, 1, &patience, NULL, 0);
 	while (vb_mail_receive(joining->box, joining->member->message, VB_PORT_MEMBER_MESSAGE_MAX,
 			       &mail)) {
-		if (vb_port_member_take_sockets(joining->member->message, &mail) &&
-		    joining->unanswered)
-			joining->unanswered--;
+		uint32_t from;
+
+		if (vb_port_member_take_sockets(joining->member->message, &mail, &from))
+			vb_receivers_set_remove(&joining->unanswered, from);
 		vb_mail_close_fds(&mail);
 	}
+}
+
+/* Whether the process that has the number is there and not stopped. */
+static bool is_running(struct joining *joining, uint32_t number)
+{
+	struct vb_mail_name name = vb_port_member_name(&joining->member->user, number);
+	pid_t pid;
+
+	return !is_own(joining, number) && vb_mail_is_listed(joining->box, &name) &&
+	       vb_mail_find_holder(joining->box, &name, &pid) && !vb_process_is_stopped(pid);
+}
+
+/*
+ * How long to wait for sockets that the kernel knows and no member has sent. If no member can still
+ * send one, the process that has it is just closing it.
+ */
+static uint64_t patience_for_sockets(struct joining *joining)
+{
+	uint64_t patience = joining->busy_count ? STOPPED_PATIENCE_NS : LEAVING_PATIENCE_NS;
+
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++) {
+		if (!vb_receivers_set_has(&joining->unanswered, i))
+			continue;
+		if (is_running(joining, i))
+			return RUNNING_PATIENCE_NS;
+		patience = STOPPED_PATIENCE_NS;
+	}
+	return patience;
+}
+
+static uint16_t port_of_group(void)
+{
+	uint16_t port = vb_receivers_port();
+
+	return port ? port : VB_ROCE_PORT;
+}
+
+static bool are_all_answered(const struct joining *joining)
+{
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++)
+		if (vb_receivers_set_has(&joining->unanswered, i))
+			return false;
+	return joining->next == VB_PORT_MEMBER_COUNT;
+}
+
+/* If the kernel reports no sockets of the port, the other members' answers have to do. */
+static bool has_all_sockets(const struct joining *joining)
+{
+	uint32_t count = vb_udp_count_receivers(port_of_group());
+
+	return count ? count <= vb_receivers_count()
+		     : are_all_answered(joining) || !count_others(joining);
 }
 
 /* One member is enough, if it knows all sockets that the kernel knows. */
 static void collect_sockets(struct joining *joining)
 {
-	uint64_t now = vb_clock_now();
-	uint64_t end = now + ANSWERS_PATIENCE_NS;
+	uint64_t begin = vb_clock_now();
+	uint64_t waited = 0;
 
-	while (now < end && !vb_receivers_are_complete()) {
-		uint64_t patience = end - now;
+	while (!has_all_sockets(joining) && waited < patience_for_sockets(joining)) {
+		bool is_mail_due = ask_next(joining) || !are_all_answered(joining);
 
-		if (ask_next(joining)) {
-			if (patience > ANSWER_PATIENCE_NS)
-				patience = ANSWER_PATIENCE_NS;
-		} else if (ask_again(joining)) {
-			patience = MILLISECOND;
-		} else if (!joining->unanswered) {
-			return;
-		}
-		wait_for_answer(joining, patience);
-		now = vb_clock_now();
+		if (!is_mail_due)
+			(void)ask_again(joining);
+		wait_for_answer(joining, is_mail_due ? ANSWER_PATIENCE_NS : MILLISECOND);
+		waited = vb_clock_now() - begin;
 	}
 }
 
@@ -159,7 +231,9 @@ static bool is_surely_taken(const struct joining *joining, uint32_t number)
 	return vb_mail_list_is_exact(joining->box) && vb_mail_is_listed(joining->box, &name);
 }
 
-/* Takes the place of a member that is gone. */
+/*
+ * Takes the place of a member that is gone. A socket without one before it may have lost its place.
+ */
 static bool adopt(struct joining *joining, uint32_t receive_buffer_length)
 {
 	struct vb_port_member *member = joining->member;
@@ -167,20 +241,15 @@ static bool adopt(struct joining *joining, uint32_t receive_buffer_length)
 	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++) {
 		int fd = vb_receivers_fd(i);
 
-		if (fd < 0 || is_surely_taken(joining, i) || !claim(member, i))
+		if (fd < 0)
+			return false;
+		if (is_surely_taken(joining, i) || !claim(member, i))
 			continue;
 		vb_udp_receiver_adopt(fd, receive_buffer_length);
 		member->receiver = fd;
 		return true;
 	}
 	return false;
-}
-
-static uint16_t port_of_group(void)
-{
-	uint16_t port = vb_receivers_port();
-
-	return port ? port : VB_ROCE_PORT;
 }
 
 /*
@@ -203,6 +272,20 @@ static vb_err open_receiver(struct joining *joining, uint32_t receive_buffer_len
 	return vb_udp_receiver_open(&config, fd_out);
 }
 
+/* The process that had the number may just be dying: its descriptors close one after the other. */
+static bool claim_soon(struct vb_port_member *member, uint32_t number)
+{
+	if (vb_receivers_fd(number) >= 0)
+		return false;
+	for (uint32_t i = 0; i < DYING_CLAIMS; i++) {
+		if (i)
+			syscall(SYS_nanosleep, &(struct timespec){ 0, MILLISECOND }, NULL);
+		if (claim(member, number))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Claims the number of the socket's place, if it is known and free. Otherwise any number: packets
  * then arrive at other members and are handed over.
@@ -211,7 +294,7 @@ static bool claim_place(struct vb_port_member *member)
 {
 	uint32_t count = vb_udp_count_receivers(vb_udp_receiver_port(member->receiver));
 
-	if (count && claim(member, count - 1))
+	if (count && claim_soon(member, count - 1))
 		return true;
 	vb_log_about(VB_LOG_INFO, VB_LOG_ABOUT(.phase = "join"),
 		     "the %u. socket of the port is not the %u. process's: packets take a detour",
@@ -250,35 +333,6 @@ static vb_err add_place(struct joining *joining, uint32_t receive_buffer_length)
 
 /* --- joining and leaving ---------------------------------------------------------------------- */
 
-static bool is_there(const struct joining *joining, uint32_t number)
-{
-	struct vb_mail_name name = vb_port_member_name(&joining->member->user, number);
-	pid_t pid;
-
-	if (!vb_mail_is_listed(joining->box, &name))
-		return false;
-	return vb_mail_list_is_exact(joining->box) ||
-	       vb_mail_find_holder(joining->box, &name, &pid);
-}
-
-/* The count of numbers that other members have. */
-static uint32_t count_others(const struct joining *joining)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++)
-		count += !is_own(joining, i) && is_there(joining, i);
-	return count;
-}
-
-/*
- * A socket without a reader is worth asking for. Otherwise a newcomer need not wait for any member.
- */
-static bool has_free_places(const struct joining *joining)
-{
-	return vb_udp_count_receivers(port_of_group()) > count_others(joining);
-}
-
 /*
  * Members may use another port than the RoCE port, because other processes held it when the first
  * member came. The members' sockets show which port that is.
@@ -298,14 +352,11 @@ static void learn_port(struct joining *joining)
 static vb_err obtain_place(struct joining *joining, uint32_t receive_buffer_length)
 {
 	learn_port(joining);
-	if (has_free_places(joining)) {
-		collect_sockets(joining);
-		if (adopt(joining, receive_buffer_length)) {
-			vb_port_member_give_to_all(joining->member); /* some may have closed it */
-			return VB_OK;
-		}
-	}
-	return add_place(joining, receive_buffer_length);
+	collect_sockets(joining);
+	if (!adopt(joining, receive_buffer_length))
+		return add_place(joining, receive_buffer_length);
+	vb_port_member_give_to_all(joining->member); /* some may have closed it */
+	return VB_OK;
 }
 
 /*
@@ -329,17 +380,11 @@ static vb_err obtain_place_again(struct joining *joining, uint32_t receive_buffe
 	return err ? err : publish(member);
 }
 
-/* Whether a member was asked that is not stopped. */
-static bool is_answer_likely(struct joining *joining)
+static bool is_any_running(struct joining *joining)
 {
-	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++) {
-		struct vb_mail_name name = vb_port_member_name(&joining->member->user, i);
-		pid_t pid;
-
-		if (!is_own(joining, i) && vb_mail_is_listed(joining->box, &name) &&
-		    vb_mail_find_holder(joining->box, &name, &pid) && !vb_process_is_stopped(pid))
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++)
+		if (is_running(joining, i))
 			return true;
-	}
 	return false;
 }
 
@@ -347,10 +392,10 @@ static bool is_answer_likely(struct joining *joining)
 static vb_err learn_guid(struct joining *joining)
 {
 	uint64_t now = vb_clock_now();
-	uint64_t end = now + GUID_PATIENCE_NS;
+	uint64_t end = now + RUNNING_PATIENCE_NS;
 
 	joining->has_number = true; /* by now */
-	while (!vb_guid() && now < end && is_answer_likely(joining)) {
+	while (!vb_guid() && now < end && is_any_running(joining)) {
 		bool is_busy = !ask_next(joining) && ask_again(joining);
 
 		wait_for_answer(joining, is_busy ? MILLISECOND : ANSWER_PATIENCE_NS);
@@ -358,6 +403,7 @@ static vb_err learn_guid(struct joining *joining)
 	}
 	if (vb_guid())
 		return VB_OK;
+	vb_mail_refresh_list(joining->box);
 	if (count_others(joining))
 		vb_log_about(
 			VB_LOG_WARN, VB_LOG_ABOUT(.phase = "join"),

@@ -60,7 +60,7 @@ struct vb_port_member_sockets {
 	uint32_t kind;
 	uint32_t count;
 	uint32_t is_last; /* of an answer */
-	uint32_t reserved;
+	uint32_t from; /* the number of the sender */
 	uint64_t guid; /* of the host, if the sender knows it; else 0 */
 	uint8_t numbers[VB_MAIL_FDS_MAX]; /* of the sockets, in the order of the descriptors */
 };
@@ -102,8 +102,8 @@ struct vb_mail_name vb_port_member_joining_name(const struct vb_mail_user *user)
  * have.
  */
 void vb_port_member_answer(const struct vb_port_member *member, const struct vb_mail *ask);
-/* Adds the sockets to the table. True at the end of an answer. */
-bool vb_port_member_take_sockets(const void *bytes, struct vb_mail *mail);
+/* Adds the sockets to the table. True at the end of an answer: stores the number of the sender. */
+bool vb_port_member_take_sockets(const void *bytes, struct vb_mail *mail, uint32_t *from_out);
 /*
  * Gives our own socket to the other members, and later to those with a full mailbox, once it has
  * room.

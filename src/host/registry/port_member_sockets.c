@@ -24,6 +24,7 @@ static void send_those_missing(const struct vb_port_member *member, uint64_t con
 			       const struct vb_receivers_set *has)
 {
 	struct vb_port_member_sockets sockets = { .kind = VB_PORT_MEMBER_SOCKETS,
+						  .from = member->number,
 						  .guid = vb_guid() };
 	struct vb_receivers_set held = vb_receivers_held();
 	int fds[VB_MAIL_FDS_MAX] = { vb_totals_fd() };
@@ -56,7 +57,7 @@ void vb_port_member_answer(const struct vb_port_member *member, const struct vb_
 	vb_receivers_unlock();
 }
 
-bool vb_port_member_take_sockets(const void *bytes, struct vb_mail *mail)
+bool vb_port_member_take_sockets(const void *bytes, struct vb_mail *mail, uint32_t *from_out)
 {
 	struct vb_port_member_sockets sockets;
 
@@ -72,7 +73,8 @@ bool vb_port_member_take_sockets(const void *bytes, struct vb_mail *mail)
 			(void)vb_receivers_add(sockets.numbers[i], mail->fds[i]);
 	}
 	mail->fd_count = 0;
-	return sockets.is_last;
+	*from_out = sockets.from;
+	return sockets.is_last && sockets.from < VB_PORT_MEMBER_COUNT;
 }
 
 /* False if the other member's mailbox is full. */
@@ -81,6 +83,7 @@ static bool give_to(const struct vb_port_member *member, uint32_t to)
 	struct vb_port_member_sockets sockets = {
 		.kind = VB_PORT_MEMBER_SOCKETS,
 		.count = 1,
+		.from = member->number,
 		.guid = vb_guid(),
 		.numbers = { (uint8_t)member->number },
 	};

@@ -32,9 +32,14 @@ void vb_receivers_set_add(struct vb_receivers_set *set, uint32_t number)
 	set->bits[number / 8] |= (uint8_t)(1u << (number % 8));
 }
 
+void vb_receivers_set_remove(struct vb_receivers_set *set, uint32_t number)
+{
+	set->bits[number / 8] &= (uint8_t) ~(1u << (number % 8));
+}
+
 static void forget(uint32_t number)
 {
-	table.held.bits[number / 8] &= (uint8_t) ~(1u << (number % 8));
+	vb_receivers_set_remove(&table.held, number);
 	table.count--;
 }
 

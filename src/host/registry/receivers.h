@@ -22,6 +22,7 @@ struct vb_receivers_set {
 
 bool vb_receivers_set_has(const struct vb_receivers_set *set, uint32_t number);
 void vb_receivers_set_add(struct vb_receivers_set *set, uint32_t number);
+void vb_receivers_set_remove(struct vb_receivers_set *set, uint32_t number);
 
 /*
  * Between these two calls the table is kept for the caller. When the last caller closes it, all

@@ -174,6 +174,12 @@ uint32_t vb_udp_receive(struct vb_udp *udp, struct vb_udp_datagram *out, uint32_
  */
 void vb_udp_allow_connected_rx(struct vb_udp *udp, bool is_allowed);
 
+/*
+ * From now on, vb_udp_receive() reads this receiving socket as well, as long as the caller has it
+ * open. The overflow of receiving sockets is no longer counted. VB_ENOSPC: there are too many.
+ */
+VB_MUST_USE vb_err vb_udp_read_also(struct vb_udp *udp, int receiver);
+
 /* The next vb_udp_receive() looks at all sockets: for a caller that sleeps if it finds nothing. */
 void vb_udp_read_others_next(struct vb_udp *udp);
 
@@ -229,7 +235,10 @@ uint32_t vb_udp_count_receivers(uint16_t port);
 /* No process will read the socket for now: what is in it and what arrives is discarded. */
 void vb_udp_receiver_retire(int fd);
 
-/* The opposite. What the last reader, which may have been killed, left behind is discarded. */
+/* From now on, the kernel keeps again what arrives. */
+void vb_udp_receiver_end_retirement(int fd);
+
+/* … for a new reader. What the last one, which may have been killed, left behind is discarded. */
 void vb_udp_receiver_adopt(int fd, uint32_t receive_buffer_length);
 
 /* --- counters --------------------------------------------------------------------------------- */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast groups. Each group has a socket that is bound to its address. The kernel gives a
- * unicast datagram to one of the sockets that share a port, but a copy of a multicast datagram to
- * each socket that is in the group and bound to such an address. So every process gets its own
- * copy, and the socket for unicast gets none.
+ * The sockets that a link reads beside its receiver: those of multicast groups, and receivers of
+ * other processes that may get its datagrams. Each group has a socket that is bound to its address.
+ * The kernel gives a unicast datagram to one of the sockets that share a port, but a copy of a
+ * multicast datagram to each socket that is in the group and bound to such an address. So every
+ * process gets its own copy, and the socket for unicast gets none.
  */
 #include "link/udp_priv.h"
 
@@ -99,9 +100,33 @@ struct vb_udp_address vb_udp_group(const struct vb_udp *udp, uint32_t index)
 	return udp->groups[index].address;
 }
 
+uint32_t vb_udp_socket_count(const struct vb_udp *udp)
+{
+	return 1 + udp->group_count + udp->more_count;
+}
+
 int vb_udp_choose_next_socket(struct vb_udp *udp)
 {
-	uint32_t index = udp->group_turn++ % (udp->group_count + 1);
+	uint32_t index = udp->group_turn++ % vb_udp_socket_count(udp);
+	int fd;
 
-	return index ? udp->groups[index - 1].fd : udp->receiver;
+	if (!index)
+		return udp->receiver;
+	if (--index < udp->group_count)
+		return udp->groups[index].fd;
+	fd = udp->more[index - udp->group_count];
+	return vb_fd_is_ours(fd) ? fd : udp->receiver;
+}
+
+vb_err vb_udp_read_also(struct vb_udp *udp, int receiver)
+{
+	int result;
+
+	if (udp->more_count == VB_UDP_MORE_MAX)
+		return VB_ENOSPC;
+	result = vb_udp_watch(udp, receiver, EPOLLIN);
+	if (result < 0)
+		return vb_udp_err_of(result);
+	udp->more[udp->more_count++] = receiver;
+	return VB_OK;
 }

@@ -13,6 +13,7 @@
 #include <stdalign.h>
 #include <sys/socket.h>
 
+#define VB_UDP_MORE_MAX 255u
 #define VB_UDP_TX_BATCH VB_UDP_SEGMENTS_MAX /* a message that is split must fit */
 #define VB_UDP_RX_BATCH 32
 #define VB_UDP_HOP_LIMIT_DEFAULT 64
@@ -122,6 +123,8 @@ struct vb_udp {
 	uint32_t group_count;
 	uint32_t group_turn; /* counts up: which socket is read next */
 	struct vb_udp_group groups[VB_UDP_GROUPS_MAX];
+	uint32_t more_count; /* receiving sockets besides our own … */
+	int more[VB_UDP_MORE_MAX]; /* … which others own */
 	struct vb_udp_connected_rx connected_rx;
 	uint32_t ifindex;
 	uint32_t receive_buffer_length; /* as requested */
@@ -178,8 +181,9 @@ VB_MUST_USE vb_err vb_udp_inbox_init(struct vb_udp_inbox *inbox, uint32_t datagr
 void vb_udp_inbox_fini(struct vb_udp_inbox *inbox);
 
 /* udp_group.c */
-int vb_udp_choose_next_socket(
-	struct vb_udp *udp); /* the unicast socket and those of groups, in turns */
+/* The receiver, those besides it and the sockets of groups, in turns; and how many they are. */
+int vb_udp_choose_next_socket(struct vb_udp *udp);
+uint32_t vb_udp_socket_count(const struct vb_udp *udp);
 void vb_udp_leave_all(struct vb_udp *udp);
 
 /* udp_connected_rx.c */

@@ -69,7 +69,7 @@ static uint32_t ask_others(struct vb_udp *udp)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i <= udp->group_count && !count; i++) {
+	for (uint32_t i = vb_udp_socket_count(udp); i && !count; i--) {
 		int result =
 			ask_kernel(udp, vb_udp_choose_next_socket(udp), sizeof(union vb_udp_name));
 
@@ -120,6 +120,8 @@ static void load_overflow(struct vb_udp *udp, uint32_t count)
 	uint32_t *before = udp->inbox.is_by_connected_rx ? &udp->connected_rx.overflow_count
 							 : &udp->inbox.overflow_count;
 
+	if (udp->more_count)
+		return; /* this may be the count of another socket */
 	udp->counters[VB_UDP_RX_DROP_OVERFLOW] += count - *before;
 	*before = count;
 }

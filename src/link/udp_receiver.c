@@ -107,11 +107,16 @@ void vb_udp_receiver_retire(int fd)
 	discard_queued(fd);
 }
 
-void vb_udp_receiver_adopt(int fd, uint32_t receive_buffer_length)
+void vb_udp_receiver_end_retirement(int fd)
 {
 	int unused = 0;
 
 	(void)vb_sys_setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof(unused));
+}
+
+void vb_udp_receiver_adopt(int fd, uint32_t receive_buffer_length)
+{
+	vb_udp_receiver_end_retirement(fd);
 	vb_udp_socket_set_receive_buffer(fd, receive_buffer_length);
 	discard_queued(fd);
 }

@@ -64,6 +64,7 @@ static void be_member(int reports, int end)
 		if (fds[0].revents)
 			break;
 		EXPECT_EQ(vb_port_member_take(member, frames), 0);
+		vb_port_member_read_all(member, udp);
 		if (!vb_udp_receive(udp, &datagram, 1))
 			continue;
 		vb_port_member_drop_tail(member);
@@ -189,13 +190,18 @@ static void play(struct group *group, uint32_t plan, uint32_t step_count)
 			end_member(&group->processes[i], false);
 }
 
+static struct vb_udp *open_sender(void)
+{
+	return open_link((struct vb_udp_config){ .destination_port = VB_ROCE_PORT });
+}
+
 static struct group *make_group(void)
 {
 	static struct group group;
 
 	enter_own_network();
 	EXPECT_EQ(pipe2(group.reports, O_CLOEXEC), 0);
-	group.sender = open_link((struct vb_udp_config){ .destination_port = VB_ROCE_PORT });
+	group.sender = open_sender();
 	return &group;
 }
 
@@ -238,6 +244,64 @@ TEST(a_member_keeps_its_place_when_the_others_leave_while_it_joins)
 		gets_its_own(group, &group->processes[0]);
 	}
 	end_member(&group->processes[0], false);
+	vb_udp_close(group->sender);
+}
+
+/*
+ * Nobody gives the newcomer the socket of a stopped member. When that one is killed, its socket is
+ * closed, and the newcomer's moves.
+ */
+TEST(a_member_that_has_lost_its_place_gets_its_packets_all_the_same)
+{
+	struct group *group = make_group();
+	struct process *stopped = &group->processes[0];
+	struct process *member = &group->processes[1];
+	struct process *third = &group->processes[2];
+	uint32_t qpn;
+
+	start_member(group, stopped);
+	kill(stopped->pid, SIGSTOP);
+	start_member(group, member);
+	EXPECT_EQ(member->number, 1);
+	end_member(stopped, true);
+	for (uint32_t i = 0; i < 4; i++) {
+		start_member(group, third);
+		EXPECT(third->number != 1);
+		end_member(third, i % 2);
+		qpn = 1u << VB_PORT_MEMBER_QPN_SHIFT | 77;
+		send_to(group, qpn);
+		EXPECT_EQ(await_report(group).qpn, qpn);
+	}
+	end_member(member, false);
+	vb_udp_close(group->sender);
+}
+
+/* The one that leaves must not leave a socket behind that takes packets of the other one. */
+static void lose_place_and_leave(struct group *group)
+{
+	start_member(group, &group->processes[0]);
+	kill(group->processes[0].pid, SIGSTOP);
+	start_member(group, &group->processes[1]);
+	start_member(group, &group->processes[2]);
+	EXPECT_EQ(group->processes[2].number, 2);
+	end_member(&group->processes[0], true);
+	end_member(&group->processes[1], false);
+	/* The kernel chooses a socket by the source port. */
+	for (uint32_t i = 0; i < 8; i++) {
+		send_to(group, 2u << VB_PORT_MEMBER_QPN_SHIFT | 77);
+		EXPECT_EQ(await_report(group).qpn, 2u << VB_PORT_MEMBER_QPN_SHIFT | 77);
+		vb_udp_close(group->sender);
+		group->sender = open_sender();
+	}
+	end_member(&group->processes[2], false);
+}
+
+TEST(a_member_that_leaves_tells_another_one_that_it_has_lost_its_place)
+{
+	struct group *group = make_group();
+
+	for (uint32_t i = 0; i < 5; i++)
+		lose_place_and_leave(group);
 	vb_udp_close(group->sender);
 }
 

@@ -214,6 +214,8 @@ static void maintain(struct vb_adapter *adapter, struct helper_state *look)
 	vb_lock_take(&adapter->owner); /* the owner of the engine may unplug the adapter */
 	if (adapter->member)
 		vb_port_member_drop_tail(adapter->member);
+	if (adapter->member && adapter->udp)
+		vb_port_member_read_all(adapter->member, adapter->udp);
 	vb_lock_give(&adapter->owner);
 }
 

@@ -138,6 +138,7 @@ static uint32_t receive(struct vb_carrier *carrier, uint64_t now_ns, enum vb_car
 	vb_own_ports_expire(wire->own_ports, now_ns);
 	count = receive_from_sockets(wire, now_ns, frames, capacity - VB_PORT_MEMBER_BATCH);
 	count += vb_port_member_take(wire->member, frames + count);
+	vb_port_member_read_all(wire->member, wire->udp);
 	vb_udp_allow_connected_rx(wire->udp, vb_port_member_is_alone(wire->member));
 	return count;
 }

@@ -66,6 +66,23 @@ void vb_port_member_steer(struct vb_udp *udp, uint32_t qp1_to)
 	(void)!vb_udp_steer(udp, VB_PORT_MEMBER_QPN_SHIFT, VB_PORT_MEMBER_QPN_MASK, qp1_to);
 }
 
+static void read_held(struct vb_port_member *member, struct vb_udp *udp)
+{
+	struct vb_receivers_set held = vb_receivers_held();
+
+	for (uint32_t i = 0; i < VB_RECEIVERS_MAX; i++)
+		if (i != member->number && vb_receivers_set_has(&held, i) &&
+		    !vb_receivers_set_has(&member->read_also, i) &&
+		    !vb_udp_read_also(udp, vb_receivers_fd(i)))
+			vb_receivers_set_add(&member->read_also, i);
+}
+
+void vb_port_member_read_all(struct vb_port_member *member, struct vb_udp *udp)
+{
+	if (vb_receivers_are_out_of_order())
+		read_held(member, udp);
+}
+
 void vb_port_member_set_taker(struct vb_port_member *member, vb_port_member_take_mail *take,
 			      void *owner)
 {

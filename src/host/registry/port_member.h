@@ -42,9 +42,9 @@ void vb_port_member_leave(struct vb_port_member *member);
 
 /*
  * Closes the sockets that members which are gone left behind, unless another member's place depends
- * on them. To be called now and then, by any thread.
+ * on them. Finds out whether this member has lost its place. To be called now and then.
  */
-void vb_port_member_drop_tail(const struct vb_port_member *member);
+void vb_port_member_drop_tail(struct vb_port_member *member);
 
 /*
  * Joins with the number that an adapter of this process or its parent had. VB_EBUSY: another
@@ -71,6 +71,12 @@ uint32_t vb_port_member_of_frame(const struct vb_port_member *member, const stru
  * member can handle, to `qp1_to`. For data this is only for speed; QP 1 needs a living member.
  */
 void vb_port_member_steer(struct vb_udp *udp, uint32_t qp1_to);
+
+/*
+ * If the sockets of the port are out of order, lets the link read all of them: any may get our
+ * packets, also one whose process is gone. The link must be closed before the member leaves.
+ */
+void vb_port_member_read_all(struct vb_port_member *member, struct vb_udp *udp);
 
 /* Whether no other member has a socket on the port, as far as we know. */
 bool vb_port_member_is_alone(const struct vb_port_member *member);

@@ -290,26 +290,26 @@ static bool claim_soon(struct vb_port_member *member, uint32_t number)
  * Claims the number of the socket's place, if it is known and free. Otherwise any number: packets
  * then arrive at other members and are handed over.
  */
-static bool claim_place(struct vb_port_member *member)
+static bool claim_place(struct vb_port_member *member, bool *is_in_place_out)
 {
 	uint32_t count = vb_udp_count_receivers(vb_udp_receiver_port(member->receiver));
 
-	if (count && claim_soon(member, count - 1))
+	*is_in_place_out = count && claim_soon(member, count - 1);
+	if (*is_in_place_out)
 		return true;
-	vb_log_about(VB_LOG_INFO, VB_LOG_ABOUT(.phase = "join"),
-		     "the %u. socket of the port is not the %u. process's: packets take a detour",
-		     count, count);
 	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++)
 		if (vb_receivers_fd(i) < 0 && claim(member, i))
 			return true;
 	return false;
 }
 
-/* The other members must also hold our socket. */
-static vb_err publish(struct vb_port_member *member)
+/* The other members must also hold our socket, and know whether its number is its place. */
+static vb_err publish(struct vb_port_member *member, bool is_in_place)
 {
 	if (!vb_receivers_add(member->number, member->receiver))
 		return VB_EINVAL;
+	if (!is_in_place)
+		vb_receivers_declare_disorder();
 	vb_port_member_give_to_all(member);
 	return VB_OK;
 }
@@ -317,18 +317,21 @@ static vb_err publish(struct vb_port_member *member)
 static vb_err add_place(struct joining *joining, uint32_t receive_buffer_length)
 {
 	struct vb_port_member *member = joining->member;
-	vb_err err = open_receiver(joining, receive_buffer_length, &member->receiver);
+	bool is_in_place;
+	vb_err err;
 
+	member->is_place_in_doubt = !has_all_sockets(joining);
+	err = open_receiver(joining, receive_buffer_length, &member->receiver);
 	if (err)
 		return err;
-	if (!claim_place(member)) {
+	if (!claim_place(member, &is_in_place)) {
 		vb_udp_receiver_close(member->receiver);
 		vb_log_about(VB_LOG_ERROR, VB_LOG_ABOUT(.phase = "join", .error = ENOSPC),
 			     "%u adapters are open in this user's processes: there can be no more",
 			     VB_PORT_MEMBER_COUNT);
 		return VB_ENOSPC;
 	}
-	return publish(member);
+	return publish(member, is_in_place);
 }
 
 /* --- joining and leaving ---------------------------------------------------------------------- */
@@ -376,8 +379,11 @@ static vb_err obtain_place_again(struct joining *joining, uint32_t receive_buffe
 		vb_port_member_give_to_all(member);
 		return VB_OK;
 	}
+	member->is_place_in_doubt = !has_all_sockets(joining);
 	err = open_receiver(joining, receive_buffer_length, &member->receiver);
-	return err ? err : publish(member);
+	if (err)
+		return err;
+	return publish(member, vb_udp_count_receivers(port_of_group()) == member->number + 1);
 }
 
 static bool is_any_running(struct joining *joining)
@@ -532,11 +538,17 @@ bool vb_port_member_is_intact(const struct vb_port_member *member)
 	return vb_mail_is_intact(member->box) && vb_fd_is_ours(member->receiver);
 }
 
-/* Leaves a socket alone that is no longer ours, or is the parent's. */
+/*
+ * Leaves a socket alone that is no longer ours, or is the parent's, or that may get packets of
+ * other members.
+ */
 void vb_port_member_leave(struct vb_port_member *member)
 {
-	if (vb_fd_is_ours(member->receiver))
-		vb_udp_receiver_retire(member->receiver);
+	if (vb_fd_is_ours(member->receiver)) {
+		vb_port_member_resolve_doubt(member);
+		if (!vb_receivers_are_out_of_order())
+			vb_udp_receiver_retire(member->receiver);
+	}
 	vb_mail_close(member->box);
 	vb_totals_close();
 	vb_receivers_close();

@@ -33,6 +33,9 @@ struct vb_port_member {
 	enum vb_port_member_question question; /* about our state … */
 	uint64_t asker; /* … over this connection */
 	struct vb_recording_wish wish; /* … and what it wants to be recorded */
+	/* It did not have all sockets before its own, which moves if one of those is closed. */
+	bool is_place_in_doubt;
+	struct vb_receivers_set read_also; /* sockets that its link reads beside its own */
 	struct vb_port_member_counts counts;
 	uint8_t message[VB_PORT_MEMBER_MESSAGE_MAX]; /* the message taken last */
 };
@@ -60,7 +63,9 @@ struct vb_port_member_sockets {
 	uint32_t kind;
 	uint32_t count;
 	uint32_t is_last; /* of an answer */
-	uint32_t from; /* the number of the sender */
+	uint8_t from; /* the number of the sender */
+	uint8_t is_out_of_order; /* vb_receivers_declare_disorder() */
+	uint16_t reserved;
 	uint64_t guid; /* of the host, if the sender knows it; else 0 */
 	uint8_t numbers[VB_MAIL_FDS_MAX]; /* of the sockets, in the order of the descriptors */
 };
@@ -110,5 +115,12 @@ bool vb_port_member_take_sockets(const void *bytes, struct vb_mail *mail, uint32
  */
 void vb_port_member_give_to_all(struct vb_port_member *member);
 void vb_port_member_give_more(struct vb_port_member *member);
+/*
+ * port_member_tail.c: finds out whether a member that joined without all sockets before its own has
+ * them now, or sockets have moved.
+ */
+void vb_port_member_resolve_doubt(struct vb_port_member *member);
+/* Tells this process and all others that the sockets are out of order. */
+void vb_port_member_declare_disorder(struct vb_port_member *member);
 
 #endif

@@ -24,7 +24,9 @@ static void send_those_missing(const struct vb_port_member *member, uint64_t con
 			       const struct vb_receivers_set *has)
 {
 	struct vb_port_member_sockets sockets = { .kind = VB_PORT_MEMBER_SOCKETS,
-						  .from = member->number,
+						  .from = (uint8_t)member->number,
+						  .is_out_of_order =
+							  vb_receivers_are_out_of_order(),
 						  .guid = vb_guid() };
 	struct vb_receivers_set held = vb_receivers_held();
 	int fds[VB_MAIL_FDS_MAX] = { vb_totals_fd() };
@@ -65,6 +67,8 @@ bool vb_port_member_take_sockets(const void *bytes, struct vb_mail *mail, uint32
 		return false;
 	memcpy(&sockets, bytes, sizeof(sockets));
 	vb_guid_learn(sockets.guid);
+	if (sockets.is_out_of_order)
+		vb_receivers_declare_disorder();
 	/* Fewer descriptors may arrive, if this process is at its limit. */
 	for (uint32_t i = 0; i < mail->fd_count; i++) {
 		if (sockets.numbers[i] == VB_PORT_MEMBER_TOTALS_NUMBER)
@@ -83,7 +87,8 @@ static bool give_to(const struct vb_port_member *member, uint32_t to)
 	struct vb_port_member_sockets sockets = {
 		.kind = VB_PORT_MEMBER_SOCKETS,
 		.count = 1,
-		.from = member->number,
+		.from = (uint8_t)member->number,
+		.is_out_of_order = vb_receivers_are_out_of_order(),
 		.guid = vb_guid(),
 		.numbers = { (uint8_t)member->number },
 	};
@@ -100,6 +105,13 @@ void vb_port_member_give_to_all(struct vb_port_member *member)
 		if (i != member->number && !give_to(member, i))
 			vb_receivers_set_add(&member->ungiven, i);
 	member->next_ungiven = 0;
+}
+
+void vb_port_member_declare_disorder(struct vb_port_member *member)
+{
+	vb_receivers_declare_disorder();
+	vb_mail_refresh_list(member->box);
+	vb_port_member_give_to_all(member);
 }
 
 void vb_port_member_give_more(struct vb_port_member *member)

@@ -54,10 +54,37 @@ static void drop_tail(const struct vb_port_member *member)
 	vb_name_lock_release(lock);
 }
 
-void vb_port_member_drop_tail(const struct vb_port_member *member)
+/* Whether a socket must have moved, because it cannot be the last of so few. */
+static bool has_any_moved(uint32_t count)
+{
+	struct vb_receivers_set held = vb_receivers_held();
+
+	for (uint32_t i = count; i < VB_RECEIVERS_MAX; i++)
+		if (vb_receivers_set_has(&held, i))
+			return true;
+	return false;
+}
+
+void vb_port_member_resolve_doubt(struct vb_port_member *member)
+{
+	uint32_t count, last;
+
+	if (!member->is_place_in_doubt || vb_receivers_are_out_of_order())
+		return;
+	count = vb_udp_count_receivers(vb_receivers_port());
+	if (count && has_any_moved(count))
+		vb_port_member_declare_disorder(member);
+	else if (vb_receivers_find_last(&last) && count == last + 1)
+		member->is_place_in_doubt = false;
+}
+
+void vb_port_member_drop_tail(struct vb_port_member *member)
 {
 	uint32_t last;
 
-	if (vb_receivers_find_last(&last) && last != member->number && is_gone(member, last))
+	vb_port_member_resolve_doubt(member);
+	if (vb_receivers_are_out_of_order())
+		vb_receivers_end_retirements();
+	else if (vb_receivers_find_last(&last) && last != member->number && is_gone(member, last))
 		drop_tail(member);
 }

@@ -10,6 +10,7 @@
 #include "link/udp.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 static struct {
 	pthread_mutex_t dropping; /* taken before the other one */
@@ -20,6 +21,7 @@ static struct {
 	int fds[VB_RECEIVERS_MAX]; /* valid if in `held` */
 	struct vb_receivers_set held;
 	bool has_ip_fields;
+	_Atomic bool is_out_of_order; /* changed under the lock */
 } table = { .dropping = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 bool vb_receivers_set_has(const struct vb_receivers_set *set, uint32_t number)
@@ -62,6 +64,7 @@ static void close_all(void)
 	table.count = 0;
 	table.port = 0;
 	table.has_ip_fields = false;
+	table.is_out_of_order = false;
 }
 
 void vb_receivers_close(void)
@@ -103,6 +106,8 @@ static bool add(uint32_t number, int fd)
 	table.count++;
 	if (table.has_ip_fields)
 		enable_ip_fields(fd);
+	if (table.is_out_of_order)
+		vb_udp_receiver_end_retirement(fd);
 	return true;
 }
 
@@ -142,6 +147,41 @@ bool vb_receivers_find_last(uint32_t *number_out)
 	return is_found;
 }
 
+static void end_retirements(void)
+{
+	for (uint32_t i = 0; i < VB_RECEIVERS_MAX; i++)
+		if (vb_receivers_set_has(&table.held, i))
+			vb_udp_receiver_end_retirement(table.fds[i]);
+}
+
+void vb_receivers_declare_disorder(void)
+{
+	bool is_new;
+
+	pthread_mutex_lock(&table.lock);
+	is_new = !table.is_out_of_order;
+	table.is_out_of_order = true;
+	if (is_new)
+		end_retirements();
+	pthread_mutex_unlock(&table.lock);
+	if (is_new)
+		vb_log_about(VB_LOG_INFO, VB_LOG_ABOUT(.phase = "join"),
+			     "the sockets of the port are out of order: packets take a detour");
+}
+
+bool vb_receivers_are_out_of_order(void)
+{
+	return table.is_out_of_order;
+}
+
+void vb_receivers_end_retirements(void)
+{
+	pthread_mutex_lock(&table.lock);
+	if (table.is_out_of_order)
+		end_retirements();
+	pthread_mutex_unlock(&table.lock);
+}
+
 void vb_receivers_lock(void)
 {
 	pthread_mutex_lock(&table.dropping);
@@ -171,6 +211,7 @@ void vb_receivers_forget(void)
 	pthread_mutex_init(&table.lock, NULL);
 	table.held = (struct vb_receivers_set){ { 0 } };
 	table.count = 0;
+	table.is_out_of_order = false;
 }
 
 int vb_receivers_fd(uint32_t number)

@@ -59,6 +59,19 @@ void vb_receivers_unlock(void);
 struct vb_receivers_set vb_receivers_held(void);
 uint32_t vb_receivers_count(void);
 
+/*
+ * The table is out of order if the number of a socket may not be its place. That is found by a
+ * member, which tells the others. Then any socket may get any packet, also one whose member is
+ * gone, and each member reads all of them. That lasts until the table is closed.
+ */
+void vb_receivers_declare_disorder(void);
+bool vb_receivers_are_out_of_order(void);
+/*
+ * If they are: lets all sockets receive again. To be called now and then, because a member that
+ * leaves may not have known.
+ */
+void vb_receivers_end_retirements(void);
+
 /* False when the kernel knows of sockets on the same port that are not in the table. */
 bool vb_receivers_are_complete(void);
 

@@ -30,7 +30,7 @@
 #define ANSWER_PATIENCE_NS (10 * MILLISECOND) /* before the next member is asked as well */
 #define STOPPED_PATIENCE_NS (100 * MILLISECOND) /* if those that have not answered are stopped */
 #define RUNNING_PATIENCE_NS (1000 * MILLISECOND) /* if one of them runs */
-#define LEAVING_PATIENCE_NS (20 * MILLISECOND) /* for the end of a process that is leaving */
+#define LEAVING_PATIENCE_NS (100 * MILLISECOND) /* for the end of a process that is leaving */
 #define DYING_CLAIMS 20u /* a millisecond apart */
 #define ASKED_MEMBERS 2u
 #define ANSWERS_CONNECTIONS VB_PORT_MEMBER_COUNT
@@ -41,7 +41,9 @@ struct joining {
 	uint32_t next; /* the next member to ask */
 	struct vb_receivers_set unanswered; /* members that were asked and have not answered */
 	uint32_t busy_count; /* members that could not be asked just now */
+	uint64_t progress_ns; /* when it began to ask, or had its last answer */
 	bool has_number; /* already, because it joins again */
+	bool is_port_foreign; /* the RoCE port is not the group's, which its sockets show */
 };
 
 static bool is_own(const struct joining *joining, uint32_t number)
@@ -137,8 +139,10 @@ static void wait_for_answer(struct joining *joining, uint64_t ns)
 			       &mail)) {
 		uint32_t from;
 
-		if (vb_port_member_take_sockets(joining->member->message, &mail, &from))
+		if (vb_port_member_take_sockets(joining->member->message, &mail, &from)) {
 			vb_receivers_set_remove(&joining->unanswered, from);
+			joining->progress_ns = vb_clock_now();
+		}
 		vb_mail_close_fds(&mail);
 	}
 }
@@ -186,10 +190,11 @@ static bool are_all_answered(const struct joining *joining)
 	return joining->next == VB_PORT_MEMBER_COUNT;
 }
 
-/* If the kernel reports no sockets of the port, the other members' answers have to do. */
+/* If the kernel reports no sockets of the group, the other members' answers have to do. */
 static bool has_all_sockets(const struct joining *joining)
 {
-	uint32_t count = vb_udp_count_receivers(port_of_group());
+	bool is_port_known = vb_receivers_port() || !joining->is_port_foreign;
+	uint32_t count = is_port_known ? vb_udp_count_receivers(port_of_group()) : 0;
 
 	return count ? count <= vb_receivers_count()
 		     : are_all_answered(joining) || !count_others(joining);
@@ -198,16 +203,14 @@ static bool has_all_sockets(const struct joining *joining)
 /* One member is enough, if it knows all sockets that the kernel knows. */
 static void collect_sockets(struct joining *joining)
 {
-	uint64_t begin = vb_clock_now();
-	uint64_t waited = 0;
-
-	while (!has_all_sockets(joining) && waited < patience_for_sockets(joining)) {
+	joining->progress_ns = vb_clock_now();
+	while (!has_all_sockets(joining) &&
+	       vb_clock_now() - joining->progress_ns < patience_for_sockets(joining)) {
 		bool is_mail_due = ask_next(joining) || !are_all_answered(joining);
 
 		if (!is_mail_due)
 			(void)ask_again(joining);
 		wait_for_answer(joining, is_mail_due ? ANSWER_PATIENCE_NS : MILLISECOND);
-		waited = vb_clock_now() - begin;
 	}
 }
 
@@ -347,9 +350,7 @@ static void learn_port(struct joining *joining)
 	if (vb_receivers_port())
 		return;
 	vb_port_holders_find(VB_ROCE_PORT, &holders);
-	if ((!holders.own_count || vb_port_holders_are_in_the_way(&holders)) &&
-	    count_others(joining))
-		collect_sockets(joining);
+	joining->is_port_foreign = !holders.own_count || vb_port_holders_are_in_the_way(&holders);
 }
 
 static vb_err obtain_place(struct joining *joining, uint32_t receive_buffer_length)

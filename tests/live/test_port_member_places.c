@@ -371,6 +371,26 @@ TEST(a_place_that_only_a_stopped_member_knows_is_not_taken_for_free)
 	vb_udp_close(group->sender);
 }
 
+TEST(members_that_come_and_go_beside_a_stopped_one_leave_no_numbers_behind)
+{
+	struct group *group = make_group();
+	uint32_t round_count = test_is_thorough() ? 400 : 20;
+
+	start_member(group, &group->processes[0]);
+	kill(group->processes[0].pid, SIGSTOP);
+	start_member(group, &group->processes[1]);
+	for (uint32_t i = 0; i < round_count; i++) {
+		start_member(group, &group->processes[2]); /* expects a low number */
+		gets_its_own(group, &group->processes[1]);
+		gets_its_own(group, &group->processes[2]);
+		end_member(&group->processes[2], i % 2);
+	}
+	kill(group->processes[0].pid, SIGCONT);
+	for (uint32_t i = 0; i < 2; i++)
+		end_member(&group->processes[i], false);
+	vb_udp_close(group->sender);
+}
+
 /* Holds the lock like a process that joins, and is stopped. */
 static void take_lock(void *argument)
 {

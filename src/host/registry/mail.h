@@ -91,6 +91,12 @@ bool vb_mail_is_listed(const struct vb_mail_box *box, const struct vb_mail_name 
 bool vb_mail_list_is_exact(const struct vb_mail_box *box);
 /* Whether a process of our user has that name now, and which process it is. */
 bool vb_mail_find_holder(struct vb_mail_box *box, const struct vb_mail_name *name, pid_t *pid_out);
+/*
+ * Whether the process that the box last wrote to by that name still has its end of the connection,
+ * and which process it is.
+ */
+bool vb_mail_is_connected(const struct vb_mail_box *box, const struct vb_mail_name *name,
+			  pid_t *pid_out);
 /* Whether no process of any user has the name. Disturbs no process. */
 bool vb_mail_is_unused(const struct vb_mail_name *name);
 

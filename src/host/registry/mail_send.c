@@ -9,13 +9,23 @@
 
 #include <string.h>
 
-static struct vb_mail_connection *find_connection(struct vb_mail_box *box,
+static struct vb_mail_connection *find_connection(const struct vb_mail_box *box,
 						  const struct vb_mail_name *to)
 {
 	for (struct vb_mail_connection *each = box->connections; each; each = each->next)
 		if (each->is_made && !strcmp(each->to.text, to->text))
 			return each;
 	return NULL;
+}
+
+bool vb_mail_is_connected(const struct vb_mail_box *box, const struct vb_mail_name *name,
+			  pid_t *pid_out)
+{
+	const struct vb_mail_connection *connection = find_connection(box, name);
+
+	if (connection)
+		*pid_out = connection->pid;
+	return connection;
 }
 
 static bool is_over(int result)

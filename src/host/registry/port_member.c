@@ -285,7 +285,6 @@ uint32_t vb_port_member_take(struct vb_port_member *member,
 	for (uint32_t i = 0; i < MESSAGE_BATCH; i++) {
 		uint32_t kind = 0;
 		uint32_t count = 0;
-		uint32_t from;
 
 		if (!vb_mail_receive(member->box, member->message, sizeof(member->message), &mail))
 			break;
@@ -297,7 +296,7 @@ uint32_t vb_port_member_take(struct vb_port_member *member,
 		else if (kind == VB_PORT_MEMBER_SOCKETS_QUERY)
 			vb_port_member_answer(member, &mail);
 		else if (kind == VB_PORT_MEMBER_SOCKETS)
-			(void)vb_port_member_take_sockets(member->message, &mail, &from);
+			vb_port_member_on_sockets(member, &mail);
 		else if (kind == VB_PORT_MEMBER_STATE_QUERY)
 			note_asker(member, &mail, VB_PORT_MEMBER_ASKED_STATE);
 		else if (kind == VB_PORT_MEMBER_REPORT_QUERY)

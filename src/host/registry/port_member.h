@@ -32,7 +32,7 @@ struct vb_udp;
 
 /*
  * Gets a number and its receiving socket: those of a member that is gone, or new ones. Asks the
- * other members for the sockets they know of; a stopped member costs at most a tenth of a second.
+ * other members for the sockets they know of; stopped members cost a fiftieth of a second.
  * VB_ENOSPC when all numbers are taken. The caller ends the membership with vb_port_member_leave()
  * when no thread reads its socket any more.
  */

@@ -28,9 +28,11 @@
 
 #define MILLISECOND 1000000ull
 #define ANSWER_PATIENCE_NS (10 * MILLISECOND) /* before the next member is asked as well */
-#define STOPPED_PATIENCE_NS (100 * MILLISECOND) /* if those that have not answered are stopped */
-#define RUNNING_PATIENCE_NS (1000 * MILLISECOND) /* if one of them runs */
-#define LEAVING_PATIENCE_NS (100 * MILLISECOND) /* for the end of a process that is leaving */
+/* How long a process waits for sockets or the GUID after the last answer … */
+#define RUNNING_PATIENCE_NS (1000 * MILLISECOND) /* … if a member that was asked runs … */
+#define LEAVING_PATIENCE_NS (100 * MILLISECOND) /* … if all have answered, and one is leaving … */
+#define STOPPED_PATIENCE_NS (20 * MILLISECOND) /* … if the others are stopped … */
+#define WHOLE_PATIENCE_NS (3000 * MILLISECOND) /* … and in all */
 #define DYING_CLAIMS 20u /* a millisecond apart */
 #define ASKED_MEMBERS 2u
 #define ANSWERS_CONNECTIONS VB_PORT_MEMBER_COUNT
@@ -38,12 +40,15 @@
 struct joining {
 	struct vb_port_member *member;
 	struct vb_mail_box *box; /* for questions and their answers */
-	uint32_t next; /* the next member to ask */
-	struct vb_receivers_set unanswered; /* members that were asked and have not answered */
-	uint32_t busy_count; /* members that could not be asked just now */
-	uint64_t progress_ns; /* when it began to ask, or had its last answer */
+	struct vb_receivers_set asked; /* members that need not be asked any more */
+	struct vb_receivers_set unanswered; /* … that have not answered … */
+	uint32_t unanswered_count; /* … and their number */
+	bool is_any_busy; /* a member could not be asked just now */
+	bool are_all_asked;
 	bool has_number; /* already, because it joins again */
 	bool is_port_foreign; /* the RoCE port is not the group's, which its sockets show */
+	uint64_t begin_ns; /* of asking … */
+	uint64_t progress_ns; /* … and the last answer, or the beginning */
 };
 
 static bool is_own(const struct joining *joining, uint32_t number)
@@ -83,36 +88,29 @@ static int ask(struct vb_mail_box *box, const struct vb_mail_user *user, uint32_
 	return vb_mail_is_listed(box, &name) ? vb_mail_send(box, &name, &part, 1) : -ECONNREFUSED;
 }
 
-/* Asks the next member that is there; false when all were asked. */
+/* Asks the next member that is there; false when all were asked, or are busy. */
 static bool ask_next(struct joining *joining)
 {
-	while (joining->next < VB_PORT_MEMBER_COUNT) {
-		uint32_t number = joining->next++;
+	joining->is_any_busy = joining->are_all_asked = false;
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++) {
 		int result;
 
-		if (is_own(joining, number))
+		if (is_own(joining, i) || vb_receivers_set_has(&joining->asked, i))
 			continue;
-		result = ask(joining->box, &joining->member->user, number);
-		joining->busy_count += result == -EAGAIN;
+		result = ask(joining->box, &joining->member->user, i);
+		if (result == -EAGAIN) {
+			joining->is_any_busy = true;
+			continue;
+		}
+		vb_receivers_set_add(&joining->asked, i);
 		if (!result) {
-			vb_receivers_set_add(&joining->unanswered, number);
+			vb_receivers_set_add(&joining->unanswered, i);
+			joining->unanswered_count++;
 			return true;
 		}
 	}
+	joining->are_all_asked = !joining->is_any_busy;
 	return false;
-}
-
-/*
- * Whether some members could not be asked, because they do not keep up: then all are asked from the
- * beginning.
- */
-static bool ask_again(struct joining *joining)
-{
-	bool is_worth_it = joining->busy_count;
-
-	if (is_worth_it)
-		joining->next = joining->busy_count = 0;
-	return is_worth_it;
 }
 
 /*
@@ -128,51 +126,78 @@ static void ask_some(struct vb_port_member *member)
 		asked += i != member->number && !ask(member->box, &member->user, i);
 }
 
+static void expect_no_answer(struct joining *joining, uint32_t number)
+{
+	if (!vb_receivers_set_has(&joining->unanswered, number))
+		return;
+	vb_receivers_set_remove(&joining->unanswered, number);
+	joining->unanswered_count--;
+	joining->progress_ns = vb_clock_now();
+}
+
 static void wait_for_answer(struct joining *joining, uint64_t ns)
 {
 	struct pollfd fd = { .fd = vb_mail_fd(joining->box), .events = POLLIN };
 	struct timespec patience = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+	struct vb_port_member_sockets head;
 	struct vb_mail mail;
 
 	syscall(SYS_ppoll, &fd, 1, &patience, NULL, 0);
 	while (vb_mail_receive(joining->box, joining->member->message, VB_PORT_MEMBER_MESSAGE_MAX,
 			       &mail)) {
-		uint32_t from;
-
-		if (vb_port_member_take_sockets(joining->member->message, &mail, &from)) {
-			vb_receivers_set_remove(&joining->unanswered, from);
-			joining->progress_ns = vb_clock_now();
-		}
+		if (vb_port_member_take_sockets(joining->member->message, &mail, &head) &&
+		    head.is_last)
+			expect_no_answer(joining, head.from);
 		vb_mail_close_fds(&mail);
 	}
 }
 
-/* Whether the process that has the number is there and not stopped. */
-static bool is_running(struct joining *joining, uint32_t number)
+/* Forgets members that are gone. True if another one that has not answered may soon do so. */
+static bool check_on_members(struct joining *joining)
 {
-	struct vb_mail_name name = vb_port_member_name(&joining->member->user, number);
-	pid_t pid;
+	bool is_any_running = false;
 
-	return !is_own(joining, number) && vb_mail_is_listed(joining->box, &name) &&
-	       vb_mail_find_holder(joining->box, &name, &pid) && !vb_process_is_stopped(pid);
-}
+	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT && joining->unanswered_count; i++) {
+		struct vb_mail_name name = vb_port_member_name(&joining->member->user, i);
+		pid_t pid;
 
-/*
- * How long to wait for sockets that the kernel knows and no member has sent. If no member can still
- * send one, the process that has it is just closing it.
- */
-static uint64_t patience_for_sockets(struct joining *joining)
-{
-	uint64_t patience = joining->busy_count ? STOPPED_PATIENCE_NS : LEAVING_PATIENCE_NS;
-
-	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++) {
 		if (!vb_receivers_set_has(&joining->unanswered, i))
 			continue;
-		if (is_running(joining, i))
-			return RUNNING_PATIENCE_NS;
-		patience = STOPPED_PATIENCE_NS;
+		if (!vb_mail_is_connected(joining->box, &name, &pid))
+			expect_no_answer(joining, i);
+		else if (!vb_process_is_stopped(pid))
+			is_any_running = true;
 	}
-	return patience;
+	return is_any_running;
+}
+
+/* A busy member may run, or be stopped with a full mailbox. */
+static bool decide_to_wait(struct joining *joining, uint64_t busy_patience_ns)
+{
+	uint64_t patience_ns = LEAVING_PATIENCE_NS;
+	uint64_t now_ns;
+
+	if (check_on_members(joining))
+		patience_ns = RUNNING_PATIENCE_NS;
+	else if (joining->is_any_busy)
+		patience_ns = busy_patience_ns;
+	else if (joining->unanswered_count)
+		patience_ns = STOPPED_PATIENCE_NS;
+	now_ns = vb_clock_now();
+	return now_ns - joining->progress_ns < patience_ns &&
+	       now_ns - joining->begin_ns < WHOLE_PATIENCE_NS;
+}
+
+static void begin_to_ask(struct joining *joining)
+{
+	joining->begin_ns = joining->progress_ns = vb_clock_now();
+}
+
+static void ask_and_wait(struct joining *joining)
+{
+	bool is_mail_due = ask_next(joining) || joining->unanswered_count;
+
+	wait_for_answer(joining, is_mail_due ? ANSWER_PATIENCE_NS : MILLISECOND);
 }
 
 static uint16_t port_of_group(void)
@@ -182,36 +207,26 @@ static uint16_t port_of_group(void)
 	return port ? port : VB_ROCE_PORT;
 }
 
-static bool are_all_answered(const struct joining *joining)
-{
-	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++)
-		if (vb_receivers_set_has(&joining->unanswered, i))
-			return false;
-	return joining->next == VB_PORT_MEMBER_COUNT;
-}
-
-/* If the kernel reports no sockets of the group, the other members' answers have to do. */
+/*
+ * If the kernel reports no sockets of the group, all members are asked, and what they answer has to
+ * do.
+ */
 static bool has_all_sockets(const struct joining *joining)
 {
 	bool is_port_known = vb_receivers_port() || !joining->is_port_foreign;
 	uint32_t count = is_port_known ? vb_udp_count_receivers(port_of_group()) : 0;
 
-	return count ? count <= vb_receivers_count()
-		     : are_all_answered(joining) || !count_others(joining);
+	if (count)
+		return count <= vb_receivers_count();
+	return joining->are_all_asked ? !joining->unanswered_count : !count_others(joining);
 }
 
 /* One member is enough, if it knows all sockets that the kernel knows. */
 static void collect_sockets(struct joining *joining)
 {
-	joining->progress_ns = vb_clock_now();
-	while (!has_all_sockets(joining) &&
-	       vb_clock_now() - joining->progress_ns < patience_for_sockets(joining)) {
-		bool is_mail_due = ask_next(joining) || !are_all_answered(joining);
-
-		if (!is_mail_due)
-			(void)ask_again(joining);
-		wait_for_answer(joining, is_mail_due ? ANSWER_PATIENCE_NS : MILLISECOND);
-	}
+	begin_to_ask(joining);
+	while (!has_all_sockets(joining) && decide_to_wait(joining, LEAVING_PATIENCE_NS))
+		ask_and_wait(joining);
 }
 
 /* --- a number and its socket ------------------------------------------------------------------ */
@@ -235,7 +250,8 @@ static bool is_surely_taken(const struct joining *joining, uint32_t number)
 }
 
 /*
- * Takes the place of a member that is gone. A socket without one before it may have lost its place.
+ * Takes the place of a member that is gone. A socket may have moved if another one before it is not
+ * known.
  */
 static bool adopt(struct joining *joining, uint32_t receive_buffer_length)
 {
@@ -244,9 +260,8 @@ static bool adopt(struct joining *joining, uint32_t receive_buffer_length)
 	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++) {
 		int fd = vb_receivers_fd(i);
 
-		if (fd < 0)
-			return false;
-		if (is_surely_taken(joining, i) || !claim(member, i))
+		member->is_place_in_doubt |= fd < 0;
+		if (fd < 0 || is_surely_taken(joining, i) || !claim(member, i))
 			continue;
 		vb_udp_receiver_adopt(fd, receive_buffer_length);
 		member->receiver = fd;
@@ -297,6 +312,8 @@ static bool claim_place(struct vb_port_member *member, bool *is_in_place_out)
 {
 	uint32_t count = vb_udp_count_receivers(vb_udp_receiver_port(member->receiver));
 
+	if (!count && !member->is_place_in_doubt)
+		count = vb_receivers_count() + 1; /* the kernel does not tell */
 	*is_in_place_out = count && claim_soon(member, count - 1);
 	if (*is_in_place_out)
 		return true;
@@ -359,6 +376,7 @@ static vb_err obtain_place(struct joining *joining, uint32_t receive_buffer_leng
 	collect_sockets(joining);
 	if (!adopt(joining, receive_buffer_length))
 		return add_place(joining, receive_buffer_length);
+	vb_port_member_resolve_doubt(joining->member);
 	vb_port_member_give_to_all(joining->member); /* some may have closed it */
 	return VB_OK;
 }
@@ -370,44 +388,35 @@ static vb_err obtain_place(struct joining *joining, uint32_t receive_buffer_leng
 static vb_err obtain_place_again(struct joining *joining, uint32_t receive_buffer_length)
 {
 	struct vb_port_member *member = joining->member;
+	uint32_t count;
 	vb_err err;
 
-	if (count_others(joining))
-		collect_sockets(joining);
+	learn_port(joining);
+	collect_sockets(joining);
+	member->is_place_in_doubt = !has_all_sockets(joining);
+	vb_mail_refresh_list(member->box);
 	member->receiver = vb_receivers_fd(member->number);
 	if (member->receiver >= 0) {
 		vb_udp_receiver_adopt(member->receiver, receive_buffer_length);
 		vb_port_member_give_to_all(member);
 		return VB_OK;
 	}
-	member->is_place_in_doubt = !has_all_sockets(joining);
 	err = open_receiver(joining, receive_buffer_length, &member->receiver);
 	if (err)
 		return err;
-	return publish(member, vb_udp_count_receivers(port_of_group()) == member->number + 1);
-}
-
-static bool is_any_running(struct joining *joining)
-{
-	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++)
-		if (is_running(joining, i))
-			return true;
-	return false;
+	count = vb_udp_count_receivers(vb_udp_receiver_port(member->receiver));
+	return publish(member, !count || count == member->number + 1);
 }
 
 /* Learns the GUID of the host from the other members. The very first member makes it. */
 static vb_err learn_guid(struct joining *joining)
 {
-	uint64_t now = vb_clock_now();
-	uint64_t end = now + RUNNING_PATIENCE_NS;
-
 	joining->has_number = true; /* by now */
-	while (!vb_guid() && now < end && is_any_running(joining)) {
-		bool is_busy = !ask_next(joining) && ask_again(joining);
-
-		wait_for_answer(joining, is_busy ? MILLISECOND : ANSWER_PATIENCE_NS);
-		now = vb_clock_now();
-	}
+	begin_to_ask(joining);
+	while (!vb_guid() &&
+	       (ask_next(joining) || joining->is_any_busy || check_on_members(joining)) &&
+	       decide_to_wait(joining, RUNNING_PATIENCE_NS))
+		wait_for_answer(joining, joining->is_any_busy ? MILLISECOND : ANSWER_PATIENCE_NS);
 	if (vb_guid())
 		return VB_OK;
 	vb_mail_refresh_list(joining->box);

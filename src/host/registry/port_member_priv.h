@@ -107,8 +107,11 @@ struct vb_mail_name vb_port_member_joining_name(const struct vb_mail_user *user)
  * have.
  */
 void vb_port_member_answer(const struct vb_port_member *member, const struct vb_mail *ask);
-/* Adds the sockets to the table. True at the end of an answer: stores the number of the sender. */
-bool vb_port_member_take_sockets(const void *bytes, struct vb_mail *mail, uint32_t *from_out);
+/* Adds the sockets to the table; false if the message makes no sense. */
+bool vb_port_member_take_sockets(const void *bytes, struct vb_mail *mail,
+				 struct vb_port_member_sockets *head_out);
+/* The same for a member, which tells the sender about disorder if it does not know. */
+void vb_port_member_on_sockets(struct vb_port_member *member, struct vb_mail *mail);
 /*
  * Gives our own socket to the other members, and later to those with a full mailbox, once it has
  * room.

@@ -59,26 +59,36 @@ void vb_port_member_answer(const struct vb_port_member *member, const struct vb_
 	vb_receivers_unlock();
 }
 
-bool vb_port_member_take_sockets(const void *bytes, struct vb_mail *mail, uint32_t *from_out)
+bool vb_port_member_take_sockets(const void *bytes, struct vb_mail *mail,
+				 struct vb_port_member_sockets *head_out)
 {
-	struct vb_port_member_sockets sockets;
-
-	if (mail->length != sizeof(sockets))
+	if (mail->length != sizeof(*head_out))
 		return false;
-	memcpy(&sockets, bytes, sizeof(sockets));
-	vb_guid_learn(sockets.guid);
-	if (sockets.is_out_of_order)
+	memcpy(head_out, bytes, sizeof(*head_out));
+	vb_guid_learn(head_out->guid);
+	if (head_out->is_out_of_order)
 		vb_receivers_declare_disorder();
 	/* Fewer descriptors may arrive, if this process is at its limit. */
 	for (uint32_t i = 0; i < mail->fd_count; i++) {
-		if (sockets.numbers[i] == VB_PORT_MEMBER_TOTALS_NUMBER)
+		if (head_out->numbers[i] == VB_PORT_MEMBER_TOTALS_NUMBER)
 			vb_totals_learn(mail->fds[i]);
 		else
-			(void)vb_receivers_add(sockets.numbers[i], mail->fds[i]);
+			(void)vb_receivers_add(head_out->numbers[i], mail->fds[i]);
 	}
 	mail->fd_count = 0;
-	*from_out = sockets.from;
-	return sockets.is_last && sockets.from < VB_PORT_MEMBER_COUNT;
+	return head_out->from < VB_PORT_MEMBER_COUNT;
+}
+
+void vb_port_member_on_sockets(struct vb_port_member *member, struct vb_mail *mail)
+{
+	struct vb_port_member_sockets head;
+
+	if (!vb_port_member_take_sockets(member->message, mail, &head) || head.is_out_of_order ||
+	    !vb_receivers_are_out_of_order())
+		return;
+	vb_mail_refresh_list(member->box);
+	vb_receivers_set_add(&member->ungiven, head.from);
+	member->next_ungiven = 0;
 }
 
 /* False if the other member's mailbox is full. */

@@ -24,7 +24,7 @@ static bool drop_last(const struct vb_port_member *member)
 {
 	struct vb_mail_name name;
 	struct vb_mail_box *box;
-	bool is_claimed;
+	bool is_dropped;
 	uint32_t last;
 
 	if (!vb_receivers_find_last(&last) ||
@@ -34,11 +34,9 @@ static bool drop_last(const struct vb_port_member *member)
 	if (!box)
 		return false;
 	name = vb_port_member_name(&member->user, last);
-	is_claimed = vb_mail_claim(box, &name);
-	if (is_claimed)
-		vb_receivers_drop(last);
+	is_dropped = vb_mail_claim(box, &name) && vb_receivers_drop(last);
 	vb_mail_close(box);
-	return is_claimed;
+	return is_dropped;
 }
 
 /* If a process joins at this moment, the sockets are closed the next time. */

@@ -165,7 +165,7 @@ void vb_receivers_declare_disorder(void)
 		end_retirements();
 	pthread_mutex_unlock(&table.lock);
 	if (is_new)
-		vb_log_about(VB_LOG_INFO, VB_LOG_ABOUT(.phase = "join"),
+		vb_log_about(VB_LOG_INFO, VB_LOG_ABOUT(.phase = "run"),
 			     "the sockets of the port are out of order: packets take a detour");
 }
 
@@ -192,16 +192,20 @@ void vb_receivers_unlock(void)
 	pthread_mutex_unlock(&table.dropping);
 }
 
-void vb_receivers_drop(uint32_t number)
+bool vb_receivers_drop(uint32_t number)
 {
+	bool is_dropped;
+
 	vb_receivers_lock();
 	pthread_mutex_lock(&table.lock);
-	if (vb_receivers_set_has(&table.held, number)) {
+	is_dropped = !table.is_out_of_order;
+	if (is_dropped && vb_receivers_set_has(&table.held, number)) {
 		forget(number);
 		vb_udp_receiver_close(table.fds[number]);
 	}
 	pthread_mutex_unlock(&table.lock);
 	vb_receivers_unlock();
+	return is_dropped;
 }
 
 /* Other threads may have held the locks. */

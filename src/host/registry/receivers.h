@@ -52,7 +52,8 @@ int vb_receivers_fd(uint32_t number);
  * vb_receivers_unlock() it waits, so that the caller can use descriptors.
  */
 bool vb_receivers_find_last(uint32_t *number_out);
-void vb_receivers_drop(uint32_t number);
+/* False, and nothing is closed, if the sockets are out of order: then all are read. */
+bool vb_receivers_drop(uint32_t number);
 void vb_receivers_lock(void);
 void vb_receivers_unlock(void);
 

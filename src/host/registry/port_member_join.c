@@ -45,10 +45,11 @@ struct joining {
 	uint32_t unanswered_count; /* … and their number */
 	bool is_any_busy; /* a member could not be asked just now */
 	bool are_all_asked;
+	bool is_more_to_ask; /* as far as it has looked */
 	bool has_number; /* already, because it joins again */
 	bool is_port_foreign; /* the RoCE port is not the group's, which its sockets show */
 	uint64_t begin_ns; /* of asking … */
-	uint64_t progress_ns; /* … and the last answer, or the beginning */
+	uint64_t progress_ns; /* … and the last question or answer */
 };
 
 static bool is_own(const struct joining *joining, uint32_t number)
@@ -92,6 +93,7 @@ static int ask(struct vb_mail_box *box, const struct vb_mail_user *user, uint32_
 static bool ask_next(struct joining *joining)
 {
 	joining->is_any_busy = joining->are_all_asked = false;
+	joining->is_more_to_ask = true;
 	for (uint32_t i = 0; i < VB_PORT_MEMBER_COUNT; i++) {
 		int result;
 
@@ -106,10 +108,12 @@ static bool ask_next(struct joining *joining)
 		if (!result) {
 			vb_receivers_set_add(&joining->unanswered, i);
 			joining->unanswered_count++;
+			joining->progress_ns = vb_clock_now();
 			return true;
 		}
 	}
 	joining->are_all_asked = !joining->is_any_busy;
+	joining->is_more_to_ask = false;
 	return false;
 }
 
@@ -171,7 +175,10 @@ static bool check_on_members(struct joining *joining)
 	return is_any_running;
 }
 
-/* A busy member may run, or be stopped with a full mailbox. */
+/*
+ * A process that got no CPU for a while still asks all members. A busy one may run, or be stopped
+ * with a full mailbox.
+ */
 static bool decide_to_wait(struct joining *joining, uint64_t busy_patience_ns)
 {
 	uint64_t patience_ns = LEAVING_PATIENCE_NS;
@@ -184,13 +191,14 @@ static bool decide_to_wait(struct joining *joining, uint64_t busy_patience_ns)
 	else if (joining->unanswered_count)
 		patience_ns = STOPPED_PATIENCE_NS;
 	now_ns = vb_clock_now();
-	return now_ns - joining->progress_ns < patience_ns &&
+	return (joining->is_more_to_ask || now_ns - joining->progress_ns < patience_ns) &&
 	       now_ns - joining->begin_ns < WHOLE_PATIENCE_NS;
 }
 
 static void begin_to_ask(struct joining *joining)
 {
 	joining->begin_ns = joining->progress_ns = vb_clock_now();
+	joining->is_more_to_ask = true;
 }
 
 static void ask_and_wait(struct joining *joining)
@@ -550,13 +558,13 @@ bool vb_port_member_is_intact(const struct vb_port_member *member)
 
 /*
  * Leaves a socket alone that is no longer ours, or is the parent's, or that may get packets of
- * other members.
+ * other members: those will find out, and read it.
  */
 void vb_port_member_leave(struct vb_port_member *member)
 {
 	if (vb_fd_is_ours(member->receiver)) {
 		vb_port_member_resolve_doubt(member);
-		if (!vb_receivers_are_out_of_order())
+		if (!member->is_place_in_doubt && !vb_receivers_are_out_of_order())
 			vb_udp_receiver_retire(member->receiver);
 	}
 	vb_mail_close(member->box);

@@ -49,9 +49,15 @@ struct vb_udp_message message_of(const char *source, const char *destination,
 	};
 }
 
+/* On a busy machine the kernel may have no room for a moment. */
 void send_one(struct vb_udp *udp, struct vb_udp_message message)
 {
-	EXPECT_EQ(vb_udp_send(udp, &message, 1), 1);
+	uint32_t waited_ms = 0;
+
+	while (!vb_udp_send(udp, &message, 1)) {
+		EXPECT(++waited_ms < PATIENCE_MS);
+		usleep(1000);
+	}
 }
 
 static bool is_readable(struct vb_udp *udp, int timeout_ms)

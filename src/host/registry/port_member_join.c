@@ -3,8 +3,8 @@
  * Joining and leaving the port. Processes join one at a time, because a new receiving socket
  * becomes the last one of its group, and its place there must become its number. A socket keeps its
  * place while those before it are open. So a process that joins first gets all sockets of the port
- * from other members, and then opens its own: whoever leaves or is killed from then on, its place
- * stays. A process that leaves gives up its number while other members still have its socket; a
+ * from other members, and then opens its own. Then its place stays, even if others leave or are
+ * killed. A process that leaves gives up its number while other members still have its socket; a
  * process that adopts a socket takes the number first.
  */
 #include "host/registry/port_member_priv.h"
